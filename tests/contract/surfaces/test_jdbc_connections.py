@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -283,6 +284,17 @@ async def test_a_caller_has_so_many_connections_and_no_more(tmp_path):
         assert await jdbc.peer(OTHER).connected(jdbc.url)
         await peer.bare("close", connectionId=ids[0])
         assert await peer.connected(jdbc.url)
+
+
+async def test_calls_at_the_same_moment_open_no_more_connections_than_one_caller_may_have(tmp_path):
+    async with served(tmp_path, surface={"jdbc": {"connections": 2}}) as jdbc:
+        calls = [jdbc.post("connect", url=jdbc.url) for _ in range(5)]
+        replies = [answer.json["result"] for answer in await asyncio.gather(*calls)]
+        assert sum(reply.get("status") == "connected" for reply in replies) == 2
+        for reply in replies:
+            if "error" not in reply:
+                await jdbc.post("close", connectionId=reply["id"])
+        assert (await jdbc.post("connect", url=jdbc.url)).json["result"]["status"] == "connected"
 
 
 async def test_a_stateless_client_finds_its_connection_by_its_id(tmp_path):

@@ -64,10 +64,10 @@ class Connector:
     async def connect(self, context: ToolContext, args: ConnectArgs) -> Mapping[str, Any]:
         """Open a connection; returns the fields of the reply. Raises: TidegateError."""
         async with self._connections.order(context):
-            self._connections.check_room(context)
-            if SOURCE_NAME.fullmatch(args.url):
-                return await self._by_name(context, args.url)
-            return await self._by_url(context, args)
+            with self._connections.room(context):
+                if SOURCE_NAME.fullmatch(args.url):
+                    return await self._by_name(context, args.url)
+                return await self._by_url(context, args)
 
     async def close(self, context: ToolContext, args: CloseArgs) -> Mapping[str, Any]:
         """Close a connection; returns the fields of the reply. Raises: TidegateError."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -49,18 +50,31 @@ class ConnectionTable:
     def __init__(self, settings: JdbcSettings) -> None:
         self._settings = settings
         self._connections: dict[str, Connection] = {}
+        self._opening: Counter[str] = Counter()
+        """By actor: connections that are being opened."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def check_room(self, context: ToolContext) -> None:
-        """Raises: TidegateError ARGUMENT_INVALID if the caller has all that it may have."""
-        own = sum(each.actor == context.actor.id for each in self._connections.values())
+    @contextmanager
+    def room(self, context: ToolContext) -> Generator[None]:
+        """Keep a place for a connection that the block opens and adds. Raises: TidegateError
+        ARGUMENT_INVALID if the caller has all that it may have."""
+        actor = context.actor.id
+        own = self._opening[actor]
+        own += sum(each.actor == actor for each in self._connections.values())
         if own >= self._settings.connections:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"You have {own} connections, which is the most that you may have.",
                 hint="Close one of them with `close`.",
             )
+        self._opening[actor] += 1
+        try:
+            yield
+        finally:
+            self._opening[actor] -= 1
+            if not self._opening[actor]:
+                del self._opening[actor]
 
     def add(self, connection: Connection) -> None:
         """Keep a connection until it ends."""
