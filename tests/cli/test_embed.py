@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from support.command_line import Ended, tidegate
+from support.command_line import Ended, environment, tidegate
+from support.embedding_server import EmbeddingServer, silent, vectors
+from support.eventually import until
 from support.operator_terminal import operator_terminal
 from support.search_library import make_sqlite
 
@@ -99,3 +104,58 @@ def test_masks_on_the_vectors_and_digests_let_masked_texts_be_embedded(state: Pa
     ended = embed(state, "docs", "content")
     assert ended.status == 0, ended.err
     assert "10 texts embedded" in ended.err
+
+
+ROWS = 200
+EMPTY = (
+    "ALTER TABLE docs DROP COLUMN content_embedding",
+    "ALTER TABLE docs ADD COLUMN content_embedding BLOB",
+    "ALTER TABLE docs ADD COLUMN content_embedding_digest TEXT",
+)
+
+
+async def test_a_run_that_is_killed_is_continued_and_two_at_once_end_well(tmp_path: Path) -> None:
+    url = make_sqlite(tmp_path / "docs.db", *EMPTY, rows=ROWS, fts=False)
+    state = tmp_path / "state"
+    added = await asyncio.to_thread(
+        tidegate, "source", "add", "library", url, "--access", "write", state=state
+    )
+    assert added.status == 0, added.err
+    # The question for the model's dimensions, one batch of texts, and then no answer.
+    server = EmbeddingServer(vectors(), vectors(), silent, vectors())
+    async with server.running() as base_url:
+        model = {"provider": "openai", "base_url": base_url, "model": "m", "retries": 0}
+        (tmp_path / "config.json").write_text(json.dumps({"embeddings": model}))
+        (tmp_path / "config.json").chmod(0o600)
+
+        async def start() -> asyncio.subprocess.Process:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tidegate", "embed", "library", "docs", "content"),
+                *("--config", str(tmp_path / "config.json")),
+                env=environment(state),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )
+
+        killed = await start()
+        await until(lambda: len(server.requests) == 3, "the batch that is not answered")
+        killed.send_signal(signal.SIGKILL)
+        await killed.wait()
+        assert filled(tmp_path / "docs.db") == (64, 64)
+        sent = len(server.requests)
+        both = [await start(), await start()]
+        ended = [(await each.communicate())[1].decode() for each in both]
+        assert [each.returncode for each in both] == [0, 0], ended
+        assert filled(tmp_path / "docs.db") == (ROWS, ROWS)
+        texts = [text for *_, body in server.requests[sent:] for text in body["input"]]
+        # What the first run did is not done again.
+        assert len([text for text in texts if text != "dimensions"]) <= 2 * (ROWS - 64)
+
+
+def filled(path: Path) -> tuple[int, int]:
+    """How many rows have a vector, and how many its digest."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            "SELECT count(content_embedding), count(content_embedding_digest) FROM docs"
+        ).fetchone()

@@ -163,9 +163,19 @@ def _checked_type(column: ColumnInfo, made: Embeddings) -> str:
 
 
 async def make_columns(handle: Handle, job: Job) -> None:
-    """Add the columns that are missing. Raises: TidegateError."""
-    for text in job.definitions:
-        await handle(Query(Statement(text)), Page)
+    """Add the columns that are missing. One that another run adds meanwhile is used as it is.
+
+    Raises: TidegateError.
+    """
+    table = job.target.table
+    for (name, _), text in zip(job.missing, job.definitions, strict=True):
+        try:
+            await handle(Query(Statement(text)), Page)
+        except TidegateError as error:
+            catalog = await handle(Browse("catalog"), Catalog)
+            columns = find_table(catalog, f"{table.schema}.{table.name}").columns
+            if error.code is not Code.SQL_FAILED or all(each.name != name for each in columns):
+                raise
 
 
 async def count(handle: Handle, job: Job) -> Counts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,9 @@ class Desk:
         """Fill the column to the end; rows read, texts embedded, vectors removed."""
         job = await embedding_job.plan(self.handle, "docs", "content", **wanted)
         await embedding_job.make_columns(self.handle, job)
-        last = (0, 0, 0)
+        last = embedding_job.Progress(0, 0, 0)
         async for done in embedding_job.fill(self.handle, job):
-            last = tuple(done)
+            last = done
         return last
 
 
@@ -116,6 +117,16 @@ async def test_a_run_that_was_stopped_goes_on_where_it_ended(make: Callable[...,
             ROWS - embedding_job.READ,
         )
         assert await desk.embed() == (ROWS, ROWS - embedding_job.READ, 0)
+
+
+async def test_two_runs_at_once_make_the_columns_and_fill_them_together(
+    make: Callable[..., Library],
+):
+    async with make().gate.opened() as gate:
+        desk, other = Desk(gate), Desk(gate)
+        await asyncio.gather(desk.embed(), other.embed())
+        job = await embedding_job.plan(desk.handle, "docs", "content")
+        assert (await embedding_job.count(desk.handle, job)).current == ROWS
 
 
 async def test_another_model_fills_a_second_column_that_takes_the_name(
