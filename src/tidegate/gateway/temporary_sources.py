@@ -21,7 +21,7 @@ from tidegate.engines.common.url import (
     parse_server_url,
     scheme_of,
 )
-from tidegate.engines.registry import find
+from tidegate.engines.registry import find, locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.gateway.database_places import place_of
@@ -62,8 +62,10 @@ async def refuse_saved(connections: SourceConnections, url: str) -> None:
     dialect = dialects.find(find(url).dialect_of(url))
     wanted = await place_of(url)
     for source in connections.sources():
-        if wanted.path is None and dialects.find(source.dialect) is not dialect:
-            continue
+        if wanted.path is None and (
+            dialects.find(source.dialect) is not dialect or locate(source.url).port != wanted.port
+        ):
+            continue  # another server, whatever its host stands for: that is not looked up
         known = await place_of(source.url)
         reached = wanted.is_same_server if dialect.reads_other_databases else wanted.is_same
         if wanted.shares_files(known) or reached(known):
