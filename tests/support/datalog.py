@@ -156,11 +156,16 @@ class Datalog:
         self._runner.close()
 
 
-def prepared() -> Datalog:
-    """The loop, when the build is there. Skips by name without the extra."""
+def prepare() -> None:
+    """See that the build is there. Skips by name without the extra."""
     if installed_version() is None:
         pytest.skip("the extra `datalog` is not installed")
     StartupCache(find_library()).build()
+
+
+def prepared() -> Datalog:
+    """The loop, when the build is there."""
+    prepare()
     return Datalog()
 
 

@@ -92,6 +92,7 @@ def test_a_store_is_not_made_a_database(datalog: Datalog, tmp_path: Path) -> Non
     store = datalog.open(tmp_path / "store", "write")
     store.ask("open_kv", "kv", create=True)
     store.ask("kv_transact", "kv", create=True, dbi="a", txs=[[":put", 1, 2]])
+    assert store.catalog().tables == ()
     assert store.refused("open_database").details["absent"] == "database"
     assert store.refused("query", query="[:find ?e :where [?e]]").details["absent"] == "database"
     assert store.refused("kv_get", "kv", dbi="datalevin/eav", key=1).details["absent"] == "dbi"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from tidegate.cli.arguments.options import Commands, filled, home_options, json_option
+from tidegate.cli.arguments.options import (
+    Commands,
+    consent_option,
+    filled,
+    home_options,
+    json_option,
+)
 
 
 def add_datalog(commands: Commands) -> None:
-    datalog = commands.add_parser("datalog", help="prepare what Datalog sources need")
+    datalog = commands.add_parser("datalog", help="prepare Datalog sources, and import into them")
     actions = datalog.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True
     )
@@ -23,6 +29,33 @@ def add_datalog(commands: Commands) -> None:
     warm_up.add_argument(
         "--java", type=filled, metavar="PATH", help="a Java of at least 21, or its home"
     )
-    warm_up.set_defaults(module="datalog")
-    home_options(warm_up)
-    json_option(warm_up)
+    importing = actions.add_parser(
+        "import",
+        help="import a file of JSON lines, CSV or EDN into a Datalog source",
+        description="Import a file into a Datalog source that may be written. The schema that is "
+        "inferred from the file is shown first. Each record is an entity; it is known again by "
+        "the attribute --key, if one is named. Attributes that the database has keep their schema.",
+    )
+    importing.add_argument("source", metavar="SOURCE", help="the name of a source")
+    importing.add_argument("file", type=filled, metavar="FILE", help="a .jsonl, .csv or .edn file")
+    importing.add_argument(
+        "--format",
+        choices=("jsonl", "csv", "edn"),
+        help="what the file holds (default: its ending)",
+    )
+    importing.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help="of attributes without one (default: the name of the file; empty: none)",
+    )
+    importing.add_argument(
+        "--key", type=filled, metavar="ATTRIBUTE", help="the attribute that is an entity's identity"
+    )
+    importing.add_argument(
+        "--schema-only", action="store_true", help="show the schema and import nothing"
+    )
+    consent_option(importing)
+    for action in (warm_up, importing):
+        action.set_defaults(module="datalog")
+        home_options(action)
+        json_option(action)

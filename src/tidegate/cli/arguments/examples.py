@@ -24,6 +24,7 @@ EXAMPLES: dict[str, str] = {
     "source test": "source test shop",
     "source harden": "source harden shop --apply",
     "datalog warm-up": "datalog warm-up --status",
+    "datalog import": "datalog import facts people.csv --key people/name",
     "driver fetch": "driver fetch com.h2database:h2:2.3.232",
     "driver list": "driver list",
     "driver verify": "driver verify",

@@ -1,10 +1,14 @@
-"""`tidegate datalog warm-up`."""
+"""`tidegate datalog warm-up | import`."""
 
 from __future__ import annotations
 
 import argparse
 
+from tidegate.app import App
+from tidegate.cli.datalog_import import import_file
+from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import progress
+from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.engines.datalevin.library import find_library
 from tidegate.engines.datalevin.startup_cache import StartupCache
@@ -13,7 +17,9 @@ STEPS = 100
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run `arguments.action`, of which there is one."""
+    """Run `arguments.action`."""
+    if arguments.action == "import":
+        return _import(arguments)
     cache = StartupCache(find_library(arguments.java))
     if arguments.status:
         return _status(cache, as_json=arguments.json)
@@ -25,6 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
             print_status(f"removed {_megabytes(freed)}")
         return 0
     return _build(cache, as_json=arguments.json)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    async def work(app: App) -> int:
+        return await import_file(app, arguments)
+
+    return with_app(App.open(load_for_query(arguments)), work)
 
 
 def _build(cache: StartupCache, *, as_json: bool) -> int:

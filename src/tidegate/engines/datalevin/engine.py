@@ -82,9 +82,7 @@ class DatalevinEngine:
         if place.is_remote:
             await _connectable(place)
         elif not source.writable or await asyncio.to_thread(Path(place.name).exists):
-            await asyncio.to_thread(
-                check_directory, place.name, library.version, creates=source.writable
-            )
+            await _check(place.name, library.version, creates=source.writable)
         worker = workers().take(library, options.get("heap", HEAP), place)
         engine = cls(place, library.version, worker, writable=source.writable)
         try:
@@ -136,11 +134,9 @@ class DatalevinEngine:
         name = self.status.database
         if request.aspect == "databases":
             return Databases((name,))
-        answer = await self._ask(
-            "catalog", _DATABASE, {}, permit, cancellation, changes=False, create=False, most=0
-        )
-        attributes = msgspec.json.decode(answer.result, type=list[Attribute])
-        catalog = catalog_of(attributes, name, hashlib.sha256(answer.result).hexdigest()[:16])
+        known = await self._attributes(permit, cancellation)
+        attributes = msgspec.json.decode(known, type=list[Attribute])
+        catalog = catalog_of(attributes, name, hashlib.sha256(known).hexdigest()[:16])
         if request.table is not None:
             tables = tuple([each for each in catalog.tables if each.name == request.table])
             if not tables:
@@ -198,6 +194,20 @@ class DatalevinEngine:
         )
         affected = 1 if request.writes else 0
         return Document(bytes(answer.result), items=answer.items, affected=affected)
+
+    async def _attributes(self, permit: Permit, cancellation: Cancellation) -> bytes:
+        """The attributes of the database as JSON: none if the directory holds a store, or if it is
+        yet to be made by a source that may be written. Raises: TidegateError."""
+        try:
+            answer = await self._ask(
+                "catalog", _DATABASE, {}, permit, cancellation, changes=False, create=False, most=0
+            )
+        except TidegateError as error:
+            absent = error.details.get("absent")
+            if absent == "database" or (absent == "directory" and self._writable):
+                return b"[]"
+            raise
+        return bytes(answer.result)
 
     async def _query(
         self,
@@ -268,6 +278,16 @@ class DatalevinEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
+
+
+async def _check(path: str, version: str, *, creates: bool) -> None:
+    """See that a directory can be opened. Raises: TidegateError SOURCE_UNREACHABLE."""
+    try:
+        await asyncio.to_thread(check_directory, path, version, creates=creates)
+    except TidegateError as error:
+        raise TidegateError(
+            Code.SOURCE_UNREACHABLE, error.message, hint=error.hint, details=error.details
+        ) from error
 
 
 async def _connectable(place: Place) -> None:
