@@ -36,6 +36,8 @@ VERBS: dict[str, Verb] = {
     "tables": Verb("reads", ("tables", "{name}")),
     "describe": Verb("reads", ("describe", "{name}", "orders")),
     "export": Verb("reads", ("export", "{name}", "orders", "--directory", "{directory}")),
+    "fixture check": Verb("keeps", ("fixture", "check", "{directory}/none.toml"), 2),
+    "fixture refresh": Verb("keeps", ("fixture", "refresh", "{directory}/none.toml"), 2),
     "embed": Verb("reads", ("embed", "{name}", "customers", "full_name", "--status")),
     "search check": Verb("reads", ("search", "check", "{name}", "customers")),
     "explain": Verb("considers", ("explain", "--source", "{name}", "--json", "{sql}")),

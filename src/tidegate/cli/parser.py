@@ -24,6 +24,7 @@ from tidegate.cli.arguments.access import (
 from tidegate.cli.arguments.cloud import add_cloud
 from tidegate.cli.arguments.datalog import add_datalog
 from tidegate.cli.arguments.drivers import add_driver
+from tidegate.cli.arguments.fixtures import add_fixture
 from tidegate.cli.arguments.questions import add_ask
 from tidegate.cli.arguments.search import add_embed, add_search
 from tidegate.cli.arguments.serving import (
@@ -177,6 +178,7 @@ def build() -> Parser:
     add_query(commands)
     add_ask(commands)
     add_export(commands)
+    add_fixture(commands)
     add_tables(commands)
     add_embed(commands)
     add_search(commands)

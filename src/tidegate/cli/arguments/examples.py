@@ -36,6 +36,8 @@ EXAMPLES: dict[str, str] = {
     "query": "query shop 'SELECT * FROM orders WHERE id = ?' 7 --format csv",
     "ask": "ask shop 'How many orders came last week?'",
     "export": "export shop orders customers --directory out --format parquet",
+    "fixture check": "fixture check tests/shop.toml",
+    "fixture refresh": "fixture refresh tests/shop.toml --confirm",
     "tables": "tables shop",
     "describe": "describe shop orders customers",
     "embed": "embed shop customers note --status",
