@@ -178,10 +178,6 @@ def _writes_index(operation: str, arguments: Arguments) -> Judged:
     return Judged(Effect.WRITE, reading)
 
 
-def _clears(operation: str, arguments: Arguments) -> Judged:
-    return Judged(Effect.DESTRUCTIVE, _writes_index(operation, arguments).reading)
-
-
 def _transacts(operation: str, arguments: Arguments) -> Judged:
     change = judge_transaction([decode(each) for each in _array(arguments, "txData")])
     Reading().data(decode(arguments.get("txMeta")))
@@ -287,7 +283,7 @@ _JUDGES: Mapping[str, Callable[[str, Arguments], Judged]] = {
     "document_indexed": _reads_index,
     "add_document": _writes_index,
     "remove_document": _writes_index,
-    "clear_documents": _clears,
+    "clear_documents": _writes_index,
     "vector_search": _searches,
     "vector_index_info": _reads_index,
     "vector_indexed": _reads_index,

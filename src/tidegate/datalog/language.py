@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from tidegate import secrets
 from tidegate.datalog.data_rules import check_reading, hidden, table_of
-from tidegate.datalog.json_values import decode
+from tidegate.datalog.json_values import decode, encode, plain_text
 from tidegate.datalog.judge import Judged, judge_operation
-from tidegate.datalog.query import judge_query
+from tidegate.datalog.query import judge_query, written_again
 from tidegate.datalog.reader import read
 from tidegate.datalog.values import Value
 from tidegate.datalog.writer import write
@@ -19,7 +21,7 @@ from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Query, Request
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Judgement
+from tidegate.model.statements import Effect, Judgement, Statement
 
 _OPENS_OR_CLOSES = frozenset(
     each for each in DatalogOperation if each.value.startswith(("open_", "close_"))
@@ -89,7 +91,7 @@ class DatalogLanguage(Language):
         }
         for name in sorted(judged.reading.followed & components):
             raise hidden(name, "shows the whole of another entity")
-        return request
+        return _written_again(request)
 
 
 LANGUAGE = DatalogLanguage()
@@ -103,6 +105,27 @@ def _judged(request: Request) -> Judged | None:
         inputs = [_value(each) for each in request.statement.params or ()]
         return Judged(Effect.READ, judge_query(read(request.statement.text), inputs))
     return None
+
+
+def _written_again(request: EngineRequest) -> EngineRequest:
+    """The request with its query, inputs and pattern as they were read."""
+    if isinstance(request, (Query, Explain)):
+        given = request.statement
+        text, values = written_again(given.text, given.params or ())
+        params = None if given.params is None else tuple(values)
+        return structs.replace(request, statement=Statement(text, params))
+    if not isinstance(request, DatalogRequest):
+        return request
+    arguments = dict(request.arguments)
+    if "query" in arguments and request.operation is DatalogOperation.QUERY:
+        inputs = arguments.get("inputs", [])
+        text = plain_text(arguments["query"])
+        arguments["query"], arguments["inputs"] = written_again(text, inputs)
+    if "selector" in arguments:
+        selector = decode(arguments["selector"])
+        pattern = read(selector) if isinstance(selector, str) else selector
+        arguments["selector"] = encode(pattern, exact=True)
+    return structs.replace(request, arguments=arguments)
 
 
 def _verb(request: Request) -> str:

@@ -6,6 +6,7 @@ A form that is not listed here is refused. Source: the grammar in `datalevin.par
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tidegate.datalog.functions import (
     ARITHMETIC,
@@ -15,10 +16,12 @@ from tidegate.datalog.functions import (
     PLAIN,
     SEARCHES,
 )
+from tidegate.datalog.json_values import decode, encode
 from tidegate.datalog.pull import judge_pull
 from tidegate.datalog.reader import read
 from tidegate.datalog.reading import Reading, function_refused, unknown_form
 from tidegate.datalog.values import Keyword, List, Map, Symbol, Value, Vector
+from tidegate.datalog.writer import write
 
 SECTIONS = frozenset(
     {
@@ -71,6 +74,20 @@ def _add(sections: Sections, key: Value, items: tuple[Value, ...]) -> None:
     if key.name in sections:
         raise unknown_form(f":{key.name} is there twice")
     sections[key.name] = items
+
+
+def written_again(text: str, inputs: Sequence[Any]) -> tuple[str, list[Any]]:
+    """A query and its inputs, as JSON values, written from what was read of them: nothing that
+    another reader could take otherwise is left. Raises: TidegateError."""
+    query = read(text)
+    bindings = sections_of(query).get("in", (_DATABASE,))[1:]
+    values: list[Any] = []
+    for at, given in enumerate(inputs):
+        value = decode(given)
+        if isinstance(value, str) and at < len(bindings) and bindings[at] == _RULES:
+            value = read(value)
+        values.append(encode(value, exact=True))
+    return write(query), values
 
 
 def is_variable(value: Value) -> bool:

@@ -9,10 +9,14 @@ import pytest
 from tidegate.datalog.data_rules import check_reading
 from tidegate.datalog.json_values import decode
 from tidegate.datalog.judge import judge_operation
+from tidegate.datalog.language import LANGUAGE
 from tidegate.datalog.query import judge_query
 from tidegate.datalog.reader import read
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
+from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
 
 ANCESTORS = (
@@ -156,7 +160,7 @@ def test_a_form_of_which_nothing_is_known_is_refused(query: str, inputs: list[An
          {"cities", "towns"}),
         ("kv_transact", {"dbi": "cities", "txs": [[":put", 1, "x"]]}, Effect.WRITE, {"cities"}),
         ("add_document", {"docRef": 1, "docText": "x"}, Effect.WRITE, None),
-        ("clear_documents", {}, Effect.DESTRUCTIVE, None),
+        ("clear_documents", {}, Effect.WRITE, None),
     ],
 )  # fmt: skip
 def test_the_effect_of_an_operation_and_what_it_touches_are_known(
@@ -234,3 +238,26 @@ def test_rules_refuse_what_could_show_a_hidden_attribute(
     with pytest.raises(TidegateError) as refused:
         check_reading(reading, rules)
     assert refused.value.code is code
+
+
+def test_what_runs_under_rules_is_written_from_what_was_read() -> None:
+    request = DatalogRequest(
+        operation=DatalogOperation.QUERY,
+        target=DatalogTarget("database"),
+        arguments={
+            "query": "[:find,?n :in $ % ?a ; all\n :where (r ?e ?a) [?e :order/n ?n] #_ [?x :p]]",
+            "inputs": ["[[(r ?e ?a) [?e :order/a ?a]]]", 5],
+        },
+    )
+    source = Source("1", "facts", "datalevin:///facts", "datalevin", "datalog")
+    catalog = Catalog("facts", "", ("",), (), "1")
+    rules = DataRules(masks=(("person.ssn", "hash"),))
+    rewritten = LANGUAGE.rewrite(request, source, rules, catalog, "")
+    assert isinstance(rewritten, DatalogRequest)
+    assert rewritten.arguments == {
+        "query": "[:find ?n :in $ % ?a :where (r ?e ?a) [?e :order/n ?n]]",
+        "inputs": [
+            [[{"~edn": "(r ?e ?a)"}, [{"~edn": "?e"}, ":order/a", {"~edn": "?a"}]]],
+            {"~i64": "5"},
+        ],
+    }

@@ -1,0 +1,205 @@
+"""A scripted session through every tool of the surface `datalog`, on databases made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.datalog import PEOPLE, SCHEMA, Datalog
+from support.surface_client import OWNER, READER, Peer
+from tidegate.app import App
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.surfaces.datalog.tools import SPECS
+
+RULES = """[[(ancestor ?a ?b) [?b :parent ?a]]
+            [(ancestor ?a ?b) [?b :parent ?c] (ancestor ?a ?c)]
+            [(even ?e) [?e :name "Ada"]]
+            [(even ?e) [?e :parent ?p] (odd ?p)]
+            [(odd ?e) [?e :parent ?p] (even ?p)]]"""
+
+
+class Client:
+    """One caller of the surface in this process; `used` has the tools that it called."""
+
+    def __init__(self, datalog: Datalog, peer: Peer) -> None:
+        self._datalog = datalog
+        self._peer = peer
+        self.used: set[str] = set()
+        datalog.run(peer.open())
+
+    def __call__(self, tool: str, **arguments: Any) -> Any:
+        """The structured content of a call that must succeed; of one with a result, that."""
+        shown = self.reply(tool, **arguments)
+        assert "error" not in shown, shown
+        return shown.get("result", shown)
+
+    def reply(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        self.used.add(tool)
+        result = self._datalog.run(self._peer.call(f"datalevin_{tool}", **arguments))["result"]
+        assert bool(result.get("isError")) == ("error" in result["structuredContent"])
+        return result["structuredContent"]
+
+    def code(self, tool: str, **arguments: Any) -> str:
+        """The code of a call that must fail."""
+        return self.reply(tool, **arguments)["code"]
+
+
+class Gate:
+    """A gate with the surface, and callers of it."""
+
+    def __init__(self, datalog: Datalog, app: App) -> None:
+        self._datalog = datalog
+        self._app = app
+        self._surface = app.surface("datalog")
+
+    def client(self, actor: Any = OWNER) -> Client:
+        return Client(self._datalog, Peer(self._surface, actor, "2025-06-18"))
+
+
+@pytest.fixture
+def gate(datalog: Datalog, tmp_path: Path) -> Iterator[Gate]:
+    datalog.make(tmp_path / "saved")
+    config = Config(
+        state=str(tmp_path / "state"),
+        sources=(
+            SourceSettings(name="family", url=f"datalevin://{tmp_path}/saved"),
+            SourceSettings(name="closed", url=f"datalevin://{tmp_path}/closed", access="none"),
+        ),
+    )
+    app = App.open(config)
+    yield Gate(datalog, app)
+    datalog.run(app.close())
+
+
+def test_a_session_uses_every_tool_on_a_real_database(gate: Gate, tmp_path: Path) -> None:
+    call = gate.client()
+    call("api_info")
+    opened = call.reply("open_database", dir=f"{tmp_path}/facts", create=True, schema=SCHEMA)
+    database = opened["database"]
+    assert database.startswith("database-") and len(database) == 45
+    assert (opened["created"], opened["target"], opened["remote"]) == (
+        True, f"{tmp_path}/facts", False,
+    )  # fmt: skip
+    assert call("open_database", dir=f"{tmp_path}/facts")["database"] == database
+    report = call("transact", database=database, txData=PEOPLE, txMeta={":by": "test"})
+    assert {"tx-data", "tempids", "tx-id"} <= report.keys()
+
+    def query(text: str, *inputs: Any) -> Any:
+        return call("query", database=database, query=text, inputs=list(inputs))
+
+    join = "[:find ?n ?m :where [?e :name ?n] [?e :parent ?p] [?p :name ?m]]"
+    assert query(join) == [["Ben", "Ada"], ["Cy", "Ben"], ["Di", "Cy"]]
+    assert query("[:find [?n ...] :in $ ?a :where [?e :age ?a] [?e :name ?n]]", 30) == ["Cy"]
+    ancestors = "[:find ?n :in $ % ?a :where [?x :name ?a] (ancestor ?x ?y) [?y :name ?n]]"
+    assert query(ancestors, RULES, "Ada") == [["Ben"], ["Cy"], ["Di"]]
+    assert query("[:find ?n :in $ % :where (even ?e) [?e :name ?n]]", RULES) == [["Ada"], ["Cy"]]
+    assert query("[:find (sum ?a) . :where [?e :age ?a]]") == 171
+    assert query("[:find (pull ?e [:name]) . :where [?e :age 9]]") == {":name": "Di"}
+    ordered = "[:find ?n ?a :where [?e :name ?n] [?e :age ?a] :order-by [?a :desc] :limit 2]"
+    assert query(ordered) == [["Ada", 80], ["Ben", 52]]
+    refused = call.reply("query", database=database, query='[:find ?x :where [(slurp "/x") ?x]]')
+    assert refused["code"] == ":function-refused"
+    assert call.code("query", database=database, query="[:find ?x") == ":datalog-unreadable"
+
+    selector = [":name", {":parent": [":name"]}]
+    assert call("pull", database=database, selector=selector, eid=[":name", "Ben"]) == {
+        ":name": "Ben", ":parent": {":name": "Ada"},
+    }  # fmt: skip
+    assert call("pull_many", database=database, selector="[:age]", eids=[[":name", "Cy"]]) == [
+        {":age": 30}
+    ]
+    assert call("entity", database=database, eid=[":name", "Di"])[":age"] == 9
+    assert call("entity", database=database, eid=[":name", "Nobody"]) is None
+    both = [call("datoms", database=database, index=index, c1=":age", limit=2, offset=1)
+            for index in ("ave", ":ave")]  # fmt: skip
+    assert both[0] == both[1] and [each["v"] for each in both[0]] == [30, 52]
+    assert len(call("search_datoms", database=database, a=":likes", v="tea")) == 2
+    assert call("count_datoms", database=database, a="likes") == 3
+    assert call("fulltext_datoms", database=database, query="red") == [
+        [call("fulltext_datoms", database=database, query="red")[0][0], ":bio", "sails a red boat"]
+    ]
+
+    kv = call("open_kv", dir=f"{tmp_path}/kv")["kv"]
+    pairs = [["put", number, f"n{number}"] for number in (1, 2, 3)]
+    assert call("kv_transact", kv=kv, dbi="cities", txs=pairs, keyType="long") == ":transacted"
+    assert call("kv_get", kv=kv, dbi="cities", key=2, keyType=":long") == "n2"
+    assert call("kv_get", kv=kv, dbi="cities", key=9, keyType="long") is None
+
+    def ranged(*wanted: Any) -> list[int]:
+        found = call("kv_range", kv=kv, dbi="cities", keyRange=list(wanted), keyType="long")
+        return [key for key, _ in found]
+
+    assert ranged(":all") == [1, 2, 3] and ranged("all-back") == [3, 2, 1]
+    assert ranged(":closed", 2, 3) == [2, 3] and ranged(":less-than-back", 3) == [2, 1]
+    assert call.code("kv_get", kv=kv, dbi="none", key=1) == ":absent"
+
+    search = call("open_search_index", kv=kv)["searchIndex"]
+    assert call("add_document", searchIndex=search, docRef="a", docText=":) a red boat")["added"]
+    call("add_document", searchIndex=search, docRef="b", docText="a blue boat")
+    assert call("search_documents", searchIndex=search, query="red") == ["a"]
+    call("add_document", searchIndex=search, docRef="a", docText="a green boat")
+    assert call("search_documents", searchIndex=search, query="red") == []
+    assert call("document_count", searchIndex=search) == 2
+    assert call("document_indexed", searchIndex=search, docRef="a") is True
+    assert call("remove_document", searchIndex=search, docRef="a")["removed"]
+    assert call("clear_documents", searchIndex=search)["cleared"]
+    assert call("document_count", searchIndex=search) == 0
+
+    options = {":dimensions": 2}
+    vectors = call("open_vector_index", kv=kv, opts=options)["vectorIndex"]
+    for ref, data in (("near", [1, 0]), ("far", [0, 9])):
+        assert call("add_vector", vectorIndex=vectors, vectorRef=ref, vectorData=data)["added"]
+    assert call("vector_search", vectorIndex=vectors, queryVector=[1, 0.1]) == ["near", "far"]
+    assert call("vector_index_info", vectorIndex=vectors)[":dimensions"] == 2
+    assert call("vector_indexed", vectorIndex=vectors, vectorRef="far") is True
+    assert call("remove_vector", vectorIndex=vectors, vectorRef="far")["removed"]
+    assert call.code("add_vector", vectorIndex=vectors, vectorRef="x", vectorData=[1]) != ""
+
+    assert call("close_vector_index", vectorIndex=vectors)["closed"]
+    assert call("close_search_index", searchIndex=search)["closed"]
+    again = call("open_search_index", kv=kv)["searchIndex"]
+    assert call("close_kv", kv=kv)["closed"]
+    assert call.code("document_count", searchIndex=again) == ":unknown-search-index"
+    assert call("close_database", database=database)["closed"]
+    assert call.code("query", database=database, query="[:find ?e :where [?e]]") == (
+        ":unknown-database"
+    )
+    assert call.used == {spec.name for spec in SPECS}
+
+
+def test_a_reader_opens_a_saved_source_by_its_name_and_changes_nothing(
+    gate: Gate, tmp_path: Path
+) -> None:
+    call = gate.client(READER)
+    database = call("open_database", dir="family")["database"]
+    assert call("count_datoms", database=database, a=":name") == 4
+    assert call.code("transact", database=database, txData=[{":name": "Eve"}]) == ":writes-disabled"
+    assert call("count_datoms", database=database, a=":name") == 4
+    assert call.code("open_database", dir=f"{tmp_path}/new") in (":absent", ":source-unreachable")
+    assert call.code("open_kv", dir=f"{tmp_path}/new") in (":absent", ":source-unreachable")
+    assert not (tmp_path / "new").exists()
+    assert call.code("open_database", dir=f"{tmp_path}/saved") == ":policy-denied"
+    assert call.code("open_database", dir="closed") == ":absent"  # as if there were none
+    other = gate.client(READER)
+    assert other.code("count_datoms", database=database, a=":name") == ":unknown-database"
+
+
+def test_a_long_relation_is_cut_and_comes_in_the_same_order_at_every_call(
+    gate: Gate, tmp_path: Path
+) -> None:
+    call = gate.client()
+    database = call("open_database", dir=f"{tmp_path}/many", create=True)["database"]
+    facts = [{":n": number, ":t": f"t{number}"} for number in range(300)]
+    call("transact", database=database, txData=facts)
+    text = "[:find ?n ?t :where [?e :n ?n] [?e :t ?t]]"
+    shown = call.reply("query", database=database, query=text)
+    assert shown["result"] == [[number, f"t{number}"] for number in range(200)]
+    assert shown["meta"]["truncations"] == [
+        {"kind": "items", "path": "result", "limit": 200, "returned": 200, "original": 300}
+    ]
+    paged = call.reply("datoms", database=database, index="eav", limit=5)
+    assert len(paged["result"]) == 5 and "meta" not in paged
