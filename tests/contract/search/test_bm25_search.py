@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from support.search_library import Library, ids, make_postgres
+import support.postgres_server as postgres_server
+from support.search_library import Library, handle_of, ids, make_postgres
 from tidegate.model.sources import Mask, RowFilter
+from tidegate.search.hybrid import search
+from tidegate.search.model import SimilaritySearch
 
 INDEX = (
     "CREATE EXTENSION pg_textsearch",
@@ -73,3 +76,20 @@ async def test_what_is_hidden_is_not_found_by_an_index_that_holds_it(
     found = await make(tmp_path, **hidden).search("lentils leeks", top_n=50)
     by_words = {row.key["id"] for row in found.rows if row.lexical_rank is not None}
     assert by_words == {number for number in range(7, 101, 10) if number in visible}
+
+
+async def test_indexes_made_and_dropped_between_two_searches_are_used_from_then_on(tmp_path: Path):
+    library = Library(tmp_path, make_postgres(rows=50, server_kind="bm25"))
+    name = library.source.url.partition("@/")[2].partition("?")[0]
+    async with library.gate.opened() as gate:
+
+        async def method() -> str:
+            found = await search(handle_of(gate), SimilaritySearch("docs", "lentils", 3))
+            return "" if found.words is None else found.words.method
+
+        assert (await method()).startswith("tsvector")
+        for statement in INDEX:
+            postgres_server.shared("bm25").ask(statement, name)
+        assert await method() == "bm25:pg_textsearch"
+        postgres_server.shared("bm25").ask("DROP INDEX docs_bm25", name)
+        assert await method() == "scan"
