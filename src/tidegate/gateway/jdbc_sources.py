@@ -215,6 +215,8 @@ class JdbcSources:
         url = native.url if native is not None else parsed.text if parsed is not None else ""
         place = locate(url)
         port = place.port or (parsed.product.port if parsed is not None else None) or ""
+        if not place.host:
+            raise denied("The URL names no host that could be checked.")
         if not is_listed_host(place.host, port, hosts):
             raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
 

@@ -57,6 +57,26 @@ async def test_postgres_tells_types_and_estimates_and_runs_no_function(tmp_path)
         assert server.ask("SELECT is_called FROM s", name) == [(False,)]
 
 
+async def test_an_id_keeps_no_state_in_the_database(tmp_path):
+    server = postgres_server.shared()
+    name = server.new_database()
+    async with served(tmp_path) as jdbc:
+        peer = jdbc.peer()
+        url = f"jdbc:postgresql://127.0.0.1:{server.port}/{name}"
+        id = await peer.connected(url, user="postgres", password=PASSWORD)
+        for text in (
+            "SELECT set_config('work_mem', '7MB', false)",
+            "SET work_mem = '7MB'",
+            "CREATE TEMPORARY TABLE mine (a int)",
+            "SELECT 1 INTO TEMPORARY mine",
+        ):
+            assert "error" in await peer.recorded(id, text), text
+        after = await peer.recorded(id, "SELECT current_setting('work_mem') = '7MB'")
+        assert after["rows"] == [[False]]
+        unhosted = await peer.bare("connect", url="jdbc:nosuch:thing")
+        assert "names no host" in unhosted["error"]
+
+
 async def test_mariadb_and_a_jdbc_driver_describe_as_well(tmp_path):
     server = mysql_server.shared()
     name = server.new_database()
