@@ -96,6 +96,11 @@ def test_dns_and_tcp_are_told_apart(tmp_path: Path) -> None:
     assert checks(ended)[-1] == ("fault", "tcp") and "refused" in last(ended)["text"]
 
 
+def test_a_host_is_looked_up_where_no_port_is_known(tmp_path: Path) -> None:
+    ended = doctor(tmp_path, "jdbc:h2:tcp://no-such-host.invalid/x", "--json")
+    assert checks(ended)[-1] == ("fault", "dns")
+
+
 @contextmanager
 def stranger() -> Generator[int]:
     """A server that is no database: it answers each connection with a line."""

@@ -112,7 +112,7 @@ async def _check_network(url: JdbcUrl, patience_s: float) -> AsyncIterator[Findi
     """DNS, TCP and TLS of the first of the URL's hosts that is there."""
     place = locate_jdbc(url.text)
     hosts = [host for host in place.host.split(",") if host]
-    if not hosts or not place.port:
+    if not hosts:
         yield note("network", "the URL's host and port are not known to Tidegate, and not tried")
         return
     failure = None
@@ -120,6 +120,10 @@ async def _check_network(url: JdbcUrl, patience_s: float) -> AsyncIterator[Findi
         failure = await _resolve(host, place.port, patience_s)
         if failure is not None:
             continue
+        if not place.port:
+            yield ok("dns", f"{host} has an address")
+            yield note("tcp", "the URL has no port, and the driver's own is not known to Tidegate")
+            return
         failure = await _connect(host, place.port, patience_s)
         if failure is None:
             yield ok("dns", f"{host} has an address")
