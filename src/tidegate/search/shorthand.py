@@ -76,7 +76,7 @@ def with_keys(
             text += _values(profile.get(name))
         parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
     if len(parts) < len(table.columns):
-        parts.append(f"+{len(table.columns) - len(parts)}: describe")
+        parts.append(f"+{len(table.columns) - len(parts)} more")
     if len(key) > 1:
         parts.append(f"pk({_names(tuple(key), dialect)})")
     parts += [

@@ -124,7 +124,7 @@ async def outline_tables(
     shown = tuple(tables[: max(1, max_bytes // _SHORTEST_LINE)])
     profiles = await _profiles(context, source, shown, searched)
     found = _Found([Match(table, 0.0) for table in tables], set(map(id, shown)), len(tables))
-    return _written(found, catalog, searched, profiles, max_bytes, [])
+    return _written(found, catalog, searched, profiles, max_bytes, [], "raise max_bytes")
 
 
 class _Found(NamedTuple):
@@ -143,6 +143,7 @@ def _written(
     profiles: Profiles,
     budget: int,
     lines: list[str],
+    step: str = "add words",
 ) -> str:
     """The tables as there is room for them: whole, with some columns, by name, counted."""
     also = min(_ALSO_BYTES, budget // 4)
@@ -159,7 +160,7 @@ def _written(
             named.append(table_name(match.table, catalog))
     more = found.total - len(found.matches)
     if named or more > 0:
-        lines.append(_also(named, more, also))
+        lines.append(_also(named, more, also, step))
     if profiles.pending:
         lines.append(_PENDING)
     return "\n".join(lines) or "none"
@@ -217,8 +218,9 @@ def _line(
     return matched if len(matched.encode()) <= room else ""
 
 
-def _also(names: Sequence[str], more: int, room: int) -> str:
-    """The names of further tables, as many as there is room for; the others are counted."""
+def _also(names: Sequence[str], more: int, room: int, step: str) -> str:
+    """The names of further tables, as many as there is room for; the others are counted, with the
+    step that shows them."""
     text = "Also: "
     shown = 0
     for name in names:
@@ -227,7 +229,7 @@ def _also(names: Sequence[str], more: int, room: int) -> str:
         text += f"{',' if shown else ''}{name}"
         shown += 1
     more += len(names) - shown
-    return text + (f" +{more}: add words" if more else "")
+    return text + (f" +{more}: {step}" if more else "")
 
 
 def _all_names(catalog: Catalog, most: int = _MOST_NAMES) -> str:

@@ -126,7 +126,7 @@ def test_a_wide_table_shows_what_matched_and_counts_the_rest(tmp_path: Path) -> 
     connection.close()
     gate = SqliteGate(tmp_path, sqlite_source(tmp_path / "wide.db"))
     assert read(gate, "search", words="colour of part", max_bytes=500) == (
-        "part(id int pk, colour text?, +60: describe)"
+        "part(id int pk, colour text?, +60 more)"
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from contract.surfaces.core_conversation import converse, samples
-from contract.surfaces.engine_shops import EngineShop
+from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 from tidegate.model.sources import Mask, RowFilter
 
 LIBRARY = """
@@ -46,6 +47,17 @@ def test_a_masked_column_is_not_compared(engine_shop: EngineShop) -> None:
 def test_a_row_that_is_filtered_away_contradicts_nothing(engine_shop: EngineShop) -> None:
     few = RowFilter(f"{engine_shop.schema}.readers", "city = 'Nowhere'")
     assert "~?>readers.id" in described(engine_shop, filters=(few,))
+
+
+def test_a_table_that_cannot_be_read_leaves_the_other_joins(tmp_path: Path) -> None:
+    shop = ENGINE_SHOPS["postgres"](tmp_path)
+    shop.script("CREATE TABLE seed (shelf_code VARCHAR(10), days INTEGER);")
+    shop.script("CREATE MATERIALIZED VIEW copies AS SELECT shelf_code, days FROM seed;")
+    line = described(shop, masks=(Mask("seed.days"),))  # `copies` has rows of a masked table
+    refused = [each for each in samples(shop) if each["phase"] == "refusal"]
+    assert any("copies" in each["statement"] and "loans" in each["statement"] for each in refused)
+    assert "~>readers.id" in line
+    assert "~>shelf.shelf_code" in line
 
 
 def test_what_is_compared_stays_in_the_database(engine_shop: EngineShop) -> None:

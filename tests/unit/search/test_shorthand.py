@@ -57,7 +57,7 @@ def test_long_comments_and_types_leave_room_for_the_columns() -> None:
 
 def test_columns_that_were_not_asked_for_are_counted() -> None:
     assert with_keys(orders(), CATALOG, only=()) == (
-        "orders(id int pk, customer_id int>customers.id, +1: describe)"
+        "orders(id int pk, customer_id int>customers.id, +1 more)"
     )
 
 
