@@ -130,6 +130,8 @@ def test_a_search_without_an_index_or_without_rows_says_how_it_was_made(
     found, none = play(tmp_path, shop, vectors(), [SEARCH, empty], monkeypatch)
     assert "body_embedding (cosine, weight 1.00, exact)" in found
     assert "Total: 2 chunks" in found
+    assert "Rank: 1 by vectors, 1 by words\n" in found
+    assert "Rank: 2 by vectors\n" in found
     assert "Total: 0 chunks" in none
 
 

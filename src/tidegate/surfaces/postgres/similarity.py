@@ -109,6 +109,8 @@ def _chunk(place: int, chunk: ChunkHit, *, whole: bool) -> Iterator[str]:
     key = msgspec.json.encode(chunk.key).decode()
     yield f"\nResult {place}"
     yield f"Source: {chunk.schema}.{chunk.table}.{chunk.column} {key} (chunk {chunk.chunk})"
+    ranks = (("vectors", chunk.vector_rank), ("words", chunk.lexical_rank))
+    yield f"Rank: {', '.join(f'{at} by {name}' for name, at in ranks if at is not None)}"
     yield f"Relevance Score: {chunk.score:.4f}"
     yield f"Tokens: ~{chunk.tokens}"
     yield chunk.text if whole else _beginning(chunk.text)
