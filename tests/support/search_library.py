@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,11 @@ BOOKS: tuple[tuple[str, str], ...] = (
 )
 
 
+NOTES = tuple(f"{a}{b}" for a in ("bar", "cel", "dom", "fen", "gul", "hib", "jor") for b in (
+    "ado", "ebi", "iku", "oma", "uzo", "yna",
+))  # fmt: skip
+
+
 def vectors_of(texts: Sequence[str]) -> list[tuple[float, ...]]:
     """The vectors that the provider of the library makes."""
     provider = HashTestProvider(HASHED.dimensions)
@@ -45,13 +51,19 @@ def vector_text(vector: Sequence[float]) -> str:
 
 
 def library(rows: int = len(BOOKS)) -> list[tuple[int, str, str, str, int]]:
-    """Rows (id, title, content, language, year); beyond the books they repeat them in variation."""
+    """Rows (id, title, content, language, year); beyond the books they repeat them in variation.
+
+    The variations have words of their own: of vectors that are nearly equal, HNSW makes groups that
+    may have no way from one to the other, and then an index finds nothing that is near.
+    """
     found: list[tuple[int, str, str, str, int]] = []
     for number in range(rows):
         title, content = BOOKS[number % len(BOOKS)]
         edition = number // len(BOOKS)
         if edition:
-            title, content = f"{title} {edition}", f"{content} Edition {edition} of the series."
+            notes = " ".join(random.Random(number).sample(NOTES, 10))
+            title = f"{title} {edition}"
+            content = f"{content} Edition {edition} of the series. Notes: {notes}."
         found.append(
             (number + 1, title, content, "de" if number % 10 == 9 else "en", 1990 + edition)
         )

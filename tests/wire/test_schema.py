@@ -22,7 +22,7 @@ from wire.raw_http import http_request
 from wire.served import everything
 from wire.wires import BOTH, META, MODERN, NAMED, REVISIONS, HttpPeer, Peer, StdioPeer
 
-EXAMPLES = 150
+EXAMPLES = 75
 URIS = ("test://static-text", "test://static-binary", "test://template/5/data", "test://nothing")
 PROMPTS = (
     "test_simple_prompt", "test_prompt_with_arguments", "test_prompt_with_embedded_resource",
@@ -190,7 +190,7 @@ bounded = settings(
     deadline=None,
     derandomize=True,
     database=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 
@@ -228,17 +228,16 @@ def test_notifications_are_owed_nothing(peer: Peer, request: tuple[str, Any]) ->
     assert [received for received in messages if "method" not in received] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(FIXTURES) - ENDLESS))
-def test_each_tool_answers_as_published(peer: Peer, name: str) -> None:
-    if name == MODERN_FORM and peer.revision == "2025-06-18":
-        return
+def test_each_tool_answers_as_published(peer: Peer) -> None:
     schema = published(peer.revision)
     given: Mapping[str, Any] = {"a": 1, "b": 2, "prompt": "p", "message": "m"}
-    first = peer.request("tools/call", {"name": name, "arguments": given})
-    last = peer.call(name, {**given})
-    for outcome in (first, last):
-        for received in (*outcome.before, outcome.response):
-            schema.check_message("tools/call", received)
+    unknown = {MODERN_FORM} if peer.revision == "2025-06-18" else set[str]()
+    for name in sorted(set(FIXTURES) - ENDLESS - unknown):
+        first = peer.request("tools/call", {"name": name, "arguments": given})
+        last = peer.call(name, {**given})
+        for outcome in (first, last):
+            for received in (*outcome.before, outcome.response):
+                schema.check_message("tools/call", received)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from support.command_line import Serving, serving, tidegate
 from support.eventually import wait_until
 from wire.conversations import python_sdk, typescript_sdk
 from wire.raw_http import http_request
+from wire.wires import MODERN, HttpPeer
 
 Converse = Callable[[dict[str, Any]], dict[str, Any]]
 CLIENTS: dict[str, Converse] = {
@@ -46,9 +47,11 @@ each_client = pytest.mark.parametrize("client", sorted(CLIENTS))
 class Harness:
     """A state with two sources, one of which no one can reach, and a token."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, shared: ExitStack) -> None:
+        self.directory = directory
         self.state = directory / "state"
-        self.settings = directory / "tidegate.json"
+        self._shared = shared
+        self._servers: dict[str, dict[str, Any]] = {}
         with closing(sqlite3.connect(directory / "towns.db")) as made, made:
             made.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY)")
         self.sources = [
@@ -61,12 +64,19 @@ class Harness:
         made = tidegate("token", "create", name, "--scope", "readOnly", *words, state=self.state)
         return made.out.strip()
 
+    def where(self, mode: str) -> dict[str, Any]:
+        """How a client reaches a server of that mode, which the tests share."""
+        if mode not in self._servers:
+            settings = self.directory / f"{mode}.json"
+            self._servers[mode] = self._shared.enter_context(self.served(mode, settings))
+        return self._servers[mode]
+
     @contextmanager
-    def served(self, mode: str) -> Iterator[dict[str, Any]]:
-        """How a client reaches it."""
-        settings = {"http_error_status": mode, "sources": self.sources, "body_limit_bytes": 20_000}
-        self.settings.write_text(json.dumps(settings))
-        words = ("serve", "--http", "127.0.0.1:0", "--config", str(self.settings))
+    def served(self, mode: str, settings: Path) -> Iterator[dict[str, Any]]:
+        """How a client reaches a server of its own, with these settings."""
+        chosen = {"http_error_status": mode, "sources": self.sources, "body_limit_bytes": 20_000}
+        settings.write_text(json.dumps(chosen))
+        words = ("serve", "--http", "127.0.0.1:0", "--config", str(settings))
         with serving(words, self.state) as server:
             yield {"url": f"{_address(server)}/mcp/workbench", "token": self.token}
 
@@ -76,9 +86,16 @@ def _address(server: Serving) -> str:
     return next(word for word in line.split() if word.startswith("http")).removesuffix("/mcp")
 
 
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    with ExitStack() as shared:
+        yield Harness(tmp_path_factory.mktemp("statuses"), shared)
+
+
 @pytest.fixture
-def harness(tmp_path: Path) -> Harness:
-    return Harness(tmp_path)
+def guessed(tmp_path: Path) -> Harness:
+    """A state of its own, for a test of tokens that are not valid: those lock the address out."""
+    return Harness(tmp_path, ExitStack())
 
 
 def calls(ids: dict[str, str]) -> list[tuple[list[Any], int, int]]:
@@ -99,9 +116,15 @@ def calls(ids: dict[str, str]) -> list[tuple[list[Any], int, int]]:
     ]
 
 
-def _ids(converse: Converse, where: dict[str, Any]) -> dict[str, str]:
-    (listed,) = converse({**where, "calls": [["list_connections", {}]]})["results"]
-    return {each["name"]: each["id"] for each in json.loads(listed["text"])["connections"]}
+def _port(where: dict[str, Any]) -> int:
+    return int(where["url"].split(":")[2].partition("/")[0])
+
+
+def _ids(where: dict[str, Any]) -> dict[str, str]:
+    peer = HttpPeer(_port(where), MODERN, path="/mcp/workbench")
+    peer.token = where["token"]
+    listed = json.loads(peer.call("list_connections").text)
+    return {each["name"]: each["id"] for each in listed["connections"]}
 
 
 def _check(result: dict[str, Any], code: int, status: int) -> None:
@@ -115,12 +138,11 @@ def _check(result: dict[str, Any], code: int, status: int) -> None:
 @each_client
 @pytest.mark.parametrize("mode", MODES)
 def test_each_error_has_the_status_of_its_mode(harness: Harness, client: str, mode: str) -> None:
-    converse = CLIENTS[client]
-    with harness.served(mode) as where:
-        listed = calls(_ids(converse, where))
-        if (client, mode) == LOST:
-            listed = [each for each in listed if each[2] == 200]
-        report = converse({**where, "calls": [call for call, _, _ in listed]})
+    where = harness.where(mode)
+    listed = calls(_ids(where))
+    if (client, mode) == LOST:
+        listed = [each for each in listed if each[2] == 200]
+    report = CLIENTS[client]({**where, "calls": [call for call, _, _ in listed]})
     plain = mode == "compat" or (mode == "auto" and client in SPARED)
     assert report["statuses"] == [200 if plain else status for _, _, status in listed]
     for result, (_, code, status) in zip(report["results"], listed, strict=True):
@@ -130,39 +152,37 @@ def test_each_error_has_the_status_of_its_mode(harness: Harness, client: str, mo
 def test_the_table_ends_the_session_of_the_client_for_which_auto_spares_it(
     harness: Harness,
 ) -> None:
-    converse = CLIENTS[FRAGILE]
-    with harness.served("seed") as where:
-        wrong = [call for call, _, status in calls(_ids(converse, where)) if status == 403]
-        with pytest.raises(AssertionError, match="403"):
-            converse({**where, "calls": wrong})
+    where = harness.where("seed")
+    wrong = [call for call, _, status in calls(_ids(where)) if status == 403]
+    with pytest.raises(AssertionError, match="403"):
+        CLIENTS[FRAGILE]({**where, "calls": wrong})
 
 
-@pytest.mark.parametrize(
-    ("client", "mode"),
-    # That the fragile one is lost on such a status is shown above.
-    [(each, mode) for each in sorted(CLIENTS) for mode in MODES if (each, mode) != LOST],
-)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_fault_of_the_server_is_500_where_the_mode_has_it(
-    harness: Harness, client: str, mode: str
+    harness: Harness, tmp_path: Path, mode: str
 ) -> None:
-    with harness.served(mode) as where:
-        harness.settings.write_text("{")
-        report = CLIENTS[client]({**where, "calls": [["list_connections", {}]]})
-    plain = mode == "compat" or (mode == "auto" and client in SPARED)
-    assert report["statuses"] == [200 if plain else 500]
-    _check(report["results"][0], -32603, 500)
+    settings = tmp_path / "tidegate.json"
+    with harness.served(mode, settings) as where:
+        settings.write_text("{")
+        # That the fragile one is lost on such a status is shown above.
+        for client in (each for each in sorted(CLIENTS) if (each, mode) != LOST):
+            report = CLIENTS[client]({**where, "calls": [["list_connections", {}]]})
+            plain = mode == "compat" or (mode == "auto" and client in SPARED)
+            assert report["statuses"] == [200 if plain else 500], client
+            _check(report["results"][0], -32603, 500)
 
 
 @each_client
 def test_what_the_door_refuses_has_its_status_for_every_client(
-    harness: Harness, client: str
+    guessed: Harness, tmp_path: Path, client: str
 ) -> None:
-    expired = harness.make("short", "--expires", "1s")
+    expired = guessed.make("short", "--expires", "1s")
     wait_until(
-        lambda: '"expired"' in tidegate("token", "list", "--json", state=harness.state).out,
+        lambda: '"expired"' in tidegate("token", "list", "--json", state=guessed.state).out,
         "the end",
     )
-    with harness.served("compat") as where:
+    with guessed.served("compat", tmp_path / "tidegate.json") as where:
         for token, reported in ((expired, "expired"), ("tg_" + "x" * 43, "[Uu]nauth|not valid")):
             # The Python SDK 2 keeps what the server said to itself.
             with pytest.raises(AssertionError, match=f"401|{reported}|returned an error response"):
@@ -176,24 +196,23 @@ def _select(towns: str, more: str = "") -> list[Any]:
 
 @each_client
 def test_a_body_that_is_too_large_is_413_in_every_mode(harness: Harness, client: str) -> None:
-    with harness.served("compat") as where:
-        towns = _ids(CLIENTS[client], where)["towns"]
-        given = {**where, "calls": [_select(towns, "x" * 30_000)]}
-        if client == FRAGILE:
-            with pytest.raises(AssertionError, match="413"):
-                CLIENTS[client](given)
-            return
-        report = CLIENTS[client](given)
+    where = harness.where("compat")
+    given = {**where, "calls": [_select(_ids(where)["towns"], "x" * 30_000)]}
+    if client == FRAGILE:
+        with pytest.raises(AssertionError, match="413"):
+            CLIENTS[client](given)
+        return
+    report = CLIENTS[client](given)
     assert report["statuses"] == [413]
     assert "Payload too large" in report["results"][0]["message"] or client.startswith("python")
 
 
 @pytest.mark.parametrize("client", WITH_SESSIONS)
 def test_a_lost_session_is_404_in_every_mode(harness: Harness, client: str) -> None:
-    with harness.served("compat") as where:
-        towns = _ids(CLIENTS[client], where)["towns"]
-        calls = [_select(towns), ["end", {}], _select(towns)]
-        report = CLIENTS[client]({**where, "calls": calls})
+    where = harness.where("compat")
+    towns = _ids(where)["towns"]
+    calls = [_select(towns), ["end", {}], _select(towns)]
+    report = CLIENTS[client]({**where, "calls": calls})
     first, ended, lost = report["results"]
     assert ("text" in first, ended["status"]) == (True, 204)
     assert report["statuses"] == [200, 404]
@@ -202,31 +221,34 @@ def test_a_lost_session_is_404_in_every_mode(harness: Harness, client: str) -> N
 
 
 def test_a_second_handshake_is_400_in_every_mode(harness: Harness) -> None:
-    with harness.served("compat") as where, pytest.raises(AssertionError, match="400"):
-        CLIENTS[FRAGILE]({**where, "calls": [["initialize", {}]]})
+    with pytest.raises(AssertionError, match="400"):
+        CLIENTS[FRAGILE]({**harness.where("compat"), "calls": [["initialize", {}]]})
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_call_that_is_called_back_is_answered_so_with_200(harness: Harness, mode: str) -> None:
-    converse = CLIENTS[FRAGILE]
-    with harness.served(mode) as where:
-        towns = _ids(converse, where)["towns"]
-        endless = {"connection_id": towns, "query": ENDLESS, "timeout_seconds": 60}
-        called_back = ["cancel", {"tool": "execute_query", "arguments": endless}]
-        report = converse({**where, "calls": [called_back, _select(towns)]})
+    where = harness.where(mode)
+    towns = _ids(where)["towns"]
+    endless = {"connection_id": towns, "query": ENDLESS, "timeout_seconds": 60}
+    called_back = ["cancel", {"tool": "execute_query", "arguments": endless}]
+    report = CLIENTS[FRAGILE]({**where, "calls": [called_back, _select(towns)]})
     assert report["statuses"] == [200, 200]
     assert report["results"][0]["code"] == -32002
     assert "text" in report["results"][1]
 
 
-@each_client
-def test_an_address_that_guesses_tokens_is_429_in_every_mode(harness: Harness, client: str) -> None:
-    with harness.served("compat") as where:
-        port = int(where["url"].split(":")[2].partition("/")[0])
+def test_an_address_that_guesses_tokens_is_429_in_every_mode(
+    guessed: Harness, tmp_path: Path
+) -> None:
+    with guessed.served("compat", tmp_path / "tidegate.json") as where:
+        statuses: list[int] = []
         for guess in range(6):
             headers = {"Authorization": f"Bearer tg_{guess:043}"}
-            answer = http_request(port, "POST", "/mcp/workbench", b"{}", headers)
+            answer = http_request(_port(where), "POST", "/mcp/workbench", b"{}", headers)
+            statuses.append(answer.status)
             answer.close()
-        assert answer.status == 429
-        with pytest.raises(AssertionError, match=r"429|locked|Too many|returned an error response"):
-            CLIENTS[client]({**where, "token": "tg_" + "y" * 43, "calls": []})
+        assert statuses[-1] == 429
+        for client in sorted(CLIENTS):
+            found = r"429|locked|Too many|returned an error response"
+            with pytest.raises(AssertionError, match=found):
+                CLIENTS[client]({**where, "token": "tg_" + "y" * 43, "calls": []})
