@@ -235,7 +235,7 @@ OTHER_LANGUAGE = tuple(
         "vector_indexed", "vector_search",
     )
 )  # fmt: skip
-"""What asks no source that speaks SQL for anything: `test_datalog_matrix.py` has its rows."""
+"""What asks no source that speaks SQL for anything: `contract/datalevin/test_surface_rights.py` has its rows."""
 
 PROMPTS = (
     ("postgres", "design-schema"),
