@@ -235,7 +235,8 @@ OTHER_LANGUAGE = tuple(
         "vector_indexed", "vector_search",
     )
 )  # fmt: skip
-"""What asks no source that speaks SQL for anything: `contract/datalevin/test_surface_rights.py` has its rows."""
+"""What asks no source that speaks SQL for anything. The rows of these are in
+`contract/datalevin/test_surface_rights.py`."""
 
 PROMPTS = (
     ("postgres", "design-schema"),
