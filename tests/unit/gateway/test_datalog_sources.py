@@ -64,13 +64,13 @@ def test_a_client_on_stdio_opens_what_its_user_can_reach(tmp_path: Path) -> None
 def test_nothing_is_open_over_http_unless_it_is_listed(tmp_path: Path) -> None:
     url = f"datalevin://{tmp_path}/listed/facts"
     (tmp_path / "listed").mkdir()
-    listed = {"directories": (f"{tmp_path}/listed",)}
+    listed: dict[str, Any] = {"directories": (f"{tmp_path}/listed",)}
     denied(tmp_path, url, address=HTTP)
     denied(tmp_path, "dtlv://h.example/db", address=HTTP)
     assert opened(tmp_path, url, address=HTTP, **listed).source.access == "read"
     written = opened(tmp_path, url, actor=WRITER, address=HTTP, **listed)
     assert written.source.access == "read"
-    changed = {**listed, "datalog_changes": True}
+    changed: dict[str, Any] = {**listed, "datalog_changes": True}
     assert opened(tmp_path, url, actor=WRITER, address=HTTP, **changed).source.access == "write"
     assert opened(tmp_path, url, address=HTTP, **changed).source.access == "read"
 
@@ -78,7 +78,7 @@ def test_nothing_is_open_over_http_unless_it_is_listed(tmp_path: Path) -> None:
 def test_no_link_and_no_dots_lead_out_of_a_listed_directory(tmp_path: Path) -> None:
     (tmp_path / "listed").mkdir()
     (tmp_path / "listed" / "link").symlink_to(tmp_path)
-    listed = {"directories": (f"{tmp_path}/listed",), "address": HTTP}
+    listed: dict[str, Any] = {"directories": (f"{tmp_path}/listed",), "address": HTTP}
     denied(tmp_path, f"datalevin://{tmp_path}/listed/link/facts", **listed)
     denied(tmp_path, f"datalevin://{tmp_path}/listed/../facts", **listed)
     denied(tmp_path, f"datalevin://{tmp_path}/listed/%2e%2e/facts", **listed)
