@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import zipfile
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +57,7 @@ def source_of(jar: Path, **more: str) -> Source:
 
 @asynccontextmanager
 async def opened(source: Source):
-    engine = await open_engine(source)
+    engine: Any = await open_engine(source)
     try:
         yield engine
     finally:
@@ -167,3 +169,11 @@ async def test_the_process_shows_no_secret_and_leaves_no_file(jar, monkeypatch):
             assert b"correct horse" not in said
     assert process.gone
     await until(lambda: not directory.exists(), "the end of the private directory")
+
+
+async def test_a_place_for_temporary_files_that_cannot_be_used_is_named(jar, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(TidegateError) as caught:
+        await open_engine(source_of(jar))
+    assert caught.value.code is Code.SOURCE_UNREACHABLE
+    assert "TMPDIR" in caught.value.hint

@@ -86,7 +86,15 @@ class JvmProcess(FramedProcess):
 
         Raises: TidegateError SOURCE_UNREACHABLE.
         """
-        directory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-jvm-"))
+        try:
+            directory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-jvm-"))
+        except OSError as error:
+            raise TidegateError(
+                Code.SOURCE_UNREACHABLE,
+                "No directory could be made for the Java process of the driver:"
+                f" {error.strerror or 'there is no place for temporary files'}.",
+                hint="Make room where temporary files are, or set TMPDIR for the server.",
+            ) from error
         command = runtime.command(heap, time_zone, directory, options)
         environment = {"LANG": "C.UTF-8", "HOME": str(directory), "TMPDIR": str(directory)}
         try:
