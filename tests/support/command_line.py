@@ -10,9 +10,11 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Timer
 from typing import IO, Any, NamedTuple
 
+from support import loaded_commands
 from support.eventually import HANG_S
 from support.operator_terminal import operator_terminal
 
@@ -62,13 +64,18 @@ def tidegate(
     if stdin is None and terminal is None and words[:2] in GRANTS:
         with operator_terminal() as agreeing:
             return tidegate(*words, state=state, cwd=cwd, terminal=agreeing)
-    given: dict[str, Any] = {"input": stdin or ""} if terminal is None else {"stdin": terminal}
-    ended = subprocess.run(
-        [sys.executable, "-m", "tidegate", *words],
-        **given, capture_output=True, text=True, encoding="utf-8", cwd=cwd,
-        timeout=HANG_S, env=environment(state), check=False,
-    )  # fmt: skip
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write((stdin or "").encode())
+        given.seek(0)
+        files = (given.fileno() if terminal is None else terminal, out.fileno(), err.fileno())
+        status = loaded_commands.shared().run(words, files, environment(state), cwd, HANG_S)
+        return Ended(status, _text(out), _text(err))
+
+
+def _text(file: IO[bytes]) -> str:
+    """What was written, with the ends of its lines as a text file gives them."""
+    file.seek(0)
+    return file.read().decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Serving:
