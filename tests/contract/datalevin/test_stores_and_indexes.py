@@ -102,3 +102,23 @@ def test_the_tables_of_datalevin_itself_are_not_written_as_a_store(people: Opene
     error = people.refused("kv_transact", "kv", txs=[[":put", "datalevin/eav", 1, 2]])
     assert error.code is Code.ARGUMENT_INVALID
     assert people.ask("datoms", index="eav") == before
+
+
+@pytest.mark.parametrize("options", [{}, {":domain": "datalevin"}, {":domain": "note"}])
+def test_an_index_that_a_database_keeps_itself_is_not_changed_by_hand(
+    datalog: Datalog, tmp_path: Path, options: dict[str, str]
+) -> None:
+    notes = datalog.open(tmp_path / "notes", "write")
+    schema = {":note": {":db/valueType": ":db.type/string", ":db/fulltext": True}}
+    notes.ask("open_database", "database", create=True, schema=schema)
+    notes.ask("transact", "database", txData=[{":note": "a red fox"}])
+    notes.ask("open_search_index", "search_index", options=options, create=True)
+    error = notes.refused(
+        "add_document", "search_index", options=options, docRef=1, docText="a red dog"
+    )
+    assert error.code is Code.ARGUMENT_INVALID
+    assert notes.ask("fulltext_datoms", "database", query="red") == [[1, ":note", "a red fox"]]
+    own = {":domain": "docs"}
+    notes.ask("open_search_index", "search_index", options=own, create=True)
+    notes.ask("add_document", "search_index", options=own, docRef=1, docText="a red dog")
+    assert notes.ask("fulltext_datoms", "database", query="red") == [[1, ":note", "a red fox"]]

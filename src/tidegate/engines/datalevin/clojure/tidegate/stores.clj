@@ -154,6 +154,33 @@
           (swap! (:state store) assoc-in [:indexes key] index)
           index))))
 
+(defn- own-domains
+  "The domains of the indexes that the Datalog database in a store keeps by itself: the default one,
+  and for each attribute its own name and the domains that it names."
+  [kv]
+  (into #{c/default-domain}
+        (mapcat (fn [[attribute properties]]
+                  (cons (str/replace (subs (str attribute) 1) "/" "_")
+                        (mapcat (fn [[property value]]
+                                  (when (and (keyword? property)
+                                             (= "domains" (name property)))
+                                    value))
+                                properties))))
+        (i/get-range kv c/schema [:all] :attr :data)))
+
+(defn refuse-own-index
+  "Refuse to change an index that the Datalog database in the same directory keeps: what is not a
+  datom in it makes its full-text search fail."
+  [store target]
+  (when (#{"search_index" "vector_index"} (:kind target))
+    (let [kv (local-kv store)
+          domain (get-in target [:options :index :domain] c/default-domain)]
+      (when (and kv (has-datalog? kv) (contains? (own-domains kv) domain))
+        (refuse :invalid-request
+                (str "The index in the domain `" domain "` is kept by the Datalog database in this "
+                     "directory and is not changed by hand. Name another `:domain`.")
+                {:field "opts"})))))
+
 (defn- find-open [store target]
   (let [{:keys [conn kv indexes]} @(:state store)]
     (case (:kind target)

@@ -439,8 +439,9 @@
 
       (and (writes operation) (true? writes?))
       (stores/writing (stores/store-of place) target create? nil
-                      (fn [thing] (let [found ((writes operation) thing args create?)]
-                                    (->Counted (encode found) nil))))
+                      (fn [thing]
+                        (stores/refuse-own-index (stores/store-of place) target)
+                        (->Counted (encode ((writes operation) thing args create?)) nil)))
 
       :else (refuse :unknown-operation (str "There is no operation `" operation "` here.")))))
 
