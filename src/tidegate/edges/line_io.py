@@ -119,9 +119,11 @@ async def feed(lines: Lines, stdin: BinaryIO) -> asyncio.ReadTransport | None:
             return transport
 
     def pump() -> None:
-        while data := os.read(stdin.fileno(), 65_536):
-            loop.call_soon_threadsafe(lines.data_received, data)
-        loop.call_soon_threadsafe(lines.eof_received)
+        # RuntimeError: the loop was closed meanwhile, so that no one reads the lines any more.
+        with suppress(RuntimeError):
+            while data := os.read(stdin.fileno(), 65_536):
+                loop.call_soon_threadsafe(lines.data_received, data)
+            loop.call_soon_threadsafe(lines.eof_received)
 
     threading.Thread(target=pump, name="stdin", daemon=True).start()
     return None

@@ -63,7 +63,8 @@ def test_a_query_that_runs_away_is_ended_and_a_change_that_is_late_is_whole_or_a
 ) -> None:
     people.ask("transact", txData=numbers(600))
     error = people.refused("query", query=RUNAWAY, limits=Limits(timeout_s=0.5))
-    assert error.code is Code.LIMIT_TIME
+    # Its rows may use up the memory of the process before its time is over.
+    assert error.code in (Code.LIMIT_TIME, Code.LIMIT_BYTES)
     assert count_of(people) == 600
     more = [{":n": 1000 + n} for n in range(MANY)]
     error = people.refused("transact", txData=more, limits=Limits(timeout_s=0.05))

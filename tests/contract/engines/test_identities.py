@@ -216,9 +216,14 @@ async def test_names_mean_the_same_whatever_the_callers_role(role_shop):
 @pytest.mark.parametrize("scheme", sorted(ENGINES))
 async def test_an_engine_takes_callers_identities_or_the_setting_is_refused(scheme, tmp_path):
     entry = ENGINES[scheme]
-    name = next(name for name in CASES if name.partition("-")[0] == entry.engine)
-    case = CASES[name].prepare(tmp_path)
     run_as = RunAs("someone")
+    names = [name for name in CASES if name.partition("-")[0] == entry.engine]
+    if not names:
+        # No engine of SQL: its own contract is in a folder of its name.
+        with pytest.raises(TidegateError, match="run_as"):
+            check_run_as(f"{scheme}:///{tmp_path}", run_as)
+        return
+    case = CASES[names[0]].prepare(tmp_path)
     if entry.identities:
         check_run_as(case.url, run_as)
         async with case.opened() as engine:
