@@ -22,6 +22,7 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.statements import Statement
 from tidegate.results.jdbc_types import jdbc_type
+from tidegate.sql.dialects import find
 from tidegate.sql.jdbc.model import Extraction
 from tidegate.surfaces.jdbc.connections import Connection
 from tidegate.surfaces.jdbc.discover import find_table
@@ -42,7 +43,7 @@ _PASSING = frozenset(
 """What says nothing of the query."""
 _NAMES_UNKNOWN = frozenset({Code.SQL_FAILED, Code.TABLE_UNKNOWN})
 _NAME = re.compile(r"""(?:.*\.)?["`\[]?(\w+)["`\]]?""")
-_POSTGRES_PLAN = re.compile(r"cost=[\d.]+\.\.([\d.]+) rows=(\d+)")
+_COSTS = re.compile(r"cost=[\d.]+\.\.([\d.]+) rows=(\d+)")
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -105,8 +106,8 @@ def _shown(prepared: Prepared, dialect: str) -> dict[str, Any]:
 
 
 async def _plan(context: ToolContext, connection: Connection, text: str) -> dict[str, Any] | None:
-    """The database's estimate; None where it gives none."""
-    if connection.dialect not in ("postgres", "mysql"):
+    """The database's estimate; None where it gives none that is understood."""
+    if not find(connection.dialect).plans_reveal_rows:
         return None
     request = Explain(Statement(text), limits=LIMITS)
     try:
@@ -114,13 +115,13 @@ async def _plan(context: ToolContext, connection: Connection, text: str) -> dict
     except TidegateError:
         return None  # it is a help, and no part of what is confirmed
     rows: list[list[Any]] = msgspec.json.decode(page.rows)
-    if connection.dialect == "postgres":
-        found = _POSTGRES_PLAN.search(str(rows[0][0])) if rows else None
-        return {"rows": int(found[2]), "cost": float(found[1])} if found else None
-    return _mysql_plan([column.name for column in page.columns], rows)
+    found = _COSTS.search(str(rows[0][0])) if rows and rows[0] else None
+    if found is not None:
+        return {"rows": int(found[2]), "cost": float(found[1])}
+    return _examined([column.name for column in page.columns], rows)
 
 
-def _mysql_plan(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
+def _examined(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
     """The rows that are looked at: those of tables that are joined multiply."""
     if "rows" not in names:
         return None
