@@ -68,6 +68,9 @@ def expected(tool: str, setting: str, writes: bool) -> str:
     return ASK if tool in WRITING and setting == "asks" else "ok"
 
 
+PLACES = {":dimensions": 2, ":domain": "places"}
+
+
 def ids_of(call: Client, source: str) -> dict[str, str]:
     """An id of each kind."""
     kv = call("open_kv", dir=source)["kv"]
@@ -75,7 +78,7 @@ def ids_of(call: Client, source: str) -> dict[str, str]:
         "database": call("open_database", dir=source)["database"],
         "kv": kv,
         "searchIndex": call("open_search_index", kv=kv, opts={":domain": "notes"})["searchIndex"],
-        "vectorIndex": call("open_vector_index", kv=kv, opts={":dimensions": 2})["vectorIndex"],
+        "vectorIndex": call("open_vector_index", kv=kv, opts=PLACES)["vectorIndex"],
     }
 
 
