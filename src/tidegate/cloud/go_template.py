@@ -453,10 +453,11 @@ def _printed(value: Any) -> str:
     """What an action writes for a value: text as it is, all else as JSON."""
     if value is None:
         return "<no value>"
-    return value if isinstance(value, str) else _to_json(value)
+    return value if isinstance(value, str) else to_json(value)
 
 
-def _to_json(value: Any) -> str:
+def to_json(value: Any) -> str:
+    """A value as compact JSON. Raises: ValueError for a number that JSON has not."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -499,13 +500,13 @@ def _printf(template: Any, *values: Any) -> str:
             return f"%!{verb}(MISSING)"
         value = waiting.pop(0)
         if verb == "q":
-            return _to_json(value if isinstance(value, str) else _printed(value))
+            return to_json(value if isinstance(value, str) else _printed(value))
         if verb in "sv":
             return _printed(value)
         if verb in "dfgeE" and _kind(value) == "float64":
             return match[0].replace("v", "g") % value
         if verb == "t" and isinstance(value, bool):
-            return _to_json(value)
+            return to_json(value)
         raise ValueError(f"%{verb} does not fit a {_kind(value)}")
 
     text = _FORMAT.sub(write, template)
@@ -556,7 +557,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "print": lambda *values: "".join(map(_printed, values)),
     "printf": _printf,
     "separator": _separator,
-    "toJson": _to_json,
+    "toJson": to_json,
 }
 
 

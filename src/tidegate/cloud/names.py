@@ -14,6 +14,11 @@ _FIRST: Final = re.compile(r"(.)([A-Z][a-z]+)")
 _SECOND: Final = re.compile(r"([a-z0-9])([A-Z])")
 
 
+def folded(name: str) -> str:
+    """A name as SQL compares it: case and the choice of `-` or `_` do not count."""
+    return name.replace("-", "_").casefold()
+
+
 @lru_cache(65_536)
 def snake_case(name: str) -> str:
     """`VPCId` is `vpc_id`, `GroupARNs` is `group_arns`. A name that has `_` stays."""

@@ -15,8 +15,9 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from tidegate.cloud.go_template import render_template
+from tidegate.cloud.go_template import render_template, to_json
 from tidegate.cloud.model import Method, Parameter, Resource, Schema, SqlVerb
+from tidegate.cloud.names import folded
 from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
 
@@ -54,11 +55,6 @@ def find_method(resource: Resource, verb: SqlVerb, given: Iterable[str]) -> Meth
         if all(names & spellings(each) for each in method.parameters if each.is_required):
             return method
     return None
-
-
-def folded(name: str) -> str:
-    """A name as SQL compares it: case and the choice of `-` or `_` do not count."""
-    return name.replace("-", "_").casefold()
 
 
 def spellings(parameter: Parameter) -> frozenset[str]:
@@ -298,10 +294,6 @@ def typed(value: Any, schema: Schema, schemas: Schemas) -> Any:
         kinds = {"object": dict, "array": list}
         return cast("Any", read) if isinstance(read, kinds.get(kind, object)) else value
     return value
-
-
-def to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _text(value: Any) -> str:

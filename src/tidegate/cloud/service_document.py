@@ -24,7 +24,7 @@ from tidegate.cloud.model import (
     Transform,
     View,
 )
-from tidegate.cloud.names import snake_case
+from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.schema import Schemas, parse_object_key
 from tidegate.cloud.settings import read_settings
 from tidegate.cloud.tree import mapping, require_mapping, sequence
@@ -314,20 +314,16 @@ def _declared_path(path: str, parameters: list[Parameter]) -> tuple[str, list[Pa
     A document may write `{enterprise_team}` and declare `enterprise-team`.
     """
     known = {each.wire_name for each in parameters if each.place in ("path", "server")}
-    alike = {_folded(name): name for name in known}
+    alike = {folded(name): name for name in known}
     undeclared: list[Parameter] = []
     for name in _VARIABLE.findall(path):
         if name in known:
             continue
-        if _folded(name) in alike:
-            path = path.replace(f"{{{name}}}", f"{{{alike[_folded(name)]}}}")
+        if folded(name) in alike:
+            path = path.replace(f"{{{name}}}", f"{{{alike[folded(name)]}}}")
         elif all(each.wire_name != name for each in undeclared):
             undeclared.append(Parameter(name, name, "path", True, {"type": "string"}))
     return path, undeclared
-
-
-def _folded(name: str) -> str:
-    return name.replace("-", "_").casefold()
 
 
 def _server_parameter(name: str) -> Parameter:

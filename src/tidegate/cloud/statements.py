@@ -249,7 +249,8 @@ def _show(words: _Words) -> ShowStatement:
         raise _unreadable(f"SHOW {what[:40] or '...'} is not known: {', '.join(_SHOWN)} are")
     count = _SHOWN[what]
     path: tuple[str, ...] = ()
-    if count and (words.accept("IN", "FROM") or count):
+    if count:
+        words.accept("IN", "FROM")
         path = words.path(f"the {what}' parent", count, count)
     like = words.string("The pattern") if words.accept("LIKE") else None
     words.end()
