@@ -99,6 +99,18 @@ def _datalevin_path(url: str) -> str | None:
     return path_of(url)
 
 
+def _locate_cloud(url: str) -> Location:
+    from tidegate.engines.cloud.options import locate as locate_cloud
+
+    return locate_cloud(url)
+
+
+def _cloud_path(url: str) -> str | None:
+    from tidegate.engines.cloud.options import path_of as cloud_folder
+
+    return cloud_folder(url)
+
+
 DATALEVIN = Entry(
     *("datalevin", "datalog", "tidegate.engines.datalevin", "DatalevinEngine", "datalog"),
     language="tidegate.datalog.language",
@@ -150,6 +162,15 @@ ENGINES: dict[str, Entry] = {
     "mariadb": MYSQL,
     "datalevin": DATALEVIN,
     "dtlv": DATALEVIN,
+    "cloud": Entry(
+        *("cloud", "cloud", "tidegate.engines.cloud", "CloudEngine"),
+        language="tidegate.cloud.language",
+        options=(
+            *("auth", "concurrency", "endpoints", "max_calls", "page_limit", "request_timeout"),
+        ),
+        locate=_locate_cloud,
+        path=_cloud_path,
+    ),
     "jdbc:": Entry(
         "jdbc",
         _jdbc_dialect,

@@ -21,6 +21,7 @@ DIALECTS = {
     "hsqldb": "tidegate.sql.dialects.hsqldb",
     "derby": "tidegate.sql.dialects.derby",
     "spark": "tidegate.sql.dialects.spark",
+    "cloud": "tidegate.sql.dialects.cloud",
 }
 """The module of each dialect, by its name in lower case."""
 

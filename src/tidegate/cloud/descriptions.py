@@ -1,0 +1,204 @@
+"""What SHOW and DESCRIBE say: rows of the documents' contents. Sends no request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from tidegate.cloud.document_catalog import DocumentCatalog, Found
+from tidegate.cloud.go_template import to_json
+from tidegate.cloud.model import Method, Schema
+from tidegate.cloud.names import snake_case
+from tidegate.cloud.schema import Schemas
+from tidegate.cloud.statements import DescribeStatement, ShowStatement
+from tidegate.errors import Code, TidegateError
+
+VIEW_METHOD: Final = "__view__"
+"""The method of a resource that has a view and no methods."""
+_DEEPEST: Final = 8
+_MOST_PROPERTIES: Final = 2_000
+_ANNOTATIONS: Final = ("type", "format", "enum", "pattern", "minimum", "maximum", "default")
+
+
+class Rows(NamedTuple):
+    """A result: names of columns, and rows in their order."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+def show(statement: ShowStatement, documents: DocumentCatalog) -> Rows:
+    """Raises: TidegateError TABLE_UNKNOWN, DOCUMENT_INVALID."""
+    if statement.shown == "providers":
+        rows = Rows(
+            ("name", "version"), [(each.name, each.version) for each in documents.providers()]
+        )
+    elif statement.shown == "services":
+        provider = documents.provider(statement.path[0])
+        rows = Rows(
+            ("id", "name", "title", "description"),
+            [
+                (each.id, each.name, each.title, each.description)
+                for each in provider.services.values()
+            ],
+        )
+    elif statement.shown == "resources":
+        rows = _resources(documents, statement.path)
+    else:
+        rows = _methods(documents.resource(statement.path))
+    if not statement.is_extended and rows.columns[-1] == "description":
+        rows = Rows(rows.columns[:-1], [each[:-1] for each in rows.rows])
+    if statement.like is None:
+        return rows
+    name = next(at for at, each in enumerate(rows.columns) if each in ("name", "MethodName"))
+    pattern = _like(statement.like)
+    return Rows(rows.columns, [each for each in rows.rows if pattern.fullmatch(str(each[name]))])
+
+
+def describe(statement: DescribeStatement, documents: DocumentCatalog) -> Rows:
+    """Raises: TidegateError TABLE_UNKNOWN, DOCUMENT_INVALID."""
+    found = documents.resource(statement.path[:3])
+    if len(statement.path) == 4:
+        return _method(found, statement.path[3])
+    method = first_select(found)
+    rows: list[tuple[Any, ...]] = []
+    if method is not None:
+        for name, schema in columns_of(found, method).items():
+            kind = found.document.schemas.kind(schema) or "any"
+            rows.append((name, kind, str(schema.get("description") or "")))
+    columns = ("name", "type", "description")
+    if not statement.is_extended:
+        return Rows(columns[:2], [each[:2] for each in rows])
+    return Rows(columns, rows)
+
+
+def first_select(found: Found) -> Method | None:
+    """The method that decides the columns of a resource; None if it has none for SELECT."""
+    names = found.resource.verbs.get("select", ())
+    return found.resource.methods[names[0]] if names else None
+
+
+def columns_of(found: Found, method: Method) -> dict[str, Schema]:
+    """The columns of a method's rows by their SQL names. Raises: TidegateError
+    DOCUMENT_INVALID."""
+    response = method.response
+    if response.schema is None:
+        return {}
+    columns: dict[str, Schema] = {}
+    schemas = found.document.schemas
+    for name, schema in schemas.columns(response.schema, response.object_key).items():
+        shown = snake_case(name) if found.provider.renames_columns else name
+        while shown in columns:
+            shown += "_"
+        columns[shown] = schemas.resolve(schema) if schema else {}
+    return columns
+
+
+def find_method_by_name(found: Found, name: str) -> Method:
+    """Raises: TidegateError TABLE_UNKNOWN."""
+    for key, method in found.resource.methods.items():
+        if key.casefold() == name.casefold():
+            return method
+    raise TidegateError(
+        Code.TABLE_UNKNOWN,
+        f"There is no method of {found.path} with the name `{name[:120]}`.",
+        hint=f"SHOW METHODS IN {found.path} lists them.",
+    )
+
+
+def _resources(documents: DocumentCatalog, path: tuple[str, ...]) -> Rows:
+    provider = documents.provider(path[0])
+    _, document = documents.service(provider, path[1])
+    rows: list[tuple[Any, ...]] = []
+    for name in document.resource_names:
+        resource = document.resource(name)
+        if resource is not None:
+            rows.append((resource.name, resource.id, resource.title, resource.description))
+    return Rows(("name", "id", "title", "description"), rows)
+
+
+def _methods(found: Found) -> Rows:
+    rows: list[tuple[Any, ...]] = [
+        (
+            method.name,
+            ", ".join(method.required),
+            found.resource.verb_of(method.name).upper(),
+            method.description,
+        )
+        for method in found.resource.methods.values()
+    ]
+    if not rows and found.resource.views:
+        needs = ", ".join(sorted(found.resource.views[0].required))
+        rows.append((VIEW_METHOD, needs, "SELECT", ""))
+    return Rows(("MethodName", "RequiredParams", "SQLVerb", "description"), rows)
+
+
+def _method(found: Found, name: str) -> Rows:
+    method = find_method_by_name(found, name)
+    schemas = found.document.schemas
+    rows = [
+        _described(schemas, each.name, each.schema, each.description, kind)
+        for kind, wanted in (("input_required", True), ("input_optional", False))
+        for each in method.parameters
+        if each.is_required is wanted
+    ]
+    if not method.response.status.startswith("204"):
+        rows += [
+            _described(schemas, column, schema, "", "output")
+            for column, schema in columns_of(found, method).items()
+        ]
+    return Rows(("name", "type", "param_type", "shape", "description"), rows)
+
+
+def _described(
+    schemas: Schemas, name: str, schema: Schema, description: str, kind: str
+) -> tuple[Any, ...]:
+    resolved: Schema = schemas.resolve(schema) if schema else {}
+    shape = to_json(_shape(schemas, resolved, _DEEPEST, _Budget()))
+    said = description or str(resolved.get("description") or "")
+    return name, schemas.kind(resolved) or "any", kind, shape, said
+
+
+class _Budget:
+    """How many properties a shape may still show: schemas refer to themselves and to each other."""
+
+    left = _MOST_PROPERTIES
+
+
+def _shape(schemas: Schemas, schema: Schema, deepest: int, budget: _Budget) -> dict[str, Any]:
+    """The part of a JSON schema that says what a value looks like."""
+    kind = schemas.kind(schema)
+    shape: dict[str, Any] = {key: schema[key] for key in _ANNOTATIONS if key in schema}
+    if kind:
+        shape["type"] = kind
+    if deepest <= 0 or budget.left <= 0:
+        return shape
+    members = schemas.items(schema) if kind == "array" else None
+    if members is not None:
+        shape["items"] = _shape(schemas, schemas.resolve(members), deepest - 1, budget)
+    if kind in ("object", ""):
+        properties = dict(_properties(schemas, schema, deepest, budget))
+        if properties:
+            shape["properties"] = properties
+            required = sorted(schemas.required(schema) & properties.keys())
+            if required:
+                shape["required"] = required
+    return shape
+
+
+def _properties(
+    schemas: Schemas, schema: Schema, deepest: int, budget: _Budget
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, each in schemas.properties(schema).items():
+        budget.left -= 1
+        if budget.left <= 0:
+            return
+        yield name, _shape(schemas, schemas.resolve(each), deepest - 1, budget)
+
+
+def _like(pattern: str) -> re.Pattern[str]:
+    """LIKE of SQLite: `%` and `_`, whatever the case."""
+    marks = {"%": ".*", "_": "."}
+    text = "".join(marks.get(each) or re.escape(each) for each in pattern)
+    return re.compile(text, re.IGNORECASE | re.DOTALL)

@@ -1,0 +1,152 @@
+"""The statements for cloud providers as one of the languages that the gate knows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import structs
+
+from tidegate.cloud.names import folded
+from tidegate.cloud.statements import (
+    DescribeStatement,
+    ExecStatement,
+    ReadStatement,
+    SqlStatement,
+    read_statement,
+)
+from tidegate.errors import FATES, Code, masking_refused, table_refused
+from tidegate.model.data_rules import DataRules
+from tidegate.model.language import Language
+from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Judgement
+from tidegate.sql import quoting
+from tidegate.sql.finding import CODES, Refusal
+from tidegate.sql.judge import judge
+from tidegate.sql.redaction import redact_statement
+
+DIALECT = "cloud"
+_REPLACE = re.compile(r"REPLACE\b(?!\s+INTO\b)", re.IGNORECASE)
+_CHANGES = {
+    "mutation_create": "Creates or changes something at a provider",
+    "mutation_delete": "Deletes something at a provider",
+    "lifecycle": "Calls a method of a provider, which may do anything",
+}
+
+
+class CloudLanguage(Language):
+    """SELECT and the statements that change, over `provider.service.resource`; SHOW, DESCRIBE,
+    REGISTRY, EXEC. A judgement's `verb` is the statement's class: select, mutation_create,
+    mutation_delete or lifecycle."""
+
+    def classify(self, request: Request, source: Source) -> Judgement:
+        if not isinstance(request, (Query, Prepare, Explain)):
+            return Judgement(
+                Effect.UNKNOWN,
+                "request.unlisted",
+                f"A source of cloud providers answers no request of the kind {request.kind!r}",
+                None,
+                "Send a statement instead.",
+            )
+        try:
+            read = read_statement(request.statement.text)
+        except Refusal as refusal:
+            finding = refusal.finding
+            code = finding.code or CODES[finding.effect]
+            return Judgement(
+                *(finding.effect, finding.rule, finding.reason, code.value),
+                finding.hint or FATES[code].hint,
+            )
+        if isinstance(request, Explain):
+            read = structs.replace(read, statement_class="select", is_explained=True)
+        return _judge(read)
+
+    def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
+        return redact_statement(text, DIALECT, mentions=mentions)
+
+    def literal(self, value: Any, dialect: str) -> str:
+        return quoting.literal(value, DIALECT)
+
+    def rewrite(
+        self,
+        request: EngineRequest,
+        source: Source,
+        rules: DataRules,
+        catalog: Catalog,
+        key: str,
+    ) -> EngineRequest | None:
+        """The request as it is, if it touches nothing that is hidden; else it is refused: what a
+        provider gives cannot be filtered or masked yet."""
+        if not isinstance(request, (Query, Prepare, Explain)):
+            return None
+        try:
+            read = read_statement(request.statement.text)
+        except Refusal:
+            return None
+        judgement = _judge(read)
+        for table in judgement.tables if _touches_data(read) else ():
+            _check_table(table, rules)
+        return request
+
+
+LANGUAGE = CloudLanguage()
+
+
+def _judge(read: ReadStatement) -> Judgement:
+    """What a statement would do. EXPLAIN sends nothing, whatever it explains."""
+    statement = read.statement
+    tables: tuple[str, ...] = ()
+    if isinstance(statement, SqlStatement):
+        judged = judge(sql_of(statement), DIALECT)
+        expected = Effect.READ if statement.verb == "select" else Effect.WRITE
+        if judged.effect is not expected:
+            return judged
+        tables = judged.tables
+        if statement.verb == "select":
+            return structs.replace(judged, verb="select")
+    elif isinstance(statement, (DescribeStatement, ExecStatement)):
+        tables = (".".join(statement.path[:3]),)
+    if read.statement_class == "select":
+        return Judgement(Effect.READ, "read", "Reads only", tables=tables, verb="select")
+    return Judgement(
+        Effect.WRITE,
+        f"cloud.{read.statement_class}",
+        _CHANGES[read.statement_class],
+        Code.POLICY_READ_ONLY.value,
+        FATES[Code.POLICY_READ_ONLY].hint,
+        tables,
+        verb=read.statement_class,
+    )
+
+
+def sql_of(statement: SqlStatement) -> str:
+    """The text as SQLite's grammar has it: here REPLACE has the form of an UPDATE."""
+    if statement.verb == "replace":
+        return _REPLACE.sub("UPDATE", statement.text, count=1)
+    return statement.text
+
+
+def _touches_data(read: ReadStatement) -> bool:
+    """Whether it shows or changes what is at a provider; documents are public."""
+    return not read.is_explained and isinstance(read.statement, (SqlStatement, ExecStatement))
+
+
+def _check_table(table: str, rules: DataRules) -> None:
+    """Raises: TidegateError POLICY_TABLE, POLICY_MASKED."""
+    parts = folded(table).split(".")
+    if rules.only is not None and len(parts) == 3:
+        listed = [folded(each).removesuffix(".*").split(".") for each in rules.only]
+        if not any(parts[: len(each)] == each for each in listed):
+            raise table_refused(table)
+    hidden = [(column.rpartition(".")[0], f"the column {column}") for column, _ in rules.masks]
+    hidden += [(path, f"rows of {path}") for path, _ in rules.filters]
+    for path, what in hidden:
+        if folded(path) == folded(table):
+            raise masking_refused(
+                f"{what[0].upper()}{what[1:]} is hidden from this caller, which a statement for a"
+                " cloud provider cannot leave out",
+                "source.masking",
+                "Use another resource, or ask the operator.",
+            )

@@ -1,0 +1,145 @@
+"""The provider documents of one folder, and what is behind them, as a source."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tidegate.cloud.descriptions import Rows, describe, show
+from tidegate.cloud.document_catalog import DocumentCatalog
+from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.cloud.statements import (
+    DescribeStatement,
+    ReadStatement,
+    ShowStatement,
+    read_statement,
+)
+from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.cloud.cursor import RowsCursor
+from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
+from tidegate.engines.common.errors import closed
+from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
+from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.registry import resolve_options
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.requests import Explain
+from tidegate.model.results import Column, Document
+from tidegate.model.schema import Catalog, Counts, Databases, Description, Status
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql.finding import Refusal
+
+
+class CloudEngine:
+    """One source. Callers share it; each statement has a thread of its own for its SQL."""
+
+    capabilities = Capabilities(
+        transactions=False,
+        schemas=True,
+        explains=True,
+        explains_changes=True,
+        explains_as_json=False,
+        primary_keys=False,
+        foreign_keys=False,
+        row_counts=False,
+        places=16,
+    )
+
+    def __init__(
+        self, options: CloudOptions, documents: DocumentCatalog, *, writable: bool
+    ) -> None:
+        self._options = options
+        self._documents = documents
+        self._writable = writable
+        self._closed = False
+
+    @classmethod
+    async def open(cls, source: Source) -> CloudEngine:
+        options = read_cloud_options(source.url, resolve_options(source))
+        folder = await asyncio.to_thread(RegistryFolder, Path(options.folder))
+        return cls(options, DocumentCatalog(folder), writable=source.writable)
+
+    @property
+    def status(self) -> Status:
+        return Status("cloud", None, "provider documents")
+
+    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+        self._check_open()
+        return None
+
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
+        refuse_identity(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        request, judgement = query_of(permit)
+        read = _read(request.statement.text)
+        if judgement.effect is not Effect.READ and (
+            permit.effect < Effect.WRITE or not self._writable
+        ):
+            raise TidegateError(
+                Code.POLICY_READ_ONLY, "The statement changes something at a provider."
+            )
+        explains = read.is_explained or isinstance(request, Explain)
+        statement = read.statement
+        if explains:
+            raise TidegateError(Code.UNSUPPORTED, "EXPLAIN is not there yet.")
+        if isinstance(statement, ShowStatement):
+            return _cursor(await asyncio.to_thread(show, statement, self._documents))
+        if isinstance(statement, DescribeStatement):
+            return _cursor(await asyncio.to_thread(describe, statement, self._documents))
+        raise TidegateError(Code.UNSUPPORTED, "Only SHOW and DESCRIBE are answered.")
+
+    async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
+        raise TidegateError(Code.UNSUPPORTED, "A source of cloud providers has no dry runs.")
+
+    async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
+        refuse_identity(permit)
+        request = describe_of(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        if request.aspect == "databases":
+            return Databases((self.status.database,))
+        if request.aspect == "counts":
+            return Counts({})
+        if request.aspect == "catalog":
+            return await asyncio.to_thread(self._catalog)
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            "A provider's resources have no definition in SQL.",
+            hint="DESCRIBE provider.service.resource lists the columns.",
+        )
+
+    def _catalog(self) -> Catalog:
+        """The services as schemas. Their resources are in documents that are read when a statement
+        names them: there are tens of thousands."""
+        schemas = [
+            f"{provider.name}.{service.name}"
+            for provider in self._documents.providers()
+            for service in provider.services.values()
+        ]
+        return Catalog(self.status.database, "", tuple(schemas), (), "")
+
+    async def schema_version(self) -> str:
+        self._check_open()
+        return ""
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed()
+
+
+def _read(text: str) -> ReadStatement:
+    try:
+        return read_statement(text)
+    except Refusal as refusal:
+        code = refusal.finding.code or Code.SQL_UNREADABLE
+        raise TidegateError(code, refusal.finding.reason, hint=refusal.finding.hint) from None
+
+
+def _cursor(rows: Rows) -> RowsCursor:
+    return RowsCursor([Column(name, "text", "text") for name in rows.columns], rows.rows)

@@ -1,0 +1,19 @@
+"""SQL over cloud providers: SQLite, which runs it, with the functions that StackQL adds."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from tidegate.sql.dialects import sqlite
+from tidegate.sql.dialects.model import words
+
+FUNCTIONS = words("aws_policy_equal json_equal regexp_like regexp_replace regexp_substr split_part")
+"""What the engine adds to SQLite's own functions."""
+
+DIALECT = structs.replace(
+    sqlite.DIALECT,
+    name="cloud",
+    title="SQL over cloud providers",
+    functions=sqlite.DIALECT.functions | FUNCTIONS,
+    in_files=False,
+)
