@@ -109,9 +109,11 @@ def _meanings(model: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _nested(hint: Any) -> tuple[type[msgspec.Struct] | None, str]:
-    """The model inside a field, and `[]` if the field is a list of them."""
+    """The model inside a field, and `[]` if the field is a list of them, `.NAME` if a table."""
     if get_origin(hint) is tuple:
         return _nested(get_args(hint)[0])[0], "[]"
+    if get_origin(hint) is dict:
+        return _nested(get_args(hint)[1])[0], ".NAME"
     for each in (hint, *get_args(hint)):  # a table, or one that may be left out
         if isinstance(each, type) and issubclass(each, msgspec.Struct):
             return each, ""
@@ -124,7 +126,8 @@ def _type(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return f"list of {_type(arguments[0])}"
     if get_origin(hint) is dict:
-        return "table" if Any in get_args(arguments[1]) else f"table of {_type(arguments[1])}"
+        is_free = Any in (arguments[1], *get_args(arguments[1]))
+        return "table" if is_free else f"table of {_type(arguments[1])}"
     if type(None) in arguments:
         return f"{_type(arguments[0])}, or none"
     if _nested(hint)[0] is not None:
@@ -213,7 +216,8 @@ def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _signature(action: argparse.Action) -> str:
-    value = action.metavar or "|".join(map(str, action.choices or ()))
+    shown = action.metavar or "|".join(map(str, action.choices or ()))
+    value = shown if isinstance(shown, str) else " ".join(shown)
     return " ".join(part for part in (*action.option_strings[-1:], value) if part)
 
 

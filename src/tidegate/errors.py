@@ -70,6 +70,9 @@ class Code(Enum):
     DRIVER_UNTRUSTED = "driver.untrusted"
     DOCUMENT_INVALID = "document.invalid"
     DOCUMENT_UNTRUSTED = "document.untrusted"
+    CREDENTIAL_UNAVAILABLE = "credential.unavailable"
+    CREDENTIAL_REFUSED = "credential.refused"
+    HOST_REFUSED = "host.refused"
     LIMIT_TIME = "limit.time"
     LIMIT_BYTES = "limit.bytes"
     LIMIT_RATE = "limit.rate"
@@ -225,6 +228,15 @@ FATES: dict[Code, Fate] = {
     ),
     Code.DOCUMENT_UNTRUSTED: Fate(
         -32000, 502, "58000", 77, "Ask who runs the registry of the provider documents."
+    ),
+    Code.CREDENTIAL_UNAVAILABLE: Fate(
+        -32000, 503, "28000", 77, "Set the variable, file or profile that the message names."
+    ),
+    Code.CREDENTIAL_REFUSED: Fate(
+        -32000, 502, "28000", 77, "Renew the credential that the message names."
+    ),
+    Code.HOST_REFUSED: Fate(
+        -32007, 403, "42501", 77, "Ask the operator to allow the host that the message names."
     ),
     Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
     Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),

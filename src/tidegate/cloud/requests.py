@@ -98,6 +98,13 @@ def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -
     return ApiRequest(verb, url, tuple(headers), body, has_free_host)
 
 
+def signing_region(method: Method, values: Mapping[str, Any]) -> str:
+    """The region that a request of `method` is signed for; empty: the method has none."""
+    known = {folded(name): value for name, value in values.items()}
+    default = method.server.variables.get("region", "")
+    return _text(known.get("region") or default)
+
+
 _Given = dict[tuple[str, str], Any]
 """Values by the name on the wire and the place."""
 

@@ -63,6 +63,11 @@ class ServiceDocument:
         self._compiled: dict[str, Resource] = {}
 
     @property
+    def signing_name(self) -> str:
+        """The name of the service in signatures for AWS, else empty."""
+        return str(mapping(self._tree.get("info")).get("x-serviceName") or "")
+
+    @property
     def resource_names(self) -> tuple[str, ...]:
         """In the document's order."""
         return tuple(self._resources)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tidegate.config.addresses import LOOPBACK, check_proxy, http_address
+from tidegate.config.cloud import CloudSettings
 from tidegate.config.drivers import DriverSettings
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
@@ -169,6 +170,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     embeddings: EmbeddingSettings = EmbeddingSettings()
     language: LanguageSettings = LanguageSettings()
     drivers: DriverSettings = DriverSettings()
+    cloud: CloudSettings = CloudSettings()
 
     def __post_init__(self) -> None:
         check_rules(self.masks, self.filters)
