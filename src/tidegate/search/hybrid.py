@@ -244,7 +244,13 @@ async def _answer(
         rankings.append((WORDS_WEIGHT, words.rows))
     fused = fuse(rankings)
     best = list(fused)[: search.wanted.top_n]
-    mode: Mode = "vector" if words is None else "hybrid" if vectors else "lexical"
+    by_vectors = any(ranking.rows for ranking in vectors)
+    mode: Mode = "vector" if words is None else "hybrid" if by_vectors else "lexical"
+    if vectors and not by_vectors:
+        names = ", ".join([f"`{ranking.column.name}`" for ranking in vectors])
+        which = "row that meets the filter" if search.wanted.filter else "row"
+        alone = "" if words is None else ", so words alone were searched"
+        notes = (*notes, f"no {which} has a vector in {names} to compare with{alone}")
     rows = _row_hits(search, best, fused, vectors, words)
     chunks, tokens, was_cut = await _chunk_hits(search, rows, best, vectors, words, mode)
     target = search.target

@@ -65,6 +65,9 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
     judgement = judge(text, dialect)
     if judgement.code != Code.SQL_UNREADABLE.value:
         are_words = all(token.kind == WORD for token in tokens[1:])
+        reads = rules.roots[tokens[0].key] in ("query", "explain")
+        if reads and are_words and judgement.effect is Effect.UNKNOWN:
+            return False  # `explain the orders table`: nothing that a database could run
         if catalog is not None and judgement.effect is Effect.READ and are_words:
             return _names_a_table(judgement, catalog)
         return not _is_prose(tokens, rules)

@@ -89,7 +89,7 @@ async def test_a_table_of_no_rows_and_one_of_no_texts_are_searched_without_an_er
 ):
     library = Library(tmp_path, made(engine, tmp_path, "DELETE FROM docs"))
     found = await library.search("lentils")
-    assert (found.rows, found.chunks) == ((), ())
+    assert (found.rows, found.chunks, found.mode) == ((), (), "lexical")
     (tmp_path / "b").mkdir()
     nulls = (
         "UPDATE docs SET title = NULL, content = NULL",
@@ -99,6 +99,16 @@ async def test_a_table_of_no_rows_and_one_of_no_texts_are_searched_without_an_er
     found = await library.search("lentils", top_n=10)
     assert (len(found.rows), found.chunks) == (10, ())
     assert all(row.lexical_rank is None for row in found.rows)
+
+
+@ENGINES
+async def test_a_column_that_was_never_filled_is_searched_by_words_and_the_result_says_so(
+    tmp_path: Path, engine: str
+):
+    unfilled = made(engine, tmp_path, "UPDATE docs SET content_embedding = NULL")
+    found = await Library(tmp_path, unfilled).search("lentils", top_n=3)
+    assert (found.mode, ids(found)) == ("lexical", [7])
+    assert any("no row has a vector in `content_embedding`" in note for note in found.notes)
 
 
 @ENGINES

@@ -515,17 +515,20 @@ def test_no_other_way_tells_more_in_production_than_a_tool_does(
     assert all("error" in reply for reply in replies)
 
 
+@pytest.mark.parametrize("path", ["/mcp/postgres", "/mcp/v1"])
 def test_a_mistake_gets_what_corrects_it_with_tools_that_the_surface_has(
-    tmp_path: Path, shop: PostgresShop
+    tmp_path: Path, shop: PostgresShop, path: str
 ) -> None:
     async def scene(surface: SurfaceUnderTest) -> list[str]:
-        peer = await surface.peer()
         statements = (
             "SELECT emial FROM users",
             "SELECT 1 FROM zzzzzz",
             "SELECT id FROM users WHERE status = 'Actve'",
             "SELECT count(*) FROM users WHERE status = 'Actve'",
         )
+        if path == "/mcp/v1":
+            return [await surface.text("query_database", query=sql) for sql in statements]
+        peer = await surface.peer()
         results = [await peer.call("query_database", query=sql) for sql in statements]
         return [result["result"]["content"][0]["text"] for result in results]
 

@@ -73,6 +73,9 @@ CATALOG = Catalog("shop", "public", ("public",), (Table("public", "customers", "
         ("select now()", True, True),
         ("-- a comment", False, True),
         ("which customers are there", False, False),
+        ("explain the customers table", False, False),
+        ("explain table customers", True, True),
+        ("values", False, False),
     ],
 )
 def test_the_catalog_decides_where_words_can_be_both(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
@@ -105,37 +105,26 @@ class QueryTool:
         if args.mode == "nl" or (args.mode == "auto" and not is_sql(query)):
             await self._databases.reach(context, source)
             return await answer_question(context, query, source, limits, args.offset, stream)
-        if stream is not None:
-            return await self._stream(context, query, args.offset, limits, source, stream)
-        request = Query(Statement(query), limits=limits, offset=args.offset)
+        # What is returned is the part of the text that was not sent while rows came.
+        rows = None if stream is None else StreamedRows(stream, sql_heading(query.strip()))
+        request = Query(Statement(query), limits=limits, offset=args.offset, sink=rows)
         try:
             page = await self._databases.handle(context, source, request, Page)
         except TidegateError as error:
+            if rows is not None and rows.sent:
+                raise
             from tidegate.search.suggestions import advise
 
             raise await advise(error, context, source, query, find=GUIDE.tables) from None
         note = ""
-        if found_nothing(page) and not args.offset and "'" in query:
+        shown = page if rows is None else structs.replace(page, rows=rows.first_row)
+        if found_nothing(shown) and not args.offset and "'" in query:
             from tidegate.search.suggestions import note_near_values
 
             note = await note_near_values(query, context, source)
-        return self._answer(page, query, args.offset, source, note)
-
-    async def _stream(
-        self,
-        context: ToolContext,
-        query: str,
-        offset: int,
-        limits: Limits,
-        source: str | None,
-        stream: TextStream,
-    ) -> ToolResult:
-        """The answer to a statement where its text may be sent while rows come; what is returned is
-        the part that was not sent."""
-        rows = StreamedRows(stream, sql_heading(query.strip()))
-        request = Query(Statement(query), limits=limits, offset=offset, sink=rows)
-        page = await self._databases.handle(context, source, request, Page)
-        said = rows.rest() + ending(page, offset).encode()
+        if rows is None:
+            return self._answer(page, query, args.offset, source, note)
+        said = rows.rest() + ending(page, args.offset, [note] if note else []).encode()
         return ToolResult(body=said, structured=False)
 
     async def _set_default(self, context: ToolContext, source: str) -> ToolResult:

@@ -5,13 +5,11 @@ last how many there are, which is not known before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from tidegate.model.results import Column, Page, Truncation
 from tidegate.results.formats import unique
-from tidegate.results.json_values import encode_rows
 from tidegate.results.notes import masking_note
 
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
@@ -42,10 +40,6 @@ class ObjectRows:
             values = [name + bytes(value) for name, value in zip(names, row, strict=True)]
             yield self._before + b"{" + b", ".join(values) + b"}"
             self._before = b",\n"
-
-    def of_values(self, rows: Sequence[Sequence[Any]]) -> bytes:
-        """The text of rows of plain Python values."""
-        return b"".join(self.of_json(encode_rows(rows)))
 
     def end(self) -> bytes:
         """What closes the array."""

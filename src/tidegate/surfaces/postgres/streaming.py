@@ -11,6 +11,7 @@ from typing import Any
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.protocol.text_stream import TextStream
+from tidegate.results.json_values import encode_rows
 from tidegate.surfaces.postgres.result_text import ObjectRows
 
 FIRST_BYTES = 65_536
@@ -23,7 +24,8 @@ MAX_BYTES = 67_108_864
 class StreamedRows:
     """A sink (`model.results.RowSink`) that writes rows as JSON objects behind `heading`.
 
-    `size` counts the bytes of the rows' text. The client's reading holds the database back.
+    `size` counts the bytes of the rows' text; `first_row` is the first one as JSON, if it came
+    alone. The client's reading holds the database back.
     """
 
     def __init__(self, stream: TextStream, heading: str) -> None:
@@ -31,6 +33,7 @@ class StreamedRows:
         self._waiting = bytearray(heading.encode())
         self._rows = ObjectRows(())
         self.size = 0
+        self.first_row = b""
 
     @property
     def writer(self) -> None:
@@ -42,7 +45,10 @@ class StreamedRows:
     async def write(self, rows: Sequence[Sequence[Any]]) -> None:
         """Raises: TidegateError LIMIT_BYTES beyond the budget, CALL_CANCELLED if the client has
         gone."""
-        part = self._rows.of_values(rows)
+        encoded = encode_rows(rows)
+        if not self.size and len(rows) == 1:
+            self.first_row = encoded
+        part = b"".join(self._rows.of_json(encoded))
         self.size += len(part)
         if self.size > MAX_BYTES:
             raise TidegateError(
