@@ -41,8 +41,8 @@ class CloudSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     directory. `verify` accepts signed documents only; `certificate` is the file with the
     certificate that they are checked with. `ca_file` has certificate authorities that are trusted
     for the registry and all providers in addition. `private_hosts` are hosts on loopback or in
-    private networks that providers may be at. `endpoints` sends requests that begin with one URL
-    to another one on this machine, such as a server for tests.
+    private networks that providers may be at. `endpoints` sends requests that begin with one URL,
+    such as `https://*.amazonaws.com`, to another one on this machine, such as a server for tests.
     """
 
     registry: str | None = None
@@ -89,7 +89,8 @@ def _check_provider(name: str, provider: CloudProvider) -> None:
 
 def _check_endpoint(prefix: str, target: str) -> None:
     try:
-        known, new = parse_http_url(prefix), parse_http_url(target)
+        known = parse_http_url(prefix.replace("://*.", "://", 1))
+        new = parse_http_url(target)
     except ValueError:
         raise invalid(f"`cloud.endpoints` has `{prefix[:80]}`, and one side is no URL.") from None
     if not known.is_plain or not new.is_plain or new.host not in LOOPBACK:
