@@ -86,7 +86,13 @@ class App:
         self.audit = AuditLog(
             directory / "audit", settings=config.audit, keys=directory / "audit-key"
         )
-        self.server_audit = ServerAudit(self.audit, default_actor, self.state.shared, self.name_of)
+        self.server_audit = ServerAudit(
+            self.audit,
+            default_actor,
+            self.state.shared,
+            self.name_of,
+            make_room=self.state.reserve.release,
+        )
         self.token_files = TokenFiles(
             [Path(each) for each in config.token_files],
             check=check_token,
@@ -320,6 +326,11 @@ class App:
     def note(self, name: str, details: Mapping[str, str]) -> None:
         """Record what is about to be done. Raises: TidegateError AUDIT_UNAVAILABLE."""
         self.server_audit.record(name, details)
+
+    def note_less(self, name: str, details: Mapping[str, str]) -> None:
+        """Record what takes rights away, later if the log cannot be written: it is done in any
+        case. Never raises."""
+        self.server_audit.record_done(name, details)
 
     @property
     def has_granted_rights(self) -> bool:

@@ -146,3 +146,14 @@ def test_sources_of_the_settings_count(run: Run, towns: Path, tmp_path: Path) ->
     words = ("token", "create", "laptop", "--scope", "readOnly", "--source", "set")
     assert run(*words).status == 66
     assert run(*words, "--table", "visits", "--config", str(path)).status == 0
+
+
+def test_a_token_is_revoked_where_the_record_cannot_be_written_and_the_command_says_so(
+    run: Run, state: Path
+) -> None:
+    assert run("token", "create", "claude", "--scope", "readOnly").status == 0
+    (state / "audit").rename(state / "aside")
+    (state / "audit").write_text("a file in the place of the directory")
+    ended = run("token", "revoke", "claude")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.err.startswith("revoked claude\nnote: the audit log cannot be written now")

@@ -157,7 +157,8 @@ class ServerAudit:
 
     `default_actor` is the actor of events that name none; `name_of` gives the name of an actor by
     its id, empty if that is unknown. `shared` keeps events that could not be
-    recorded; without it they are counted as missed.
+    recorded; without it they are counted as missed. `make_room` gives up disk space that was kept
+    for such events, and says whether there was some.
     """
 
     def __init__(
@@ -166,8 +167,12 @@ class ServerAudit:
         default_actor: str = "cli",
         shared: SharedStore | None = None,
         name_of: Callable[[str], str] | None = None,
+        make_room: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.late = 0
+        """How many events of this process could not be recorded when they happened."""
         self._audit = audit
+        self._make_room = make_room
         self._name_of = name_of
         self._shared = shared
         self._may_have_kept = shared is not None
@@ -184,16 +189,20 @@ class ServerAudit:
             self._record_kept()
 
     def record_done(self, name: str, details: Mapping[str, str]) -> None:
-        """Record an action that is done already, later if the log fails now. Never raises."""
+        """Record an action that is done in any case, later if the log fails now. Never raises."""
         self.record_done_as(name, "", details)
 
     def record_done_as(self, name: str, actor: str, details: Mapping[str, str]) -> None:
         """Like `record_done`, for the given actor if it is not empty."""
         event = self._event(name, actor, details)
-        try:
-            self._audit.record_event(event)
-        except TidegateError:
-            self._keep(event)
+        while True:
+            try:
+                self._audit.record_event(event)
+                return
+            except TidegateError:
+                if not self._make_room():
+                    self._keep(event)
+                    return
 
     def _event(self, name: str, actor: str, details: Mapping[str, str]) -> ServerEvent:
         actor = actor or self._default_actor
@@ -201,6 +210,7 @@ class ServerAudit:
         return ServerEvent(name=name, actor=actor, actor_name=known, details=dict(details))
 
     def _keep(self, event: ServerEvent) -> None:
+        self.late += 1
         at = datetime.now(UTC).isoformat(timespec="seconds")
         late = msgspec.structs.replace(event, details={**event.details, "happened_at": at})
         if self._shared is not None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from tidegate.cli.terminal import print_status
 from tidegate.engines.common.errors import ACCOUNT, LOGIN
 from tidegate.engines.common.url import UNREADABLE
 from tidegate.engines.registry import locate
@@ -20,6 +21,11 @@ from tidegate.model.requests import Call, Request
 
 if TYPE_CHECKING:
     from tidegate.app import App
+
+_LATE = (
+    "note: the audit log cannot be written now; the event goes on record when it can be, with the"
+    " time of now"
+)
 
 PayloadT = TypeVar("PayloadT")
 T = TypeVar("T")
@@ -121,5 +127,7 @@ def with_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
             return await work(app)
         finally:
             await app.close()
+            if app.server_audit.late:
+                print_status(_LATE)
 
     return asyncio.run(whole())

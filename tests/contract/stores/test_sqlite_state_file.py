@@ -25,7 +25,7 @@ def test_the_files_are_for_their_owner_alone(tmp_path):
     state = SqliteState(tmp_path / "state.db")
     state.sources.add(Source(id="1", name="a", url="x", engine="e", dialect="d"))
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+    assert modes == dict.fromkeys(("reserve", "state.db", "state.db-wal", "state.db-shm"), 0o600)
     state.close()
 
 
@@ -81,6 +81,7 @@ def test_processes_that_start_at_once_make_one_state(tmp_path):
         for n in range(4)
     ]
     for child in children:
+        assert child.stdin is not None
         child.stdin.close()
     assert [child.wait(PATIENCE_S) for child in children] == [0] * 4
     state = SqliteState(path)
@@ -167,6 +168,7 @@ def test_a_saved_policy_of_an_older_version_is_taken_over_as_strict_as_it_was(tm
     state = SqliteState(path)
     source = state.sources.find("a")
     state.close()
+    assert source is not None
     assert (source.access, source.agents, source.approval_for, source.changes) == new
     assert source.unqualified == "deny"
 

@@ -373,6 +373,6 @@ def _save(
 
 
 async def _remove(app: App, source: Source) -> None:
-    app.note("source.removed", {"source": source.name})
+    app.note_less("source.removed", {"source": source.name})
     app.state.sources.remove(source.name)
     print_status("the source was removed again")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -276,7 +277,8 @@ async def _save_change(
     if wider:
         what = f"widen the source {now.name} ({', '.join(wider)})"
         require_consent(app, "update", what, arguments)
-    app.note("source.changed", _noted(now) | noted)
+    note = app.note if wider else app.note_less
+    note("source.changed", _noted(now) | noted)
     if not app.state.sources.change(now, was):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -395,9 +397,11 @@ async def _remove(app: App, arguments: argparse.Namespace) -> None:
     source = app.state.sources.find(name)
     if source is None:
         raise _unknown(app, name)
-    app.note("source.removed", {"source": name})
-    # Or the same source could come back without its masks and without a question.
-    app.note_rights()
+    # Or the same source could come back without its masks and without a question. It goes all the
+    # same where this cannot be kept: nothing may keep a right from being taken away.
+    with suppress(TidegateError):
+        app.note_rights()
+    app.note_less("source.removed", {"source": name})
     app.state.sources.remove(name)
     forget_password(app, source)
     print_status(f"removed {name}; its data is as it was")

@@ -104,7 +104,7 @@ class SqliteApprovalStore:
     def resolve(
         self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
     ) -> bool:
-        with self._file.changing() as connection:
+        with self._file.changing(uses_reserve=True) as connection:
             connection.execute(
                 DECIDE,
                 {"state": state, "by": by, "reason": reason, "now": now, "id": id},
@@ -133,7 +133,7 @@ class SqliteApprovalStore:
     def expire_old(
         self, now: float, *, grants: float, questions: float, ended: float
     ) -> tuple[PendingApproval, ...]:
-        with self._file.changing() as connection:
+        with self._file.changing(uses_reserve=True) as connection:
             connection.execute(
                 "DELETE FROM approvals WHERE state IN ('used', 'denied', 'expired')"
                 " AND coalesce(ended_at, decided_at) < ?",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -20,6 +20,8 @@ from typing import Literal
 import apsw
 
 from tidegate.errors import Code, TidegateError
+from tidegate.store import disk_reserve
+from tidegate.store.disk_reserve import DiskReserve
 
 APPLICATION_ID = 0x54474154
 """Marks the file as ours in its header: `TGAT`."""
@@ -67,29 +69,49 @@ def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw
     return connection
 
 
-def reserve_room(connection: apsw.Connection, path: Path) -> None:
+def reserve_room(connection: apsw.Connection, path: Path) -> bool:
     """Give the write-ahead log the space for some changes now, while there is some: `make_room`
-    uses it. What is behind the last change there is no change to SQLite."""
+    uses it. What is behind the last change there is no change to SQLite.
+
+    Returns whether the log has it. Raises: apsw.Error if the database cannot be opened.
+    """
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # so that there is a log
     allocate = getattr(os, "posix_fallocate", None)
     if allocate is None:
-        return
-    with suppress(OSError):
+        return False
+    try:
         log = os.open(f"{path}-wal", os.O_RDWR | os.O_CLOEXEC)
         try:
             if os.fstat(log).st_size < _RESERVED:
                 allocate(log, 0, _RESERVED)
         finally:
             os.close(log)
+    except OSError:
+        return False
+    return True
 
 
-def make_room(connection: apsw.Connection, path: Path) -> None:
+def make_room(connection: apsw.Connection, path: Path, reserve: DiskReserve | None = None) -> None:
     """Where the disk is full, let the write-ahead log begin again. It then overwrites itself and
-    needs no space, so that a right can still be taken away."""
+    needs no space, so that a right can still be taken away. What it needs at first, and what the
+    database needs to grow, is given up by `reserve`."""
     disk = os.statvfs(path)
-    if disk.f_bavail * disk.f_frsize < _ROOM:
-        with suppress(apsw.Error):
-            connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    if disk.f_bavail * disk.f_frsize >= _ROOM:
+        if reserve is not None:
+            reserve.fill_again()
+        return
+    while not _restart_log(connection, path):
+        if reserve is None or not reserve.release():
+            return
+
+
+def _restart_log(connection: apsw.Connection, path: Path) -> bool:
+    """Whether the log begins again and has its space."""
+    try:
+        connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        return reserve_room(connection, path)
+    except apsw.Error:
+        return False
 
 
 @contextmanager
@@ -126,6 +148,16 @@ def failures() -> Generator[None, None, None]:
         raise failed(error) from error
 
 
+def is_full(error: Exception) -> bool:
+    """Whether this is the refusal of a write for which the disk has no space."""
+    if isinstance(error, OSError):
+        return disk_reserve.is_full(error)
+    if isinstance(error, apsw.IOError):
+        # The shared memory of the log could not grow; elsewhere SQLite says that the disk is full.
+        return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+    return isinstance(error, apsw.FullError)
+
+
 def failed(error: Exception) -> TidegateError:
     """The coded error of what SQLite or the file system says."""
     if isinstance(error, apsw.BusyError):
@@ -135,6 +167,12 @@ def failed(error: Exception) -> TidegateError:
             hint="Retry in a moment.",
             retry_after_s=1.0,
         )
+    if is_full(error):
+        return TidegateError(
+            Code.STATE_FAILED,
+            "The state database cannot be written: its disk is full.",
+            hint="Free some space on the disk of the state directory, then run it again.",
+        )
     return TidegateError(
         Code.STATE_FAILED, f"Reading or writing the state database failed: {error}."
     )
@@ -142,10 +180,16 @@ def failed(error: Exception) -> TidegateError:
 
 class StateConnection:
     """One connection to a prepared state file, opened when it is first needed. Safe to use from any
-    thread."""
+    thread. `reserve` is for changes that take rights away."""
 
-    def __init__(self, path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> None:
+    def __init__(
+        self,
+        path: Path,
+        synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        reserve: DiskReserve | None = None,
+    ) -> None:
         self._path = path
+        self._reserve = reserve
         self._synchronous: Literal["FULL", "NORMAL"] = synchronous
         self._lock = Lock()
         self._connection: apsw.Connection | None = None
@@ -166,11 +210,14 @@ class StateConnection:
             yield self._connection
 
     @contextmanager
-    def changing(self) -> Generator[apsw.Connection, None, None]:
-        """A transaction: all of it or nothing. Raises: TidegateError STATE_FAILED."""
+    def changing(self, *, uses_reserve: bool = False) -> Generator[apsw.Connection, None, None]:
+        """A transaction: all of it or nothing. Raises: TidegateError STATE_FAILED.
+
+        `uses_reserve` is for what must work on a full disk, and what no caller can cause often.
+        """
         with self.reading() as connection:
-            if self._synchronous == "FULL":
-                make_room(connection, self._path)
+            if uses_reserve or self._synchronous == "FULL":
+                make_room(connection, self._path, self._reserve if uses_reserve else None)
             with transaction(connection):
                 yield connection
 

@@ -58,7 +58,7 @@ class SqlitePairingStore:
             return True
 
     def forget(self, before: float) -> None:
-        with self._file.changing() as connection:
+        with self._file.changing(uses_reserve=True) as connection:
             connection.execute("DELETE FROM pairings WHERE expires_at < ?", (before,))
 
     def list(self) -> tuple[Pairing, ...]:
@@ -80,7 +80,7 @@ class SqlitePairingStore:
         token_name: str = "",
         granted: TokenRights | None = None,
     ) -> bool:
-        with self._file.changing() as connection:
+        with self._file.changing(uses_reserve=True) as connection:
             connection.execute(
                 DECIDE,
                 {

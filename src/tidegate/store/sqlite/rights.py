@@ -20,6 +20,7 @@ from weakref import WeakSet
 import apsw
 
 from tidegate.errors import TidegateError
+from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.connection import (
     connect,
     failed,
@@ -41,12 +42,17 @@ _OPEN: WeakSet[RightsConnection] = WeakSet()
 class RightsConnection:
     """The state file at `path`, opened for sources and tokens. Safe to use from any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reserve: DiskReserve | None = None) -> None:
         """Raises: apsw.Error, OSError."""
         self.path = path.absolute()
+        self._reserve = reserve
         self._lock = Lock()
         self._connection = connect(path)
-        reserve_room(self._connection, path)
+        try:
+            reserve_room(self._connection, path)
+        except BaseException:
+            self._connection.close()
+            raise
         self._version = -1
         self._looked_at = float("-inf")
         self._generations: dict[str, int] = {}
@@ -81,14 +87,15 @@ class RightsConnection:
             yield self._connection
 
     @contextmanager
-    def changing(self) -> Generator[apsw.Connection, None, None]:
-        """A transaction, after which everyone in this process looks again.
+    def changing(self, *, uses_reserve: bool = True) -> Generator[apsw.Connection, None, None]:
+        """A transaction, after which everyone in this process looks again. Only what adds a source
+        or a token leaves the reserve alone.
 
         Raises: TidegateError STATE_FAILED.
         """
         try:
             with self.reading() as connection:
-                make_room(connection, self.path)
+                make_room(connection, self.path, self._reserve if uses_reserve else None)
                 with transaction(connection):
                     yield connection
         finally:

@@ -69,7 +69,7 @@ class SqliteSharedStore:
             return None if row is None else row[0]
 
     def keep_unrecorded(self, event: bytes) -> None:
-        with self._file.changing() as connection:
+        with self._file.changing(uses_reserve=True) as connection:
             connection.execute("INSERT INTO unrecorded_events (event) VALUES (?)", (event,))
 
     def unrecorded(self) -> tuple[tuple[int, bytes], ...]:

@@ -68,7 +68,7 @@ class SqliteSourceStore:
         return found
 
     def add(self, source: Source) -> None:
-        with self._rights.changing() as connection:
+        with self._rights.changing(uses_reserve=False) as connection:
             try:
                 connection.execute(
                     f"INSERT INTO sources ({_COLUMNS}) VALUES ({_MARKS})", _values(source)

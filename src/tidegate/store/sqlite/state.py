@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.approvals import SqliteApprovalStore
-from tidegate.store.sqlite.connection import StateConnection, failures, prepare
+from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.history import SqliteHistoryStore
 from tidegate.store.sqlite.pairings import SqlitePairingStore
 from tidegate.store.sqlite.questions import SqliteQuestionStore
@@ -26,11 +27,13 @@ class SqliteState:
 
     def __init__(self, path: Path) -> None:
         """Open and bring up to date. Raises: TidegateError STATE_FAILED."""
+        self.reserve = DiskReserve(path.with_name("reserve"))
         with failures():
-            prepare(path)
-            self._rights = RightsConnection(path)
-        self._requests = StateConnection(path)
-        self._usage = StateConnection(path, "NORMAL")
+            self.reserve.retry(lambda: prepare(path), is_full)
+            self._rights = self.reserve.retry(lambda: RightsConnection(path, self.reserve), is_full)
+        self.reserve.fill()
+        self._requests = StateConnection(path, reserve=self.reserve)
+        self._usage = StateConnection(path, "NORMAL", self.reserve)
         self.sources = SqliteSourceStore(self._rights)
         self.tokens = SqliteTokenStore(self._rights, self._usage)
         self.history = SqliteHistoryStore(self._usage)
@@ -44,3 +47,4 @@ class SqliteState:
         self._usage.close()
         self._requests.close()
         self._rights.close()
+        self.reserve.fill_again()

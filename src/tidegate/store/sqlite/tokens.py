@@ -40,7 +40,7 @@ class SqliteTokenStore:
             return tuple(_token(row) for row in rows)
 
     def add(self, entry: TokenEntry, digest: bytes) -> None:
-        with self._rights.changing() as connection:
+        with self._rights.changing(uses_reserve=False) as connection:
             connection.execute(
                 "UPDATE tokens SET revoked_at = ?1"
                 " WHERE name = ?2 AND revoked_at IS NULL AND expires_at <= ?1",
