@@ -228,7 +228,7 @@ def digest(product: str, cases: Mapping[str, Any]) -> Callable[[Any, str], Any]:
                 engine, url.replace("jdbc:sqlite:", "sqlite:///")
             )
         properties = {"user": jdbc_drivers.USERS.get(product, ""), "password": ""}
-        return jdbc_drivers.digest(engine._process, url, properties)
+        return jdbc_drivers.digest(engine.process, url, properties)
 
     return digest_of
 

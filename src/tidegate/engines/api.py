@@ -12,7 +12,7 @@ engine around another one (`ssh/tunnel.py`) passes them on and has the other's c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -198,6 +198,16 @@ class PreparingEngine(Engine, Protocol):
 
         Raises: as `Engine.run`.
         """
+        ...
+
+
+@runtime_checkable
+class ProcessEngine(Protocol):
+    """An engine whose driver runs in a process that other sources may share."""
+
+    @property
+    def process_id(self) -> str:
+        """Of the process that it has now; a process that is started in its place has another."""
         ...
 
 

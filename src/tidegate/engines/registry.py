@@ -179,8 +179,8 @@ ENGINES: dict[str, Entry] = {
         "jdbc",
         options=(
             *("connections", "driver", "driver_coordinate", "driver_path", "driver_repository"),
-            *("heap", "java", "jvm_options", "password", "property.*", "restart", "time_zone"),
-            "user",
+            *("heap", "java", "jvm_options", "password", "process", "property.*", "restart"),
+            *("time_zone", "user"),
         ),
         locate=_locate_jdbc,
         path=_jdbc_path,

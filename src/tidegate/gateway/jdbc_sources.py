@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
+from tidegate.engines.api import Engine, ProcessEngine
 from tidegate.engines.jdbc.native_url import NativeUrl, native_url, split_login
 from tidegate.engines.jdbc.products import product_of
 from tidegate.engines.jdbc.url import JdbcUrl, file_of, parse_jdbc_url
@@ -85,6 +86,8 @@ class JdbcSources:
         self._connections = connections
         self._settings = settings
         self._locate = locate
+        self._own = str(uuid.uuid4())
+        """Keeps the processes of callers apart from those that saved sources name."""
 
     async def open(self, call: Call, _: tuple[Source, ...]) -> OpenedJdbc:
         """Open the source and connect to it.
@@ -133,7 +136,7 @@ class JdbcSources:
                     name=name, url=native.with_account(user, held.reference if held else None)
                 )
                 if native is not None
-                else self._driver_settings(name, url, user, held, values)
+                else self._driver_settings(name, url, user, held, values, call.actor.id)
             )
             await self._check_not_saved(settings.url)
             source = self._add(call, settings, held)
@@ -143,7 +146,7 @@ class JdbcSources:
             raise
         owner = call.session or call.actor.id
         try:
-            await self._connect(owner, name, _reporter(call.progress))
+            engine = await self._connect(owner, name, _reporter(call.progress))
         except TidegateError as error:
             if wants_driver and error.code in DRIVER_FAULTS and native_url(url) is not None:
                 error.hint += " Without `driver` and `dependency` no driver is needed here."
@@ -157,6 +160,7 @@ class JdbcSources:
             "maven" if values["dependency"] else "classpath",
             given.redact,
             _shown_place(call.request, settings.url, given),
+            engine.process_id if isinstance(engine, ProcessEngine) else "",
         )
 
     def _add(self, call: Call, settings: SourceSettings, held: HeldSecret | None) -> Source:
@@ -173,13 +177,13 @@ class JdbcSources:
             held.release if held is not None else None,
         )
 
-    async def _connect(self, owner: str, name: str, report: Report) -> None:
+    async def _connect(self, owner: str, name: str, report: Report) -> Engine:
         connection = self._connections.find_temporary(owner, name)
         if connection is None:
             raise TidegateError(Code.SOURCE_UNKNOWN, "The session ended while it connected.")
         try:
             await self._locate(connection.source, report)  # a driver may have to be downloaded
-            await self._connections.engine(connection)
+            return await self._connections.engine(connection)
         except BaseException:
             self._connections.close_temporary(owner, name)
             raise
@@ -227,8 +231,10 @@ class JdbcSources:
         user: str | None,
         held: HeldSecret | None,
         values: Mapping[str, str | None],
+        actor: str,
     ) -> SourceSettings:
-        """A source behind a JDBC driver. Raises: TidegateError ARGUMENT_INVALID."""
+        """A source behind a JDBC driver. What one actor opens with one set of jars has one Java
+        process. Raises: TidegateError ARGUMENT_INVALID."""
         dependency, driver = values["dependency"], values["driver"]
         if dependency is not None and _COORDINATE.fullmatch(dependency) is None:
             raise TidegateError(
@@ -236,7 +242,10 @@ class JdbcSources:
                 f"Invalid dependency format: {dependency[:80]}. Expected group:artifact:version.",
                 details={"field": "dependency"},
             )
-        options = {"restart": "false"}  # its caller shall know that a session was lost
+        options = {
+            "restart": "false",  # its caller shall know that a session was lost
+            "process": f"{self._own} {actor}",
+        }
         if dependency is not None:
             options["driver_coordinate"] = dependency
             if values["repository"] is not None:

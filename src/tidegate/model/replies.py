@@ -74,7 +74,8 @@ class OpenedJdbc(RecordedPayload, frozen=True):
     """A temporary source behind a JDBC URL. `driver` is the class that the URL is made for,
     `dependency` where it came from if it was fetched. `native`: an engine of ours serves it,
     without that driver. `redact` takes what came from the environment out of a text; `place` is
-    where the database is, for the records."""
+    where the database is, for the records. `process` is the id of the Java process that the driver
+    runs in, which other connections of the caller may share; empty where there is none."""
 
     source: Source
     driver: str
@@ -83,6 +84,7 @@ class OpenedJdbc(RecordedPayload, frozen=True):
     driver_source: Literal["classpath", "maven"]
     redact: Callable[[str], str]
     place: str
+    process: str = ""
 
     def recorded_arguments(self) -> Mapping[str, Any]:
         return {"place": self.place, "driver": self.driver}

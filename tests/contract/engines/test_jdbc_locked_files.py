@@ -49,8 +49,8 @@ async def test_a_file_that_is_open_elsewhere_is_named_and_a_lost_lock_is_waited_
         assert caught.value.code is Code.SOURCE_UNREACHABLE
         assert "Another process has the database's file open" in caught.value.message
         assert str(tmp_path) not in caught.value.message
-        os.kill(engine._process.pid, signal.SIGKILL)
-        await engine._process.closed()
+        os.kill(engine.process.pid, signal.SIGKILL)
+        await engine.process.closed()
         assert await read() == [(1,)]
     finally:
         await engine.close()

@@ -12,11 +12,12 @@ import pytest
 
 from support import jdbc_drivers, postgres_server
 from support.eventually import until
-from support.jdbc_surface import QUERY, USERS, make_file, served
+from support.jdbc_surface import QUERY, USERS, JdbcUnderTest, make_file, served
 from support.maven_repository import DEBIAN, serve_repository
 from support.server_keeper import PASSWORD
 from support.surface_client import READER
 from tidegate import secrets
+from tidegate.engines.jdbc import JdbcEngine
 from tidegate.model.actors import Actor, Scope
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
@@ -336,37 +337,61 @@ async def test_a_database_that_needs_a_driver(tmp_path):
         assert wrong["error"].startswith("Driver not found")
 
 
+def processes(jdbc: JdbcUnderTest) -> list[Any]:
+    """Of the open JDBC sources of callers, in the order in which they were opened."""
+    held: list[Any] = [each.engine for each in jdbc.app.connections._temporary.values()]
+    return [engine.process for engine in held if isinstance(engine, JdbcEngine)]
+
+
 @pytest.mark.parametrize("form", ["bare", "mcp"])
-async def test_an_id_whose_process_was_killed_is_invalid_and_others_live(tmp_path, form):
+async def test_ids_whose_process_was_killed_are_invalid_and_those_of_others_live(tmp_path, form):
     temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
     async with served(tmp_path, temporary_sources=temporary) as jdbc:
-        peer = jdbc.peer()
+        peer, stranger = jdbc.peer(), jdbc.peer(OTHER)
         await peer.open()
 
-        async def record(id):
+        async def record(id, peer=peer):
             arguments = {"query": "SELECT 1 AS one", "connectionId": id}
             await peer.bare("record", **arguments)
-            if form == "bare":
+            if form == "bare" or peer is stranger:
                 return await peer.bare("record", **arguments, confirmed=True)
             reply = await peer.call("record", **arguments, confirmed=True)
             return json.loads(reply["result"]["content"][0]["text"])
 
         native = await peer.connected(jdbc.url)
-        lost = await peer.connected("jdbc:h2:mem:x")
-        engines: list[Any] = [
-            each.engine
-            for each in jdbc.app.connections._temporary.values()
-            if each.source.engine == "jdbc"
-        ]
-        process = engines[0]._process
-        other = await peer.connected("jdbc:h2:mem:x")
-        os.kill(process.pid, signal.SIGKILL)
-        await process.closed()
-        assert (await record(lost))["error"] == "Invalid connection"
-        again = await peer.bare("discover", connectionId=lost, table="t")
-        assert again["error"] == "Invalid connection"
-        for id in (native, other, await peer.connected("jdbc:h2:mem:x")):
+        lost = [await peer.connected(f"jdbc:h2:mem:{name}") for name in "xyz"]
+        foreign = await stranger.connected("jdbc:h2:mem:x")
+        first, second, third, other = processes(jdbc)
+        assert first is second is third is not other
+        os.kill(first.pid, signal.SIGKILL)
+        await first.closed()
+        again = await peer.connected("jdbc:h2:mem:x")
+        assert (await record(lost[0]))["error"] == "Invalid connection"
+        for id in lost:
+            listed = await peer.bare("discover", connectionId=id, table="t")
+            assert listed["error"] == "Invalid connection"
+        for id in (native, again, await peer.connected("jdbc:h2:mem:x")):
             assert (await record(id))["rows"] == [[1]]
+        assert (await record(foreign, stranger))["rows"] == [[1]]
+        assert processes(jdbc)[-1] is processes(jdbc)[-2]
+
+
+async def test_a_process_ends_with_the_last_connection_of_its_caller(tmp_path):
+    temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
+    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+        calls = [jdbc.post("connect", url=f"jdbc:h2:mem:{name}") for name in "xy"]
+        ids = [answer.json["result"]["id"] for answer in await asyncio.gather(*calls)]
+        process, same = processes(jdbc)
+        assert process is same
+        wrong = await jdbc.post("connect", url="jdbc:h2:mem:x", driver="org.h2.Absent")
+        assert "Driver not found" in wrong.json["result"]["error"]
+        await jdbc.post("close", connectionId=ids[0])
+        await until(lambda: len(processes(jdbc)) == 1, "the end of the source")
+        assert process.check()
+        listed = await jdbc.post("discover", connectionId=ids[1], schemaPattern="PUBLIC")
+        assert "tables" in listed.json["result"]
+        await jdbc.post("close", connectionId=ids[1])
+        await until(lambda: process.gone, "the end of the process")
 
 
 async def test_a_driver_by_its_coordinate(tmp_path):

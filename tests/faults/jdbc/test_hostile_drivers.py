@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
 import tempfile
-import zipfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,22 +21,6 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-
-SOURCE = Path(__file__).with_name("HostileDriver.java")
-
-
-@pytest.fixture(scope="session")
-def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The driver, compiled."""
-    compiler = shutil.which("javac")
-    if compiler is None:
-        pytest.skip("needs a Java compiler (the package default-jdk-headless)")
-    folder = tmp_path_factory.mktemp("hostile")
-    subprocess.run([compiler, "-d", str(folder / "classes"), str(SOURCE)], check=True)
-    with zipfile.ZipFile(folder / "hostile.jar", "w") as archive:
-        for each in (folder / "classes").glob("*.class"):
-            archive.write(each, each.name)
-    return folder / "hostile.jar"
 
 
 def source_of(jar: Path, **more: str) -> Source:
@@ -101,12 +82,12 @@ async def test_what_a_driver_prints_is_no_answer(jar):
 async def test_a_driver_that_throws_anything_fails_its_statement_alone(jar, what):
     source = source_of(jar)
     async with opened(source) as engine:
-        before = engine._process.pid
+        before = engine.process.pid
         error = await failure(engine, source, f"SELECT '{what}'")
         assert error.code is Code.SQL_FAILED
         assert "/home" not in error.message
         await run(engine, source, "SELECT 'fine'")
-        assert engine._process.pid == before
+        assert engine.process.pid == before
 
 
 async def test_a_driver_that_ignores_the_end_of_its_time_loses_its_process(jar):
@@ -120,8 +101,8 @@ async def test_a_driver_that_ignores_the_end_of_its_time_loses_its_process(jar):
 async def test_a_process_that_is_killed_is_started_again(jar):
     source = source_of(jar)
     async with opened(source) as engine:
-        os.kill(engine._process.pid, signal.SIGKILL)
-        await engine._process.closed()
+        os.kill(engine.process.pid, signal.SIGKILL)
+        await engine.process.closed()
         await run(engine, source, "SELECT 'fine'")
 
 
@@ -160,7 +141,7 @@ async def test_the_process_shows_no_secret_and_leaves_no_file(jar, monkeypatch):
     monkeypatch.setenv("TIDEGATE_TEST_SECRET", "battery staple")
     source = source_of(jar)
     async with opened(source) as engine:
-        process = engine._process
+        process = engine.process
         directory = process._directory
         assert directory.is_dir()
         for name in ("environ", "cmdline"):

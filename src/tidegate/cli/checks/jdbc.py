@@ -66,14 +66,13 @@ async def check_jdbc(app: App, source: Source, patience_s: float) -> AsyncIterat
         async with secrets_of(located):
             options = resolve_options(located)
         jars = find_jars(options, url.product)
-        process, loaded = await start_worker(options, url)
+        worker = await start_worker(options, url)
     except TidegateError as error:
         yield failed("driver", error)
         return
-    process.close()
-    await process.closed()
+    await worker.leave()
     names = ", ".join([Path(jar).name for jar in jars[:3]]) + (", ..." if len(jars) > 3 else "")
-    yield ok("driver", f"{loaded.driver} {loaded.version} of {names}")
+    yield ok("driver", f"{worker.loaded.driver} {worker.loaded.version} of {names}")
     yield await asyncio.to_thread(_check_modules, runtime)
     if url.kind == "server":
         async for finding in _check_network(url, patience_s):

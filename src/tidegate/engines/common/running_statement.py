@@ -14,7 +14,7 @@ from math import inf
 from time import monotonic
 from typing import Any, Generic, Literal
 
-from tidegate.engines.common.errors import lost, outcome_unknown, stopped
+from tidegate.engines.common.errors import PROCESS, lost, outcome_unknown, stopped
 from tidegate.engines.common.pool import ConnectionT, Pool
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -149,10 +149,12 @@ class RunningStatement(Generic[ConnectionT]):
         """The error that the caller gets for `error`."""
         if self.committing and error.code is Code.SOURCE_UNREACHABLE:
             return outcome_unknown()
-        if self.cause is not None:
-            return stopped(self.cause, self.limit_s)
-        if error.code is Code.LIMIT_TIME:
-            return stopped("time", self.limit_s)
+        cause = self.cause or ("time" if error.code is Code.LIMIT_TIME else None)
+        if cause is not None:
+            failure = stopped(cause, self.limit_s)
+            if error.details.get("cause") == PROCESS:  # what else it held is lost with it
+                failure.details["cause"] = PROCESS
+            return failure
         dead = self.held is not None and not self.held.alive
         if self.writes and dead and error.code is Code.SOURCE_UNREACHABLE:
             return TidegateError(error.code, error.message, hint=lost(writing=True).hint)

@@ -1,8 +1,8 @@
 """A database with a JDBC driver behind the engine interface.
 
 A source has one JVM, which is started when the source is opened, and again if it was lost; each of
-its connections is a channel there. The gate's judgement, the driver's or database's own fence
-(`products.Product.fence`) and a rollback keep reads from writing.
+its connections is a channel there. Sources may share one (`startup.py`). The gate's judgement, the
+driver's or database's own fence (`products.Product.fence`) and a rollback keep reads from writing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
 from tidegate.engines.jdbc.errors import FILE_IN_USE, LOCK_S
 from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
-from tidegate.engines.jdbc.startup import start_worker
+from tidegate.engines.jdbc.startup import Worker, start_worker
 from tidegate.engines.jdbc.texts import (
     creates_temporary,
     first_word,
@@ -90,7 +90,7 @@ class JdbcEngine:
             prepares=url.product.prepares,
             places=int(options.get("connections", PLACES)),
         )
-        self._process: JvmProcess | None = None
+        self._worker: Worker | None = None
         self._lost_at = float("-inf")
         self._starting = asyncio.Lock()
         self._readers = Pool(lambda: self._connect(False), self.capabilities.places, open_s=OWN_S)
@@ -127,6 +127,17 @@ class JdbcEngine:
     @property
     def status(self) -> Status:
         return self._status
+
+    @property
+    def process(self) -> JvmProcess:
+        """The JVM that it has now, or had last. Raises: TidegateError SOURCE_NOT_CONNECTED."""
+        if self._worker is None:
+            raise closed()
+        return self._worker.process
+
+    @property
+    def process_id(self) -> str:
+        return self.process.id
 
     async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
         """None: drivers have no opinion that could be asked without running something."""
@@ -192,10 +203,9 @@ class JdbcEngine:
             return
         self._closed = True
         await end_all({self._readers, self._writers}, self._running)
-        process, self._process = self._process, None
-        if process is not None:
-            process.close()
-            await process.closed()
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.leave()
 
     async def _check_judgement(
         self, permit: Permit, request: Query | Explain, judgement: Judgement
@@ -345,8 +355,8 @@ class JdbcEngine:
             await asyncio.sleep(LOCK_RETRY_S)
 
     async def _connect_once(self, writes: bool) -> JdbcConnection:
-        process = await self._running_process()
-        connection = JdbcConnection(process, self._product.name)
+        worker = await self._running_worker()
+        connection = JdbcConnection(worker.process, self._product.name)
         product = self._product
         properties = dict(product.properties)
         if product.fence == "connection" and not writes:
@@ -360,6 +370,7 @@ class JdbcEngine:
         try:
             await connection.open(
                 {
+                    "driver": worker.loaded.driver,
                     "url": _connected_url(self._url, self._reads_only),
                     "properties": properties,
                     "loose": product.loose,
@@ -372,17 +383,23 @@ class JdbcEngine:
             raise
         return connection
 
-    async def _running_process(self) -> JvmProcess:
+    async def _running_worker(self) -> Worker:
         """The JVM of this source, started if there is none. Raises: TidegateError."""
         async with self._starting:
-            if self._process is None or not self._process.check():
+            worker = self._worker
+            if worker is None or not worker.process.check():
                 self._check_open()
-                if self._process is not None:
+                if worker is not None:
                     self._lost_at = asyncio.get_running_loop().time()
                     if self._options.get("restart") == "false":
                         raise _ended()
-                self._process, _ = await start_worker(self._options, self._url)
-            return self._process
+                    await worker.leave()
+                worker = await start_worker(self._options, self._url)
+                if self._closed:  # meanwhile
+                    await worker.leave()
+                    raise closed()
+                self._worker = worker
+            return worker
 
     def _check_open(self) -> None:
         if self._closed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,10 +70,11 @@ _decode = msgspec.msgpack.Decoder(JvmReply).decode
 
 
 class JvmProcess(FramedProcess):
-    """One JVM with the drivers of one source."""
+    """One JVM with the drivers of one set of jars. `id` is of this process alone."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.id = str(uuid.uuid4())
         self._pending: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._number = 0
         self._channels = 0

@@ -93,6 +93,7 @@ class Connector:
             opened.source.dialect,
             temporary=True,
             redact=opened.redact,
+            process=opened.process,
         )
         self._connections.add(connection)
         return _reply(connection, opened.driver, opened)

@@ -22,7 +22,7 @@ from tidegate.surfaces.tool_context import ToolContext
 
 class Connection:
     """One connection. `source` is the name of its source; `redact` takes what the environment holds
-    out of a text."""
+    out of a text. `process` is the id of its driver's process, empty where that is no concern."""
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Connection:
         *,
         temporary: bool,
         redact: Callable[[str], str] = str,
+        process: str = "",
     ) -> None:
         self.id = str(uuid.uuid4())
         self.actor = context.actor.id
@@ -40,6 +41,7 @@ class Connection:
         self.dialect = dialect
         self.temporary = temporary
         self.redact = redact
+        self.process = process
         self.context = context
         self.timer: asyncio.TimerHandle | None = None
 
@@ -113,7 +115,8 @@ class ConnectionTable:
     @asynccontextmanager
     async def using(self, connection: Connection) -> AsyncGenerator[None]:
         """Take what the environment holds out of the message of an error that the block raises. A
-        connection whose process has ended is closed: what its session held is lost.
+        connection whose process has ended is closed, with all that had this process: what their
+        sessions held is lost.
 
         Raises: TidegateError SOURCE_UNKNOWN where it had ended before.
         """
@@ -123,11 +126,24 @@ class ConnectionTable:
             error.message = connection.redact(error.message)
             if error.details.get("cause") != PROCESS or not connection.temporary:
                 raise
-            await self._close_quietly(connection)
+            if error.code is Code.LIMIT_TIME and not connection.process:
+                raise  # an engine of ours, which starts its process again
+            lost = self._of_process(connection)
+            for each in lost:
+                await self._close_quietly(each)
             if error.code is Code.SOURCE_NOT_CONNECTED:
                 raise _invalid() from None
-            error.hint = f"{error.hint} The connection {connection.id} has ended: connect again."
+            error.hint = f"{error.hint or ''} {_ended([each.id for each in lost])}".strip()
             raise
+
+    def _of_process(self, connection: Connection) -> list[Connection]:
+        """A connection and the others that live in its process, which are of the same caller."""
+        others = [
+            each
+            for each in self._connections.values()
+            if each.process and each.process == connection.process and each is not connection
+        ]
+        return [connection, *others]
 
     def order(self, context: ToolContext) -> asyncio.Lock:
         """The lock that keeps the calls of one session in their order."""
@@ -160,6 +176,12 @@ class ConnectionTable:
         connection = self._connections.pop(id, None)
         if connection is not None and connection.timer is not None:
             connection.timer.cancel()
+
+
+def _ended(ids: list[str]) -> str:
+    if len(ids) == 1:
+        return f"The connection {ids[0]} has ended: connect again."
+    return f"The connections {', '.join(ids)} have ended, which had one process: connect again."
 
 
 def _invalid() -> TidegateError:

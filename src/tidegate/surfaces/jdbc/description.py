@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.engines.common.errors import PROCESS
 from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, Explain, Prepare
@@ -67,7 +68,7 @@ async def describe(
             request, connection.source, Prepared, reads_only=True, asks=False
         )
     except TidegateError as error:
-        if error.code in _PASSING:
+        if error.code in _PASSING or error.details.get("cause") == PROCESS:
             raise
         return await _problem(context, connection, found, error, whole=whole)
     shown = _shown(prepared, connection.dialect) if whole else {}

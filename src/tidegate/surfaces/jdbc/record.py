@@ -105,9 +105,11 @@ class Recorder:
             connection = None
             if args.connection_id is not None:
                 connection = self._connections.find(context, args.connection_id)
-            if not args.confirmed or connection is None:
-                return await self._extract(context, owner, args, connection)
+            if connection is None:
+                return await self._extract(context, owner, args, None)
             async with self._connections.using(connection):
+                if not args.confirmed:
+                    return await self._extract(context, owner, args, connection)
                 return await self._execute(context, owner, args, connection)
 
     async def _extract(

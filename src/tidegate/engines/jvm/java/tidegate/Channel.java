@@ -88,9 +88,10 @@ final class Channel {
     }
 
     /**
-     * Open the connection. Body: {@code url}, {@code properties}, {@code read_only} (ask the driver
-     * for it now), {@code loose} (see {@link Values}), {@code statements} to run first. Some
-     * databases have no transactions: then nothing is committed or rolled back.
+     * Open the connection. Body: {@code driver} (its class, see {@link Drivers}), {@code url}, {@code
+     * properties}, {@code read_only} (ask the driver for it now), {@code loose} (see {@link Values}),
+     * {@code statements} to run first. Some databases have no transactions: then nothing is
+     * committed or rolled back.
      */
     Object connect(Body body) throws SQLException {
         Properties properties = new Properties();
@@ -98,7 +99,7 @@ final class Channel {
             properties.setProperty((String) entry.getKey(), (String) entry.getValue());
         }
         loose = body.flag("loose");
-        connection = drivers.connect(body.text("url"), properties);
+        connection = drivers.connect(body.text("driver"), body.text("url"), properties);
         if (body.flag("read_only")) {
             connection.setReadOnly(true);
         }

@@ -11,19 +11,32 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.ServiceLoader;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The driver of this process, from jars of its own. Its class loader sees the Java platform and
- * these jars only, and the driver is called directly: DriverManager refuses foreign class loaders.
+ * The drivers of this process, from one set of jars. Their class loader sees the Java platform and
+ * these jars only, and drivers are called directly: DriverManager refuses foreign class loaders.
  */
 final class Drivers {
-    private Driver driver;
+    private final Map<String, Driver> loaded = new ConcurrentHashMap<>();
+    private volatile Driver latest;
+    private ClassLoader loader;
 
-    /** Load it. Body: {@code jars}, {@code url}, {@code driver} (a class name, or none). */
+    /**
+     * Load a driver, once for each class. Body: {@code jars}, which the first call decides for all,
+     * {@code url}, {@code driver} (a class name, or none).
+     */
     synchronized Object load(Body body) throws Exception {
-        ClassLoader loader = loader(body);
+        if (loader == null) {
+            loader = loader(body);
+        }
         String name = body.text("driver");
-        driver = name == null ? find(loader, body.text("url")) : instantiate(loader, name);
+        Driver driver = name == null ? find(loader, body.text("url")) : loaded.get(name);
+        if (driver == null) {
+            driver = instantiate(loader, name);
+        }
+        loaded.putIfAbsent(driver.getClass().getName(), driver);
+        latest = driver;
         Thread.currentThread().setContextClassLoader(loader);
         Map<String, Object> about = new LinkedHashMap<>();
         about.put("driver", driver.getClass().getName());
@@ -32,7 +45,9 @@ final class Drivers {
         return about;
     }
 
-    Connection connect(String url, Properties properties) throws SQLException {
+    /** Connect by the driver of a class that was loaded; by the one loaded last if none is named. */
+    Connection connect(String name, String url, Properties properties) throws SQLException {
+        Driver driver = name == null ? latest : loaded.get(name);
         Thread.currentThread().setContextClassLoader(driver.getClass().getClassLoader());
         Connection connection = driver.connect(url, properties);
         if (connection == null) {

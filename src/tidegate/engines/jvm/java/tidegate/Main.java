@@ -74,7 +74,8 @@ public final class Main {
 
     private void dispatch(long number, long channel, String verb, Object body) {
         switch (verb) {
-            case "setup" -> answer(number, () -> drivers.load(Body.of(body)));
+            // On a thread of its own: a driver's class may take long to load, or never end.
+            case "setup" -> daemon(() -> answer(number, () -> drivers.load(Body.of(body)))).start();
             case "interrupt" -> {
                 Channel running = channels.get(channel);
                 if (running != null) {

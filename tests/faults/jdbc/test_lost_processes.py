@@ -1,0 +1,42 @@
+"""A driver that ends the process of its caller: the answer names the connections that are lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.jdbc_surface import JdbcPeer, served
+from tidegate.model.actors import Actor, Scope
+
+OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
+
+
+async def run(peer: JdbcPeer, id: str, what: str) -> dict[str, object]:
+    query = f"SELECT '{what}'"
+    await peer.bare("record", query=query)
+    return await peer.bare("record", query=query, connectionId=id, confirmed=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [("hang", "limit.time"), ("fill", "limit.bytes"), ("exit", "source.unreachable")],
+)
+async def test_the_answer_names_what_a_lost_process_held(tmp_path, jar, monkeypatch, what, code):
+    monkeypatch.setenv("JDBC_URL", "jdbc:hostile:x")
+    limits = {"timeout_s": 0.5 if what == "hang" else 60.0}
+    settings = {"limits": limits, "temporary_sources": {"driver_path": str(jar)}}
+    async with served(tmp_path, **settings) as jdbc:
+        peer, stranger = jdbc.peer(), jdbc.peer(OTHER)
+        connect = {"url": "${JDBC_URL}", "driver": "HostileDriver"}
+        ids = [await peer.connected(**connect) for _ in range(2)]
+        foreign = await stranger.connected(**connect)
+        failed = await run(peer, ids[0], what)
+        assert failed["code"] == code, failed
+        assert all(id in str(failed["hint"]) for id in ids)
+        assert foreign not in json.dumps(failed)
+        for id in ids:
+            assert (await run(peer, id, "fine"))["error"] == "Invalid connection"
+        assert (await run(stranger, foreign, "fine"))["status"] == "executed"
+        again = await peer.connected(**connect)
+        assert (await run(peer, again, "fine"))["status"] == "executed"
