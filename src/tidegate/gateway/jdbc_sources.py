@@ -20,7 +20,7 @@ from tidegate.config.sources import SourceSettings, TemporarySourceSettings
 from tidegate.engines.api import Engine, ProcessEngine
 from tidegate.engines.jdbc.native_url import NativeUrl, native_url, split_login
 from tidegate.engines.jdbc.products import product_of
-from tidegate.engines.jdbc.url import JdbcUrl, file_of, parse_jdbc_url
+from tidegate.engines.jdbc.url import JdbcUrl, file_of, names_one_server, parse_jdbc_url
 from tidegate.engines.registry import locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -218,6 +218,8 @@ class JdbcSources:
             return
         url = native.url if native is not None else parsed.text if parsed is not None else ""
         place = locate(url)
+        if parsed is not None and not names_one_server(parsed):
+            raise denied("The URL does not say plainly which host its driver connects to.")
         port = place.port or (parsed.product.port if parsed is not None else None) or ""
         if not place.host:
             raise denied("The URL names no host that could be checked.")

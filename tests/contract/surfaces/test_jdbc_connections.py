@@ -124,6 +124,9 @@ async def test_over_http_bare_calls_need_no_session(tmp_path):
         ({}, "jdbc:oracle:thin:@db.example.com:1521:x"),
         ({}, "jdbc:sqlserver://db.example.com:1433"),
         ({}, "jdbc:postgresql://127.0.0.1,db.example.com/shop"),
+        ({}, "jdbc:h2:tcp:db.example.com/shop//127.0.0.1/x"),
+        ({}, "jdbc:oracle:thin:@db.example.com:1521/shop//127.0.0.1/x"),
+        ({}, "jdbc:db2://127.0.0.1:1/x:clientRerouteServerListJNDIName=ldap://127.0.0.1/x;"),
     ],
 )
 async def test_a_place_that_no_one_has_listed_is_refused(tmp_path, settings, url):
@@ -158,6 +161,38 @@ async def test_a_database_file_is_not_made(tmp_path):
             refused = await jdbc.peer().bare("connect", url=f"jdbc:{scheme}:{wanted}")
             assert "error" in refused
         assert not wanted.exists()
+
+
+@pytest.mark.parametrize(
+    ("product", "beginning"),
+    [
+        ("h2", "jdbc:h2://127.0.0.1/.."),
+        ("h2", "jdbc:h2:hsql://127.0.0.1/../../.."),
+        ("h2", "jdbc:h2:memory:"),
+        ("hsqldb", "jdbc:hsqldb://127.0.0.1/.."),
+        ("hsqldb", "jdbc:hsqldb:tcp://127.0.0.1/../../../../.."),
+        ("hsqldb", "jdbc:hsqldb:memory:x/../../../../.."),
+    ],
+)
+async def test_what_a_driver_reads_as_a_file_is_no_server_and_no_memory(
+    tmp_path, product, beginning
+):
+    temporary = {"driver_path": jdbc_drivers.driver_path(product)}
+    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+        refused = await jdbc.peer().bare("connect", url=f"{beginning}{tmp_path}/made")
+        assert refused["code"] == "policy.denied", refused
+        assert not list(tmp_path.glob("made*"))
+
+
+async def test_a_url_cannot_have_a_database_made_or_a_file_opened_for_writing(tmp_path):
+    temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
+    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+        (jdbc.files / "made").mkdir()
+        for parameter in ("IFEXISTS=FALSE", "ACCESS_MODE_DATA=rw"):
+            url = f"jdbc:h2:{jdbc.files}/made;{parameter}"
+            refused = await jdbc.peer().bare("connect", url=url)
+            assert refused["error"].startswith("Invalid URL"), refused
+        assert not (jdbc.files / "made.mv.db").exists()
 
 
 async def test_no_password_is_shown_in_any_answer_or_record(tmp_path, variables):

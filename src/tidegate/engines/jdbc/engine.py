@@ -432,13 +432,21 @@ def _check_file(url: JdbcUrl) -> None:
 
 def _connected_url(url: JdbcUrl, reads_only: bool) -> str:
     """The URL that the driver gets: no database is created, and one that is only read is opened so
-    where the database knows that."""
+    where the database knows that. Raises: TidegateError SOURCE_URL if the URL says otherwise."""
     if url.kind != "file":
         return url.text
     product = url.product
-    more = {**product.file_parameters, **(product.read_file_parameters if reads_only else {})}
-    given = {name.upper() for name in url.parameters}
-    return url.with_parameters({k: v for k, v in more.items() if k.upper() not in given})
+    needed = {**product.file_parameters, **(product.read_file_parameters if reads_only else {})}
+    given = {name.upper(): value for name, value in url.parameters.items()}
+    for name, value in needed.items():
+        if given.get(name.upper(), value).lower() != value.lower():
+            why = "no database is created" if name in product.file_parameters else "it is only read"
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"The URL's parameter `{name}` may only be `{value}` for this source: {why}.",
+                hint="Leave the parameter out.",
+            )
+    return url.with_parameters({k: v for k, v in needed.items() if k.upper() not in given})
 
 
 def fence_warnings(url: JdbcUrl) -> tuple[str, ...]:

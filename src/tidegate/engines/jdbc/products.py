@@ -60,6 +60,11 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     its `greeting`; empty if that is not known."""
     in_process: bool = False
     """The database runs in the JVM itself, on files or in memory."""
+    servers: tuple[str, ...] = ()
+    """How the part of a URL behind the name of such a database begins if it names a server. Its
+    driver reads every other beginning as a file's."""
+    memory: tuple[str, ...] = ()
+    """The same for a database in memory: a beginning that ends with a colon, or the whole."""
     file_endings: tuple[str, ...] = ("",)
     """What the database adds to the path of its file in a URL; one of these files is there."""
     file_parameters: Mapping[str, str] = {}
@@ -156,6 +161,8 @@ PRODUCTS: dict[str, Product] = {
         explain="EXPLAIN",
         system_schemas=_SQL_STANDARD,
         in_process=True,
+        servers=("tcp://", "ssl://"),
+        memory=("mem:", ""),
         file_endings=("", ".mv.db", ".h2.db"),
         file_parameters={"IFEXISTS": "TRUE"},
         read_file_parameters={"ACCESS_MODE_DATA": "r"},
@@ -175,6 +182,8 @@ PRODUCTS: dict[str, Product] = {
         explain="EXPLAIN PLAN FOR",
         system_schemas=(*_SQL_STANDARD, "SYSTEM_LOBS"),
         in_process=True,
+        servers=("hsql://", "hsqls://", "http://", "https://"),
+        memory=("mem:",),
         file_endings=("", ".script", ".properties"),
         file_parameters={"ifexists": "true"},
         read_file_parameters={"readonly": "true"},
@@ -193,6 +202,8 @@ PRODUCTS: dict[str, Product] = {
             *("SYSSTAT", "NULLID", "SQLJ"),
         ),
         in_process=True,
+        servers=("//",),
+        memory=("memory:",),
     ),
     "jdbc:sqlite:": Product(
         name="sqlite",
@@ -209,6 +220,7 @@ PRODUCTS: dict[str, Product] = {
         default_schema="main",
         mark="?",
         in_process=True,
+        memory=(":memory:", ""),
     ),
     "jdbc:hive2:": Product(
         name="spark",

@@ -18,13 +18,18 @@ from urllib.parse import unquote
 import msgspec
 
 from tidegate.engines.common.url import UNREADABLE, Location, parse_server_url
-from tidegate.engines.jdbc.products import Product, product_of
+from tidegate.engines.jdbc.products import OTHER, Product, product_of
 from tidegate.errors import Code, TidegateError
 
 Kind = Literal["server", "file", "memory", "other"]
 
 _SCHEME = re.compile(r"(?i)jdbc:[a-z][a-z0-9+.-]*:")
 _FILE = re.compile(r"(?is)((?:(?:file|split|nio|directory):)*)(.*)")
+_INSIDE = re.compile(r"(?i)(?:zip|jar|classpath|res|cipher|encrypt):|:resource:")
+_SERVER = re.compile(r"(?i)(?:[a-z][a-z0-9_+-]*:)*(?:@(?:tcps?:)?)?(//.*)", re.DOTALL)
+"""The part of a URL behind the name of the database, from which on it is read as others are."""
+_ONE_HOST = re.compile(r"//(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?(/.*)?", re.DOTALL)
+_PLAIN_NAME = re.compile(r"(?:/(?:\w[\w$.-]*)?)?", re.ASCII)
 _CREATES = frozenset({"create"})
 _IN_MEMORY = frozenset({"create", "DB_CLOSE_DELAY"})
 """Parameters that are taken for a database in memory only."""
@@ -83,13 +88,24 @@ def locate_jdbc(url: str) -> Location:
     if parsed.kind != "server":
         name = re.split(r"[/:\\]", parsed.target)[-1]
         return Location("", 0, name.partition(".")[0] or name, "")
+    found = _SERVER.fullmatch(parsed.target)
     try:
-        server = parse_server_url("jdbc:" + parsed.target[parsed.target.index("//") :])
-    except (TidegateError, ValueError):
+        server = parse_server_url(f"jdbc:{found[1] if found else ''}")
+    except TidegateError:
         return UNREADABLE
     hosts = ",".join([place.host for place in server.places])
     database = parsed.parameters.get("databaseName") or server.database
     return Location(hosts, server.places[0].port or parsed.product.port or 0, database, server.user)
+
+
+def names_one_server(url: JdbcUrl) -> bool:
+    """Whether every driver would find the same server in a URL as `locate_jdbc` does. Drivers that
+    are not known may take what follows a host for a path, or for parameters."""
+    found = _SERVER.fullmatch(url.target) if url.kind == "server" else None
+    one = None if found is None else _ONE_HOST.fullmatch(found[1])
+    if one is None:
+        return False
+    return url.product is not OTHER or _PLAIN_NAME.fullmatch(one[1] or "") is not None
 
 
 def file_of(url: JdbcUrl) -> str | None:
@@ -125,14 +141,14 @@ def _split(url: str) -> tuple[str, str, str]:
 
 
 def _kind(product: Product, target: str) -> Kind:
-    lowered = target.lower()
     if not product.in_process:
         return "server" if "//" in target or product.port else "other"
-    if re.match(r"(?:tcp|ssl|hsqls?|https?):|//", lowered):
+    if target.startswith(product.servers):
         return "server"
-    if re.match(r"mem(?:ory)?:|:memory:", lowered) or not target:
+    name = re.fullmatch(r"(\w+:)[^/\\]*", target)
+    if target in product.memory or (name is not None and name[1] in product.memory):
         return "memory"
-    if re.match(r"(?:zip|jar|classpath|res|:resource:|cipher|encrypt)", lowered):
+    if _INSIDE.match(target):
         raise TidegateError(
             Code.SOURCE_URL,
             "Invalid URL: a database inside an archive or a resource is not opened.",

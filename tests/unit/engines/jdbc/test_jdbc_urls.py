@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidegate.engines.common.url import UNREADABLE, Location
-from tidegate.engines.jdbc.url import absolute_url, file_of, locate_jdbc, parse_jdbc_url
+from tidegate.engines.jdbc.url import (
+    absolute_url,
+    file_of,
+    locate_jdbc,
+    names_one_server,
+    parse_jdbc_url,
+)
 from tidegate.engines.registry import engine_of, locate
 from tidegate.errors import Code, TidegateError
 
@@ -28,6 +34,17 @@ from tidegate.errors import Code, TidegateError
         ("jdbc:sqlite::memory:", "memory", "sqlite"),
         ("jdbc:oracle:thin:@//host:1521/hr", "server", "oracle"),
         ("jdbc:firebird://host/hr", "server", "default"),
+        ("jdbc:h2://host/hr", "file", "h2"),
+        ("jdbc:h2:tcp:host/hr", "file", "h2"),
+        ("jdbc:h2:hsql://host/hr", "file", "h2"),
+        ("jdbc:h2:memory:/data/hr", "file", "h2"),
+        ("jdbc:h2:mem:x/../hr", "file", "h2"),
+        ("jdbc:h2:results", "file", "h2"),
+        ("jdbc:hsqldb:tcp://host/hr", "file", "hsqldb"),
+        ("jdbc:hsqldb:memory:hr", "file", "hsqldb"),
+        ("jdbc:sqlite://host/hr.db", "file", "sqlite"),
+        ("jdbc:sqlite:mem:hr.db", "file", "sqlite"),
+        ("jdbc:sqlite::memory:/hr.db", "file", "sqlite"),
     ],
 )
 def test_a_url_says_where_the_database_is_and_what_it_speaks(url, kind, dialect):
@@ -87,6 +104,31 @@ def test_a_parameter_that_is_refused_is_named_without_its_value():
 )
 def test_a_listing_shows_where_a_database_is(url, location):
     assert locate_jdbc(url) == locate(url) == location
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("jdbc:postgresql://host:5432/db", True),
+        ("jdbc:h2:tcp://[::1]:9092/~/hr", True),
+        ("jdbc:oracle:thin:@//host:1521/hr", True),
+        ("jdbc:oracle:thin:@tcps://host:1521/hr", True),
+        ("jdbc:firebird://host:3050/hr", True),
+        ("jdbc:jtds:sqlserver://host", True),
+        ("jdbc:oracle:thin:@elsewhere:1521/x//host/hr", False),
+        ("jdbc:oracle:thin:@host:1521:hr", False),
+        ("jdbc:oracle:thin:@(DESCRIPTION=(HOST=elsewhere))//host/hr", False),
+        ("jdbc:mysql://host,elsewhere/db", False),
+        ("jdbc:mysql://address=(host=elsewhere)/db", False),
+        ("jdbc:mysql://elsewhere:1@host/db", False),
+        ("jdbc:firebird:elsewhere:1//host/hr", False),
+        ("jdbc:firebird://host/../etc/hr.fdb", False),
+        ("jdbc:db2://host:1/db:clientRerouteServerListJNDIName=ldap://elsewhere/x;", False),
+        ("jdbc:h2:/data/hr", False),
+    ],
+)
+def test_a_url_names_one_server_or_it_is_not_clear_which(url, plain):
+    assert names_one_server(parse_jdbc_url(url)) is plain
 
 
 def test_the_path_of_a_database_in_a_file_is_known():
