@@ -37,3 +37,13 @@ class RequestSigner(Protocol):
         """What keeps results of one credential apart from those of another: the same text for the
         same credential, from which nothing of it can be learnt."""
         ...
+
+
+class NoCredentials:
+    """For providers that want none (`RequestSigner`)."""
+
+    async def sign(self, request: ApiRequest, target: SigningTarget) -> ApiRequest:
+        return request
+
+    def identity(self, provider: Provider) -> str:
+        return ""

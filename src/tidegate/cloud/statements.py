@@ -33,7 +33,7 @@ _CLASSES: Final[dict[str, StatementClass]] = {
 }  # fmt: skip
 _CHANGES: Final = frozenset({"INSERT", "UPDATE", "REPLACE", "DELETE", "MERGE", "UPSERT"})
 _SQLITE: Final = find("sqlite").lexical_rules
-_PARAMETER: Final = r"@@?[A-Za-z_][A-Za-z0-9_.-]*+"
+_PARAMETER: Final = r"\?[0-9]*+|@@?[A-Za-z_][A-Za-z0-9_.-]*+"
 _COMMAND_RULES: Final = structs.replace(
     _SQLITE, parameters=_PARAMETER, operators=_SQLITE.operators | {"-"}
 )

@@ -20,7 +20,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
-from tidegate.model.results import Column, Document
+from tidegate.model.results import Column, Document, Truncation, UpstreamUse
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, Statement
@@ -116,6 +116,16 @@ class Cursor(Protocol):
         """End the statement and give the connection back. Safe to call twice, and after errors.
         A read ends with ROLLBACK, a write is committed only if every row was fetched."""
         ...
+
+
+@runtime_checkable
+class UpstreamCursor(Cursor, Protocol):
+    """The cursor of a source that is made of APIs. Both are final when `fetch` has returned an
+    empty list, or the cursor is closed."""
+
+    truncations: tuple[Truncation, ...]
+    """Lists of which not all pages were fetched."""
+    upstream: UpstreamUse
 
 
 class Engine(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.api import Cursor, Row, SchemaChangedError, can_prepare
+from tidegate.engines.api import Cursor, Row, SchemaChangedError, UpstreamCursor, can_prepare
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
@@ -122,6 +122,12 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             raise without_values(error) from None
         raise
     page = sink.page(affected=cursor.affected, elapsed_ms=(time.perf_counter() - began) * 1000)
+    if isinstance(cursor, UpstreamCursor):
+        page = structs.replace(
+            page,
+            truncations=(*page.truncations, *cursor.truncations),
+            upstream=cursor.upstream,
+        )
     if more is not None:
         page = structs.replace(page, more=more)
     if query is not None and query.masked and permit.effect is Effect.READ:

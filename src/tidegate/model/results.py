@@ -76,11 +76,21 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Truncation(msgspec.Struct, frozen=True):
-    """One way in which a result was cut. `kind` is `rows`, `bytes` or `value`."""
+    """One way in which a result was cut. `kind` is `rows`, `bytes` or `value`, or `pages` where a
+    provider's list has more pages than the `returned` that were fetched."""
 
-    kind: Literal["rows", "bytes", "value"]
+    kind: Literal["rows", "bytes", "value", "pages"]
     limit: int
     returned: int
+
+
+class UpstreamUse(msgspec.Struct, frozen=True):
+    """What a statement sent to the providers behind a source: requests, tries again included, and
+    the pages that they gave."""
+
+    calls: int
+    pages: int
+    retries: int = 0
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -89,7 +99,8 @@ class Page(msgspec.Struct, frozen=True):
     `affected` counts rows changed by a writing statement; `more` is the handle of the cached
     rest, if there is one. `masked` are the masked columns, as (table, column), that the
     statement touched: its rows, conditions and counts are of the masks and not of the values.
-    `size` is how many bytes went to a sink that counts them; None: those of `rows`.
+    `size` is how many bytes went to a sink that counts them; None: those of `rows`. `upstream` is
+    there where the source is made of APIs.
     """
 
     columns: tuple[Column, ...]
@@ -102,6 +113,7 @@ class Page(msgspec.Struct, frozen=True):
     status: str | None = None
     masked: tuple[tuple[str, str], ...] = ()
     size: int | None = None
+    upstream: UpstreamUse | None = None
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tidegate.cloud.descriptions import Rows, describe, show
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.cloud.signing import NoCredentials
 from tidegate.cloud.statements import (
     DescribeStatement,
     ReadStatement,
     ShowStatement,
+    SqlStatement,
     read_statement,
 )
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.cloud.cursor import RowsCursor
+from tidegate.engines.cloud.fetches import Fetches
+from tidegate.engines.cloud.http_client import HttpClient
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
-from tidegate.engines.common.errors import closed
+from tidegate.engines.cloud.provider_calls import ProviderCalls
+from tidegate.engines.cloud.statement_run import StatementCursor, StatementRun
+from tidegate.engines.cloud.statement_text import bind_tables, has_limit, with_literals
+from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.registry import resolve_options
@@ -48,18 +58,28 @@ class CloudEngine:
     )
 
     def __init__(
-        self, options: CloudOptions, documents: DocumentCatalog, *, writable: bool
+        self,
+        options: CloudOptions,
+        documents: DocumentCatalog,
+        calls: ProviderCalls,
+        *,
+        writable: bool,
     ) -> None:
         self._options = options
         self._documents = documents
         self._writable = writable
         self._closed = False
+        self._calls = calls
+        self._running: set[Callable[[TidegateError], None]] = set()
+        self._executor = ThreadPoolExecutor(self.capabilities.places, "tidegate-cloud")
 
     @classmethod
     async def open(cls, source: Source) -> CloudEngine:
         options = read_cloud_options(source.url, resolve_options(source))
         folder = await asyncio.to_thread(RegistryFolder, Path(options.folder))
-        return cls(options, DocumentCatalog(folder), writable=source.writable)
+        client = HttpClient(options.endpoints)
+        calls = ProviderCalls(client, NoCredentials(), options)
+        return cls(options, DocumentCatalog(folder), calls, writable=source.writable)
 
     @property
     def status(self) -> Status:
@@ -85,11 +105,66 @@ class CloudEngine:
         statement = read.statement
         if explains:
             raise TidegateError(Code.UNSUPPORTED, "EXPLAIN is not there yet.")
+        if isinstance(statement, SqlStatement) and statement.verb == "select":
+            return await self._select(statement, permit, request.statement.params, cancellation)
         if isinstance(statement, ShowStatement):
             return _cursor(await asyncio.to_thread(show, statement, self._documents))
         if isinstance(statement, DescribeStatement):
             return _cursor(await asyncio.to_thread(describe, statement, self._documents))
-        raise TidegateError(Code.UNSUPPORTED, "Only SHOW and DESCRIBE are answered.")
+        raise TidegateError(Code.UNSUPPORTED, "Only SELECT, SHOW and DESCRIBE are answered.")
+
+    async def _select(
+        self,
+        statement: SqlStatement,
+        permit: Permit,
+        params: tuple[Any, ...] | None,
+        cancellation: Cancellation,
+    ) -> StatementCursor:
+        """Begin a query: its first row is there, or it has none. Raises: TidegateError."""
+        loop = asyncio.get_running_loop()
+        fetches = self._new_fetches()
+        run: StatementRun | None = None
+
+        def stop(error: TidegateError) -> None:
+            if run is not None:
+                run.stop(error)
+            fetches.stop(error)
+
+        def cancel() -> None:
+            stop(stopped(cancellation.reason or "cancelled"))
+
+        limit_s = permit.limits.timeout_s
+        timer = loop.call_later(limit_s, lambda: stop(stopped("time", limit_s)))
+
+        def end() -> None:
+            timer.cancel()
+            cancellation.forget(cancel)
+            self._running.discard(stop)
+            fetches.stop(closed())
+
+        self._running.add(stop)
+        cancellation.listen(cancel)
+        try:
+            text = await loop.run_in_executor(
+                self._executor, bind_tables, with_literals(statement.text, params), self._documents
+            )
+            run = StatementRun(text, fetches, has_limit=has_limit(text.sql))
+            await loop.run_in_executor(self._executor, run.begin)
+            return StatementCursor(run, fetches, self._executor, end)
+        except BaseException:
+            end()
+            if run is not None:
+                await loop.run_in_executor(self._executor, run.close)
+            raise
+
+    def _new_fetches(self) -> Fetches:
+        return Fetches(
+            self._calls,
+            asyncio.get_running_loop(),
+            most_calls=self._options.max_calls,
+            page_limit=self._options.page_limit,
+            concurrency=self._options.concurrency,
+        )
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         raise TidegateError(Code.UNSUPPORTED, "A source of cloud providers has no dry runs.")
@@ -126,7 +201,13 @@ class CloudEngine:
         return ""
 
     async def close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
+        for stop in tuple(self._running):
+            stop(stopped("closed"))
+        await self._calls.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -79,10 +79,15 @@ def _value_cut(cut: Truncation, shown: int) -> str:
     return f"Values of one large row were cut at {cut.limit} bytes: select fewer columns."
 
 
+def _pages_cut(cut: Truncation, shown: int) -> str:
+    return f"The provider has more: {cut.returned} pages were fetched, the limit."
+
+
 _CUTS: dict[str, Callable[[Truncation, int], str]] = {
     "rows": _rows_cut,
     "bytes": _bytes_cut,
     "value": _value_cut,
+    "pages": _pages_cut,
 }
 
 

@@ -1,0 +1,242 @@
+"""The requests of one statement, each made once, and the rows that they give.
+
+Requests run on the event loop; the statement's SQL runs in a thread of its own, which waits here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
+from threading import Condition
+from typing import Any, Final
+
+from tidegate.cloud.document_catalog import Found
+from tidegate.cloud.model import Method
+from tidegate.cloud.responses import SqlValue
+from tidegate.engines.cloud.provider_calls import CallCounts, ProviderCalls
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Truncation
+
+LOOKAHEAD: Final = 3
+"""Pages of a list that are fetched before the ones in front of them were read."""
+
+TableRow = tuple[SqlValue, ...]
+MakeRow = Callable[[Mapping[str, SqlValue]], TableRow]
+Values = tuple[tuple[str, Any], ...]
+
+
+class Fetch:
+    """The rows of one call of a method, all pages, as they come."""
+
+    def __init__(self, path: str, is_cut: Callable[[int], None]) -> None:
+        self._path = path
+        self._is_cut = is_cut
+        self._changed = Condition()
+        self._rows: list[TableRow] = []
+        self._error: BaseException | None = None
+        self._pages = 0
+        self._read_pages = 0.0
+        self._wanted = asyncio.Event()
+        self._ends = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all rows are there, or no more will come."""
+        return self._ends
+
+    async def run(
+        self,
+        calls: ProviderCalls,
+        found: Found,
+        method: Method,
+        values: Values,
+        make_row: MakeRow,
+        counts: CallCounts,
+        turns: asyncio.Semaphore,
+        page_limit: int,
+    ) -> None:
+        """Fetch the pages. What fails is raised where the rows are read."""
+        self.loop = asyncio.get_running_loop()
+        try:
+            pages = calls.pages(found, method, dict(values), counts)
+            while True:
+                async with turns:
+                    page = await anext(pages, None)
+                if page is None:
+                    break
+                rows = (
+                    [make_row(cells) for cells in page.page.rows]
+                    if len(page.response.body) < 16_384
+                    else await asyncio.to_thread(_rows, page.page.rows, make_row)
+                )
+                with self._changed:
+                    self._rows += rows
+                    self._pages += 1
+                    self._changed.notify_all()
+                if page.following is None:
+                    break
+                if self._pages >= page_limit:
+                    self._is_cut(self._pages)
+                    break
+                await self._room()
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            with self._changed:
+                self._ends = True
+                self._changed.notify_all()
+
+    async def _room(self) -> None:
+        """Wait until the pages that are there are about to be read."""
+        while self._pages >= self._read_pages + LOOKAHEAD:
+            self._wanted.clear()
+            await self._wanted.wait()
+
+    def rows(self) -> Iterator[TableRow]:
+        """The rows, in the order in which they came. Blocks its thread for those to come.
+
+        Raises: TidegateError, also when some rows were given out: the result is not whole.
+        """
+        at = 0
+        while True:
+            with self._changed:
+                while at >= len(self._rows) and not self._ends:
+                    self._want(self._pages + 1)
+                    self._changed.wait()
+                ready, ended = self._rows[at:], self._ends
+                self._want(self._pages)
+            yield from ready
+            at += len(ready)
+            if ended and at >= len(self._rows):
+                self._check()
+                return
+
+    def all_rows(self) -> list[TableRow]:
+        """All rows. Blocks, and raises, as `rows`."""
+        self.wait()
+        self._check()
+        return self._rows
+
+    def wait(self) -> None:
+        """Block until the fetch has ended, well or not."""
+        with self._changed:
+            self._want(inf)
+            while not self._ends:
+                self._changed.wait()
+
+    def _want(self, pages: float) -> None:
+        if pages > self._read_pages:
+            self._read_pages = pages
+            if self.loop is not None and not self._ends:
+                self.loop.call_soon_threadsafe(self._wanted.set)
+
+    def fail(self, error: BaseException) -> None:
+        """End what waits for rows, with an error."""
+        with self._changed:
+            self._error = self._error or error
+            self._ends = True
+            self._changed.notify_all()
+
+    def _check(self) -> None:
+        error = self._error
+        if error is None:
+            return
+        if isinstance(error, TidegateError):
+            raise _copy(error)
+        raise TidegateError(Code.INTERNAL, f"A fault: {type(error).__name__}") from error
+
+
+def _copy(error: TidegateError) -> TidegateError:
+    """The error once more: one that was raised twice would show both ways it took."""
+    return TidegateError(
+        error.code,
+        error.message,
+        hint=error.hint,
+        retry_after_s=error.retry_after_s,
+        details=dict(error.details),
+    )
+
+
+def _rows(cells: Iterable[Mapping[str, SqlValue]], make_row: MakeRow) -> list[TableRow]:
+    return [make_row(each) for each in cells]
+
+
+class Fetches:
+    """The fetches of one statement. `begin` is called in the statement's thread."""
+
+    def __init__(
+        self,
+        calls: ProviderCalls,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        most_calls: int,
+        page_limit: int,
+        concurrency: int,
+    ) -> None:
+        self._calls = calls
+        self._loop = loop
+        self._page_limit = page_limit
+        self._turns = asyncio.Semaphore(concurrency)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._made: dict[tuple[str, str, Values], Fetch] = {}
+        self._failure: TidegateError | None = None
+        self.counts = CallCounts(most_calls)
+        self.truncations: list[Truncation] = []
+
+    def find(self, found: Found, method: Method, values: Values) -> Fetch | None:
+        """The fetch of this call, if there is one."""
+        return self._made.get((found.path, method.name, values))
+
+    def begin(self, found: Found, method: Method, values: Values, make_row: MakeRow) -> Fetch:
+        """The fetch of this call, which is begun if it is new. Waits for nothing.
+
+        Raises: TidegateError LIMIT_RATE: `max_calls`; what the statement was stopped by.
+        """
+        key = (found.path, method.name, values)
+        fetch = self._made.get(key)
+        if fetch is not None:
+            return fetch
+        if self._failure is not None:
+            raise _copy(self._failure)
+        self.counts.check(1 + self._not_sent())
+        fetch = Fetch(found.path, self._cut)
+        self._made[key] = fetch
+        work = fetch.run(
+            *(self._calls, found, method, values, make_row),
+            *(self.counts, self._turns, self._page_limit),
+        )
+        self._loop.call_soon_threadsafe(self._start, work)
+        return fetch
+
+    def check_room(self, count: int) -> None:
+        """Raises: TidegateError LIMIT_RATE before any is sent, if `count` more calls are too
+        many."""
+        self.counts.check(count + self._not_sent())
+
+    def _not_sent(self) -> int:
+        return max(0, len(self._made) - self.counts.calls)
+
+    def _start(self, work: Any) -> None:
+        if self._failure is not None:
+            work.close()
+            return
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _cut(self, pages: int) -> None:
+        self.truncations.append(Truncation("pages", self._page_limit, pages))
+
+    def stop(self, error: TidegateError) -> None:
+        """End all fetches. Called on the event loop, also when the statement has ended."""
+        if self._failure is None:
+            self._failure = error
+        for task in tuple(self._tasks):
+            task.cancel()
+        for fetch in tuple(self._made.values()):
+            if not fetch.has_ended:
+                fetch.fail(error)

@@ -1,0 +1,138 @@
+"""Functions that StackQL adds to SQLite, with the meanings of its documentation.
+
+Each gives NULL for a NULL. Patterns are those of Python's `re`; text that is matched is bounded,
+since a pattern can take very long.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from tidegate.errors import Code, TidegateError
+
+MOST_CHARS: Final = 65_536
+"""Of a text that a pattern is matched with."""
+_MOST_PATTERN: Final = 1_024
+_NESTED: Final = re.compile(r"[+*}][^()]*\)\s*[+*{]")
+_POLICY_LISTS: Final = frozenset({
+    "Action", "NotAction", "Resource", "NotResource", "AWS", "Service", "Federated",
+    "CanonicalUser",
+})  # fmt: skip
+
+
+def split_part(text: Any, separator: Any, number: Any) -> str | None:
+    """Part `number` of a text, from 1 on, or from its end where it is negative; empty if there is
+    no such part."""
+    if text is None or separator is None or number is None:
+        return None
+    parts = str(text).split(str(separator)) if str(separator) else [str(text)]
+    if not isinstance(number, (int, float)):
+        raise _wrong("split_part takes the number of a part")
+    at = int(number)
+    if at == 0:
+        raise _wrong("split_part counts parts from 1")
+    at = at - 1 if at > 0 else len(parts) + at
+    return parts[at] if 0 <= at < len(parts) else ""
+
+
+def regexp_like(text: Any, pattern: Any) -> int | None:
+    """1 if the pattern is found in the text, else 0."""
+    if text is None or pattern is None:
+        return None
+    return int(_pattern(str(pattern)).search(_bounded(text)) is not None)
+
+
+def regexp(pattern: Any, text: Any) -> int | None:
+    """What SQLite calls for `text REGEXP pattern`."""
+    return regexp_like(text, pattern)
+
+
+def regexp_substr(text: Any, pattern: Any) -> str | None:
+    """The first match of the pattern; NULL if there is none."""
+    if text is None or pattern is None:
+        return None
+    found = _pattern(str(pattern)).search(_bounded(text))
+    return None if found is None else found[0]
+
+
+def regexp_replace(text: Any, pattern: Any, replacement: Any) -> str | None:
+    """The text with the replacement for each match; `\\1` is the first group."""
+    if text is None or pattern is None or replacement is None:
+        return None
+    return _pattern(str(pattern)).sub(str(replacement), _bounded(text))
+
+
+def json_equal(first: Any, second: Any) -> int | None:
+    """1 if two JSON texts have the same value, whatever the order of names; 0 if not."""
+    if first is None or second is None:
+        return None
+    return int(_read(first) == _read(second))
+
+
+def aws_policy_equal(first: Any, second: Any) -> int | None:
+    """1 if two policies of AWS say the same: the order of statements and of members does not
+    count, nor whether a single one is in a list."""
+    if first is None or second is None:
+        return None
+    return int(_canonical(_read(first)) == _canonical(_read(second)))
+
+
+FUNCTIONS: Final = (
+    ("split_part", split_part, 3),
+    ("regexp_like", regexp_like, 2),
+    ("regexp", regexp, 2),
+    ("regexp_substr", regexp_substr, 2),
+    ("regexp_replace", regexp_replace, 3),
+    ("json_equal", json_equal, 2),
+    ("aws_policy_equal", aws_policy_equal, 2),
+)
+"""Name, function, number of arguments."""
+
+
+@lru_cache(256)
+def _pattern(text: str) -> re.Pattern[str]:
+    if len(text) > _MOST_PATTERN:
+        raise _wrong(f"a pattern has at most {_MOST_PATTERN} characters")
+    if _NESTED.search(text):
+        raise _wrong("a pattern repeats what it repeats already, which may take for ever")
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise _wrong(f"the pattern cannot be read: {error}") from None
+
+
+def _bounded(text: Any) -> str:
+    whole = str(text)
+    if len(whole) > MOST_CHARS:
+        raise _wrong(f"a text of more than {MOST_CHARS} characters is matched with no pattern")
+    return whole
+
+
+def _read(text: Any) -> Any:
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        return str(text)
+
+
+def _canonical(value: Any, name: str = "") -> Any:
+    if name == "Statement" or name in _POLICY_LISTS:
+        members = cast("list[Any]", value) if isinstance(value, list) else [value]
+        return sorted((_canonical(each) for each in members), key=_sort_key)
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value)
+        return {key: _canonical(each, key) for key, each in entries.items()}
+    if isinstance(value, list):
+        return [_canonical(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def _wrong(problem: str) -> TidegateError:
+    return TidegateError(Code.SQL_FAILED, f"{problem[0].upper()}{problem[1:]}.")
+
+
+def _sort_key(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

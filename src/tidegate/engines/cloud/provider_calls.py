@@ -1,0 +1,253 @@
+"""Calls methods of providers: signed, tried again where that is safe, page after page."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tidegate.cloud.document_catalog import Found
+from tidegate.cloud.model import Method
+from tidegate.cloud.paging import next_request
+from tidegate.cloud.requests import ApiRequest, build_request
+from tidegate.cloud.responses import ApiPage, read_page
+from tidegate.cloud.signing import RequestSigner, SigningTarget
+from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, RequestFailed
+from tidegate.engines.cloud.options import CloudOptions
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets import mask_shapes
+
+READS: Final = frozenset({"GET", "HEAD"})
+_ATTEMPTS: Final = 3
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 10.0
+_RETRIED: Final = frozenset({408, 429, 502, 503, 504})
+_QUOTED: Final = 300
+_LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{6,}")
+
+
+class CallCounts(msgspec.Struct):
+    """What one statement has sent. `refused_at` is how many requests it may send."""
+
+    most: int
+    calls: int = 0
+    pages: int = 0
+    retries: int = 0
+
+    def take(self, count: int = 1) -> None:
+        """Count requests that are sent next. Raises: TidegateError LIMIT_RATE if the statement may
+        not send them."""
+        self.check(count)
+        self.calls += count
+
+    def check(self, count: int) -> None:
+        """Raises: TidegateError LIMIT_RATE if the statement may not send `count` more requests."""
+        if self.calls + count > self.most:
+            raise TidegateError(
+                Code.LIMIT_RATE,
+                f"The statement would make {self.calls + count} calls to providers, and"
+                f" `max_calls` allows {self.most}; it made {self.calls}.",
+                hint="Narrow it with WHERE, or have the operator raise `max_calls` of the source.",
+                details={"calls": self.calls, "max_calls": self.most},
+            )
+
+
+class ReplyPage(NamedTuple):
+    """One page of a list, as it came. `following` asks for the next; None: it was the last."""
+
+    page: ApiPage
+    response: HttpResponse
+    following: ApiRequest | None
+
+
+class ProviderCalls:
+    """Sends the requests of one source. Requests of all its statements to one provider share the
+    bound on what is under way at once."""
+
+    def __init__(self, client: HttpClient, signer: RequestSigner, options: CloudOptions) -> None:
+        self._client = client
+        self._signer = signer
+        self._options = options
+        self._turns: dict[str, asyncio.Semaphore] = {}
+        self._quiet_until: dict[str, float] = {}
+
+    async def pages(
+        self, found: Found, method: Method, values: Mapping[str, Any], counts: CallCounts
+    ) -> AsyncIterator[ReplyPage]:
+        """The pages that a method gives, for as long as the caller asks for them. A status of 404
+        is no page at all.
+
+        Raises: TidegateError: as `build_request`, `send`, `read_page`.
+        """
+        request: ApiRequest | None = build_request(method, found.document.schemas, values)
+        while request is not None:
+            response = await self.send(found, method, request, values, counts)
+            if response.status == 404:
+                return
+            check_status(found, method, response)
+            read = await _parsed(found, method, request, response)
+            counts.pages += 1
+            yield read
+            request = read.following
+
+    async def send(
+        self,
+        found: Found,
+        method: Method,
+        request: ApiRequest,
+        values: Mapping[str, Any],
+        counts: CallCounts,
+    ) -> HttpResponse:
+        """The reply, whatever its status. GET and HEAD are tried again where that may help.
+
+        Raises: TidegateError PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_CUT_OFF,
+        PROVIDER_REPLY, LIMIT_RATE; what signing raises.
+        """
+        rules = _RetryRules.of(method) if request.verb in READS else _NO_RETRIES
+        target = SigningTarget(found.provider, found.service.name, values)
+        provider = found.provider.name
+        turns = self._turns.setdefault(provider, asyncio.Semaphore(self._options.concurrency))
+        for attempt in range(rules.attempts):
+            is_last = attempt == rules.attempts - 1
+            pause_s = min(rules.first_s * 2**attempt, rules.longest_s) * (1 + random.random() / 4)
+            counts.take()
+            async with turns:
+                await self._keep_quiet(provider)
+                signed = await self._signer.sign(request, target)
+                try:
+                    response = await self._client.send(signed, self._options.request_timeout_s)
+                except RequestFailed:
+                    if is_last:
+                        raise
+                else:
+                    if is_last or response.status not in rules.statuses:
+                        return _discreet(response, request, signed)
+                    named = retry_after(response.headers.get("retry-after"))
+                    if named is not None:
+                        if named > rules.longest_s:
+                            return _discreet(response, request, signed)
+                        pause_s = named
+                        self._quiet_until[provider] = time.monotonic() + named
+            counts.retries += 1
+            await asyncio.sleep(pause_s)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _keep_quiet(self, provider: str) -> None:
+        """Wait for as long as the provider has asked all of us to."""
+        wait_s = self._quiet_until.get(provider, 0.0) - time.monotonic()
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class _RetryRules(NamedTuple):
+    attempts: int
+    first_s: float
+    longest_s: float
+    statuses: frozenset[int]
+
+    @classmethod
+    def of(cls, method: Method) -> _RetryRules:
+        """The document's, where it has some that can be read; else StackQL's defaults."""
+        said = method.settings.retry or {}
+
+        def number(key: str, default: float) -> float:
+            value = said.get(key)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                return default
+            return float(value) if 0 <= value <= 60_000 else default
+
+        codes = said.get("statusCodes")
+        named = codes if isinstance(codes, list) else []  # pyright: ignore[reportUnknownVariableType]
+        statuses = frozenset([each for each in named if isinstance(each, int)])  # pyright: ignore[reportUnknownVariableType]
+        return cls(
+            max(1, min(10, int(number("maxAttempts", _ATTEMPTS)))),
+            number("initialBackoffMs", _FIRST_PAUSE_S * 1000) / 1000,
+            number("maxBackoffMs", _LONGEST_PAUSE_S * 1000) / 1000,
+            statuses or _RETRIED,
+        )
+
+
+_NO_RETRIES: Final = _RetryRules(1, 0.0, 0.0, frozenset())
+
+
+def check_status(found: Found, method: Method, response: HttpResponse) -> None:
+    """Raises: TidegateError with `http_status` and `retryable` for what is no success."""
+    status = response.status
+    if 200 <= status < 300:
+        return
+    is_retryable = status in (408, 429) or status >= 500
+    codes = {401: Code.PROVIDER_REFUSED, 403: Code.PROVIDER_REFUSED, 429: Code.PROVIDER_RATE}
+    said = _said(response)
+    raise TidegateError(
+        codes.get(status, Code.PROVIDER_FAILED),
+        f"{found.path}.{method.name} was answered with HTTP status {status}{said}",
+        hint="Retry in a moment." if is_retryable else "Correct the request or its credential.",
+        retry_after_s=retry_after(response.headers.get("retry-after")),
+        details={"http_status": status, "retryable": is_retryable, "provider": found.provider.name},
+    )
+
+
+def _said(response: HttpResponse) -> str:
+    if 300 <= response.status < 400:
+        return ": a redirect, which is not followed."
+    text = " ".join(response.body[:4_096].decode("utf-8", "replace").split())
+    if not text or (text[:1] == "<" and "html" in text[:200].lower()):
+        return "."
+    return f": {mask_shapes(text)[:_QUOTED]}"
+
+
+def _discreet(response: HttpResponse, request: ApiRequest, signed: ApiRequest) -> HttpResponse:
+    """The reply; of a failure without what signing has put into the request: providers quote it."""
+    if 200 <= response.status < 300:
+        return response
+    added = set(signed.headers) - set(request.headers)
+    texts = [value for _, value in added]
+    texts.append(signed.url if signed.url != request.url else "")
+    pieces = {piece for text in texts for piece in _LOGIN_PIECES.findall(text)}
+    pieces -= set(_LOGIN_PIECES.findall(request.url))
+    body = response.body.decode("utf-8", "replace")
+    for piece in sorted(pieces, key=len, reverse=True):
+        body = body.replace(piece, "***")
+    return response._replace(body=body.encode())
+
+
+async def _parsed(
+    found: Found, method: Method, request: ApiRequest, response: HttpResponse
+) -> ReplyPage:
+    if len(response.body) < 16_384:
+        return _parse(found, method, request, response)
+    return await asyncio.to_thread(_parse, found, method, request, response)
+
+
+def _parse(found: Found, method: Method, request: ApiRequest, response: HttpResponse) -> ReplyPage:
+    host = urlsplit(request.url).hostname or ""
+    page = read_page(
+        method,
+        found.document.schemas,
+        response.body,
+        host,
+        renames=found.provider.renames_columns,
+    )
+    return ReplyPage(page, response, next_request(method, request, response.headers, page.body))
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds from now, of either form of the header (RFC 9110, section 10.2.3)."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,252 @@
+"""Runs the SQL of one statement over the virtual tables of its resources."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from math import inf
+from typing import Any, Final, TypeVar, cast
+
+import apsw
+
+from tidegate.engines.api import Row, RowCollector
+from tidegate.engines.cloud.fetches import Fetches
+from tidegate.engines.cloud.functions import FUNCTIONS
+from tidegate.engines.cloud.resource_table import ResourceTable, quoted
+from tidegate.engines.cloud.statement_text import TableText, no_method
+from tidegate.engines.cloud.virtual_tables import (
+    Misses,
+    Paused,
+    TableModule,
+    TablePlan,
+    VirtualTable,
+)
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column, ColumnKind, Truncation, UpstreamUse
+
+MOST_CELL: Final = 67_108_864
+_CHUNK: Final = 512
+_FIRST_BATCH: Final = 64
+"""Fetches that a statement with LIMIT begins before it looks whether it has rows enough."""
+_CHOSEN: Final = re.compile(r"VIRTUAL TABLE INDEX (\d+):t(\d+)")
+_READS: Final = frozenset({
+    apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE,
+})  # fmt: skip
+_KINDS: Final[dict[str, ColumnKind]] = {
+    "INTEGER": "integer", "NUMERIC": "other", "BOOLEAN": "integer", "TEXT": "text",
+}  # fmt: skip
+
+Result = TypeVar("Result")
+
+
+class StatementRun:
+    """One SELECT, in the threads of `executor`, one at a time. Blocking methods are called there
+    alone."""
+
+    def __init__(self, text: TableText, fetches: Fetches, *, has_limit: bool) -> None:
+        self._fetches = fetches
+        self._misses = Misses(_FIRST_BATCH if has_limit else inf)
+        self._sql = text.sql
+        self._tables = {
+            name: VirtualTable(number, ResourceTable(found, text.wanted), fetches, self._misses)
+            for number, (name, found) in enumerate(text.tables.items())
+        }
+        self._stopped: TidegateError | None = None
+        self._connection: Any = None
+        self._rows: Iterator[Row] = iter(())
+        self.columns: tuple[Column, ...] = ()
+
+    def begin(self) -> None:
+        """Prepare the statement and get to its first row. Raises: TidegateError."""
+        self._guarded(self._begin)
+
+    def take(self, most: int) -> list[Row]:
+        """Up to `most` further rows; fewer at the end. Raises: TidegateError."""
+
+        def rows() -> list[Row]:
+            taken: list[Row] = []
+            for row in self._rows:
+                taken.append(row)
+                if len(taken) >= most:
+                    break
+            return taken
+
+        return self._guarded(rows)
+
+    def plans(self) -> list[tuple[VirtualTable, TablePlan]]:
+        """How each resource would be read, in SQLite's order. Sends nothing. Raises:
+        TidegateError."""
+
+        def chosen() -> list[tuple[VirtualTable, TablePlan]]:
+            self._open()
+            return self._chosen()
+
+        return self._guarded(chosen)
+
+    def stop(self, error: TidegateError) -> None:
+        """End the statement; called from another thread."""
+        self._stopped = self._stopped or error
+        connection = self._connection
+        if connection is not None:
+            with contextlib.suppress(apsw.ConnectionClosedError):
+                connection.interrupt()
+
+    def close(self) -> None:
+        """Free what SQLite holds."""
+        self._rows = iter(())
+        if self._connection is not None:
+            self._connection.close(True)
+
+    def _open(self) -> None:
+        connection: Any = apsw.Connection(":memory:")
+        self._connection = connection
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_CELL)
+        for name, function, count in FUNCTIONS:
+            connection.create_scalar_function(name, function, count, deterministic=True)
+        connection.create_module("tidegate", TableModule(self._tables), use_bestindex_object=True)
+        for name in self._tables:
+            connection.execute(f"CREATE VIRTUAL TABLE temp.{quoted(name)} USING tidegate")
+        connection.authorizer = _authorize
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _chosen(self) -> list[tuple[VirtualTable, TablePlan]]:
+        numbered = list(self._tables.values())
+        found: list[tuple[VirtualTable, TablePlan]] = []
+        for row in self._connection.execute(f"EXPLAIN QUERY PLAN {self._sql}"):
+            match = _CHOSEN.search(str(row[3]))
+            if match is not None:
+                table = numbered[int(match[2])]
+                found.append((table, table.plans[int(match[1])]))
+        return found
+
+    def _begin(self) -> None:
+        self._open()
+        chosen = self._chosen() if self._tables else []
+        known = [(table, plan) for table, plan in chosen if plan.waits and plan.known is not None]
+        if len(known) > 1:
+            for table, plan in known:
+                table.begin_fetch(plan)
+        if all(plan.waits for _, plan in chosen):
+            self._rows = self._run()
+            first = next(self._rows, None)
+            if first is not None:
+                self._rows = _prepended(first, self._rows)
+            return
+        self._rows = iter(self._repeated())
+
+    def _repeated(self) -> list[Row]:
+        """The rows of the first run that missed nothing."""
+        while True:
+            self._misses.reset()
+            try:
+                rows = list(self._run())
+            except Paused:
+                self._misses.batch *= 4
+            else:
+                if not self._misses.found_any:
+                    return rows
+            for fetch in self._misses.fetches:
+                fetch.wait()
+
+    def _run(self) -> Iterator[Row]:
+        cursor = self._connection.cursor()
+        cursor.exec_trace = self._note_columns
+        return cast("Iterator[Row]", cursor.execute(self._sql, can_cache=False))
+
+    def _note_columns(self, cursor: Any, sql: str, bindings: object) -> bool:
+        self.columns = tuple(
+            Column(name, declared or "", _KINDS.get(declared or "", "other"))
+            for name, declared in cursor.get_description()
+        )
+        return True
+
+    def _guarded(self, work: Callable[[], Result]) -> Result:
+        try:
+            return work()
+        except TidegateError as error:
+            raise (self._stopped or error) from None
+        except apsw.InterruptError:
+            raise self._stopped or TidegateError(
+                Code.CALL_CANCELLED, "The statement was stopped."
+            ) from None
+        except apsw.Error as error:
+            raise self._explained(error) from None
+
+    def _explained(self, error: apsw.Error) -> TidegateError:
+        message = str(error)
+        if "no query solution" in message:
+            for table in self._tables.values():
+                if table.lacks is not None and not table.fits:
+                    return no_method(table.table.found, "SELECT")
+            for table in self._tables.values():
+                if table.lacks is not None:
+                    return no_method(table.table.found, "SELECT")
+        text = re.sub(r"^\w+Error: ", "", message)
+        return TidegateError(Code.SQL_FAILED, text[:1_000] or "The statement failed.")
+
+
+def _authorize(
+    action: int, first: str | None, second: str | None, database: str | None, trigger: str | None
+) -> int:
+    return apsw.SQLITE_OK if action in _READS else apsw.SQLITE_DENY
+
+
+def _prepended(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rest
+
+
+class StatementCursor:
+    """The rows of a run, for the gate."""
+
+    affected = 0
+
+    def __init__(
+        self,
+        run: StatementRun,
+        fetches: Fetches,
+        executor: Executor,
+        end: Callable[[], None],
+    ) -> None:
+        self._run = run
+        self._fetches = fetches
+        self._executor = executor
+        self._end = end
+        self._closed = False
+        self.columns = run.columns
+        self.truncations: tuple[Truncation, ...] = ()
+        self.upstream = UpstreamUse(0, 0)
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        loop = asyncio.get_running_loop()
+        rows = await loop.run_in_executor(self._executor, self._run.take, max_rows)
+        self._note()
+        return rows
+
+    async def fetch_into(self, sink: RowCollector) -> None:
+        while wanted := sink.remaining:
+            asked = min(wanted, _CHUNK)
+            rows = await self.fetch(asked)
+            sink.write(rows)
+            if len(rows) < asked:
+                if rows:
+                    sink.write([])
+                return
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._note()
+        self._end()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._executor, self._run.close)
+
+    def _note(self) -> None:
+        counts = self._fetches.counts
+        self.truncations = tuple(self._fetches.truncations)
+        self.upstream = UpstreamUse(counts.calls, counts.pages, counts.retries)

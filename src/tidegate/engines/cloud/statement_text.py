@@ -1,0 +1,310 @@
+"""Turns a SELECT over `provider.service.resource` into one over the virtual tables of a connection.
+
+The text is changed where a resource is named, and nowhere else: what runs is what was judged. A
+resource that its document defines by a SELECT of its own, a view, is put in as a subquery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlglot import exp
+
+from tidegate.cloud.document_catalog import DocumentCatalog, Found
+from tidegate.cloud.model import View
+from tidegate.cloud.names import folded
+from tidegate.engines.cloud.resource_table import quoted
+from tidegate.errors import Code, TidegateError
+from tidegate.sql import quoting
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import lex
+from tidegate.sql.parse import parse
+
+_MOST_VIEWS: Final = 64
+_DEEPEST_VIEW: Final = 5
+
+
+class TableText(NamedTuple):
+    """SQL over virtual tables, and the resources behind their names. `wanted` are the names of
+    columns that the statement has."""
+
+    sql: str
+    tables: Mapping[str, Found]
+    wanted: frozenset[str]
+
+
+class _Given(NamedTuple):
+    """A condition on a column outside of a view: `text` follows the column's name, `= 'x'`, or is
+    None where the value comes from another table."""
+
+    text: str | None
+
+
+class _Change(NamedTuple):
+    """What takes the place of `text[start:stop]`."""
+
+    start: int
+    stop: int
+    text: str
+
+
+def bind_tables(text: str, documents: DocumentCatalog) -> TableText:
+    """Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID."""
+    binder = _Binder(documents)
+    sql = binder.bound(text, {}, (), 0)
+    return TableText(sql, binder.tables, frozenset(binder.wanted))
+
+
+def with_literals(text: str, params: Sequence[Any] | None) -> str:
+    """The text with its parameters, `?` or `?1`, written into it: a value that stands there is
+    known before the statement runs. Raises: TidegateError ARGUMENT_INVALID."""
+    if params is None:
+        return text
+    parts: list[str] = []
+    at = used = 0
+    for token in lex(text, find("cloud").lexical_rules):
+        if token.text[:1] != "?" or text[token.at] != "?":
+            continue
+        number = int(token.text[1:]) - 1 if len(token.text) > 1 else used
+        if number >= len(params):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The statement has more parameters than the {len(params)} that were given.",
+            )
+        used = number + 1
+        literal = quoting.literal(params[number], "cloud")
+        parts += [text[at : token.at], f" {literal} "]
+        at = token.at + len(token.text)
+    return "".join([*parts, text[at:]])
+
+
+def has_limit(text: str) -> bool:
+    """Whether a statement may end before it has read all of its rows."""
+    return parsed(text).find(exp.Limit) is not None
+
+
+def parsed(text: str) -> exp.Expr:
+    """The tree of a statement. Raises: TidegateError SQL_UNREADABLE, ..."""
+    try:
+        tree: Any = parse(text, "sqlite", len(text))
+    except Refusal as refusal:
+        code = refusal.finding.code or Code.SQL_UNREADABLE
+        raise TidegateError(code, refusal.finding.reason) from None
+    return tree
+
+
+def path_of(table: exp.Table) -> tuple[str, ...]:
+    """The names of a table with points between them; none for what is no name."""
+    parts = table.parts
+    if not all(isinstance(part, exp.Identifier) for part in parts):
+        return ()
+    return tuple([part.name for part in parts])
+
+
+def span(parts: Iterable[exp.Expr]) -> tuple[int, int]:
+    """Where names stand in the text: from the first character to behind the last."""
+    metas = [part.meta for part in parts]
+    return metas[0]["start"], metas[-1]["end"] + 1
+
+
+class _Binder:
+    def __init__(self, documents: DocumentCatalog) -> None:
+        self._documents = documents
+        self._views = 0
+        self.tables: dict[str, Found] = {}
+        self.wanted: set[str] = set()
+
+    def bound(
+        self, text: str, given: Mapping[str, _Given], required: Collection[str], depth: int
+    ) -> str:
+        """A statement's text; `given` and `required` are what a view gets from outside."""
+        tree = parsed(text)
+        local = {folded(each.alias_or_name) for each in tree.find_all(exp.CTE)}
+        changes: list[_Change] = []
+        names: dict[tuple[str, ...], str] = {}
+        for table in tree.find_all(exp.Table):
+            path = path_of(table)
+            if len(path) == 1 and folded(path[0]) in local:
+                continue
+            if len(path) == 3:
+                changes.append(self._table(table, path, tree, text, depth))
+                names[tuple(map(folded, path))] = table.alias or path[2]
+            elif path:
+                raise TidegateError(
+                    Code.TABLE_UNKNOWN,
+                    f"{'.'.join(path)[:120]} names no resource.",
+                    hint="Write provider.service.resource; SHOW PROVIDERS lists the first names.",
+                )
+        for column in tree.find_all(exp.Column):
+            self.wanted.add(column.name)
+            parts = column.parts
+            if len(parts) == 4:
+                start, stop = span(parts[:3])
+                path = tuple([folded(part.name) for part in parts[:3]])
+                changes.append(_Change(start, stop, quoted(names.get(path, parts[2].name))))
+        changes += _clobbered(tree, text, given, required) if given or required else ()
+        return _changed(text, changes)
+
+    def _table(
+        self,
+        table: exp.Table,
+        path: tuple[str, ...],
+        tree: exp.Expr,
+        text: str,
+        depth: int,
+    ) -> _Change:
+        start, stop = span(table.parts)
+        found = self._documents.resource(path)
+        alias = "" if table.alias else f" AS {quoted(path[2])}"
+        view = _fitting(found, tree, table)
+        if view is None:
+            if not found.resource.verbs.get("select"):
+                raise no_method(found, "SELECT")
+            name = found.path if found.path not in self.tables else f"{found.path}#{start}:{depth}"
+            while name in self.tables:
+                name += "'"
+            self.tables[name] = found
+            return _Change(start, stop, quoted(name) + alias)
+        self._views += 1
+        if depth >= _DEEPEST_VIEW or self._views > _MOST_VIEWS:
+            raise TidegateError(
+                Code.DOCUMENT_INVALID, f"The view {found.path} reads too many other views."
+            )
+        given = _conditions(tree, text, table.alias or path[2])
+        inner = self.bound(view.sql.strip().rstrip(";"), given, view.required, depth + 1)
+        return _Change(start, stop, f"({inner}){alias}")
+
+
+def no_method(found: Found, verb: str) -> TidegateError:
+    """The refusal of a statement for which no method can be used."""
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "cannot find matching operation, possible causes include missing required parameters or"
+        " an unsupported method for the resource, to find required parameters for supported"
+        f" methods run SHOW METHODS IN {found.path}",
+        hint=f"{verb} has these methods: {_needs(found, verb)}.",
+        details={"resource": found.path},
+    )
+
+
+def _needs(found: Found, verb: str) -> str:
+    resource = found.resource
+    shown = [
+        f"{name}({', '.join(resource.methods[name].required)})"
+        for name in resource.verbs.get(verb.lower(), ())
+    ]
+    shown += [f"view({', '.join(each.required)})" for each in resource.views if verb == "SELECT"]
+    return ", ".join(shown) or "none"
+
+
+def _fitting(found: Found, tree: exp.Expr, table: exp.Table) -> View | None:
+    """The first view of the resource of which all required parameters are bound."""
+    if not found.resource.views:
+        return None
+    bound = {folded(name) for name in _bound_names(tree, table.alias or table.name)}
+    for view in found.resource.views:
+        if all(folded(each) in bound for each in view.required):
+            return view
+    if found.resource.verbs.get("select"):
+        return None
+    raise no_method(found, "SELECT")
+
+
+def _bound_names(tree: exp.Expr, alias: str) -> set[str]:
+    return {
+        side.name
+        for condition in tree.find_all(exp.EQ, exp.In)
+        for side in _sides(condition)
+        if isinstance(side, exp.Column) and folded(side.table or alias) == folded(alias)
+    }
+
+
+def _sides(condition: exp.Expr) -> list[exp.Expr]:
+    sides = [condition.this]
+    if isinstance(condition, exp.EQ):
+        sides.append(condition.expression)
+    return sides
+
+
+def _conditions(tree: exp.Expr, text: str, alias: str) -> dict[str, _Given]:
+    """What the statement says of the columns of a table, by their names."""
+    given: dict[str, _Given] = {}
+    for condition in tree.find_all(exp.EQ, exp.In):
+        sides = _sides(condition)
+        for at, side in enumerate(sides):
+            if not isinstance(side, exp.Column) or folded(side.table or alias) != folded(alias):
+                continue
+            values = [sides[1 - at]] if isinstance(condition, exp.EQ) else condition.expressions
+            shown = [_literal(each) for each in values]
+            constant = bool(shown) and None not in shown
+            operator = "=" if isinstance(condition, exp.EQ) else "IN"
+            members = ", ".join(each or "" for each in shown)
+            said = f"= {members}" if operator == "=" else f"IN ({members})"
+            given[folded(side.name)] = _Given(said if constant else None)
+    return given
+
+
+def _literal(node: exp.Expr) -> str | None:
+    """A literal as text; None for what is none."""
+    if isinstance(node, exp.Literal):
+        return quoting.literal(node.name, "cloud") if node.is_string else node.name
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return f"-{node.this.name}"
+    return None
+
+
+def _clobbered(
+    tree: exp.Expr, text: str, given: Mapping[str, _Given], required: Collection[str]
+) -> list[_Change]:
+    """A view's placeholders: what is said outside takes the place of `column = 'literal'` in it.
+
+    Where the value comes from another table, the condition is left out, and the one outside, which
+    SQLite carries into the subquery, is all that counts.
+    """
+    exposed = {
+        folded(each.name)
+        for select in tree.find_all(exp.Select)
+        for each in select.expressions
+        if isinstance(each, exp.Column)
+    }
+    changes: list[_Change] = []
+    wanted = {folded(each) for each in required}
+    for condition in tree.find_all(exp.EQ, exp.In):
+        column = condition.this
+        values = condition.expressions if isinstance(condition, exp.In) else [condition.expression]
+        if not isinstance(column, exp.Column) or any(_literal(each) is None for each in values):
+            continue
+        said = given.get(folded(column.name))
+        if said is None and folded(column.name) not in wanted:
+            continue
+        start, stop = _condition_span(column, text)
+        if said is not None and said.text is not None:
+            name_end = span(column.parts)[1]
+            changes.append(_Change(name_end, stop, f" {said.text}"))
+        elif folded(column.name) in exposed:
+            changes.append(_Change(start, stop, "1"))
+    return changes
+
+
+def _condition_span(column: exp.Column, text: str) -> tuple[int, int]:
+    """Where `column = 'literal'` or `column IN (…)` stands, by its tokens."""
+    start, behind = span(column.parts)
+    tokens = lex(text[behind:], find("cloud").lexical_rules)
+    stop = 2
+    if tokens[0].key == "IN":
+        stop = next(at for at, each in enumerate(tokens) if each.key == ")") + 1
+    elif tokens[1].key == "-":
+        stop = 3
+    end = behind + tokens[stop].at if stop < len(tokens) else len(text)
+    return start, start + len(text[start:end].rstrip())
+
+
+def _changed(text: str, changes: Iterable[_Change]) -> str:
+    parts: list[str] = []
+    at = 0
+    for change in sorted(changes):
+        parts += [text[at : change.start], change.text]
+        at = change.stop
+    return "".join([*parts, text[at:]])

@@ -1,0 +1,343 @@
+"""Resources as virtual tables of SQLite.
+
+SQLite's planner says, in `BestIndex`, which columns a statement binds: the method of a resource is
+chosen by that. A value that is known before a row is read (a literal, a member of an IN list) is
+fetched and waited for. A value that comes from the row of another table is not waited for: its
+fetch is begun, the row is passed over, and the statement is run again once all of them are there
+(`statement_run`). So the fetches of a join run at once, whatever the order of its loops, and rows
+are only shown of a run that missed nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from tidegate.cloud.responses import SqlValue
+from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow, Values
+from tidegate.engines.cloud.resource_table import ResourceTable, TableMethod
+from tidegate.errors import Code, TidegateError
+
+_EQUALS: Final = apsw.SQLITE_INDEX_CONSTRAINT_EQ
+_REQUEST_COST: Final = 1_000.0
+_LIST_ROWS: Final = 1_000
+_KEYED_ROWS: Final = 10
+_NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_MOST_MEMBERS: Final = 1_000_000
+
+
+class Argument(NamedTuple):
+    """A bound column. `looks_up`: rows with its value are looked up; else it binds a parameter."""
+
+    place: int
+    looks_up: bool
+    is_list: bool
+    """All members of an IN list come at once."""
+
+
+class TablePlan(NamedTuple):
+    """How one loop of a statement reads a resource. `waits`: no parameter comes from another
+    table's row. `unfit` is a bound name that the method does not have."""
+
+    method: TableMethod
+    arguments: tuple[Argument, ...]
+    waits: bool
+    unfit: str | None
+    known: Values | None
+    """The parameters, where all are literals."""
+
+
+class Misses:
+    """What a run of the statement passed over, because it is not fetched yet."""
+
+    def __init__(self, batch: float) -> None:
+        self.fetches: list[Fetch] = []
+        self.table: object | None = None
+        """The first table that missed something. Others only begin fetches once it has all."""
+        self.found_any = False
+        self.batch = batch
+        """How many fetches a run begins before it pauses for them."""
+
+    def reset(self) -> None:
+        self.fetches, self.table, self.found_any = [], None, False
+
+
+class Paused(Exception):
+    """The run has begun enough fetches: it goes on when they have ended."""
+
+
+class VirtualTable:
+    """One reference to a resource in a statement. Its methods have the names that apsw calls."""
+
+    def __init__(self, number: int, table: ResourceTable, fetches: Fetches, misses: Misses) -> None:
+        self._number = number
+        self.table = table
+        self.fetches = fetches
+        self.misses = misses
+        self.plans: list[TablePlan] = []
+        self.lacks: frozenset[int] | None = None
+        """Columns that were bound where no method could be used; None: that never happened."""
+        self.fits = False
+        """Whether a method could be used somewhere."""
+        self._indexes: dict[tuple[Any, ...], dict[Any, list[TableRow]]] = {}
+
+    def BestIndexObject(self, info: Any) -> bool:
+        bound: dict[int, int] = {}
+        known: dict[int, Any] = {}
+        lists: set[int] = set()
+        for at in range(info.nConstraint):
+            place = info.get_aConstraint_iColumn(at)
+            if (
+                info.get_aConstraint_op(at) != _EQUALS
+                or not info.get_aConstraint_usable(at)
+                or place < 0
+                or place in bound
+            ):
+                continue
+            bound[place] = at
+            if info.get_aConstraintUsage_in(at):
+                lists.add(place)
+                continue
+            value = info.get_aConstraint_rhs(at)
+            if value is not None:
+                known[place] = value
+        given = frozenset(bound)
+        constant = frozenset(known) | lists
+        chosen = self._choose(given)
+        if chosen is None:
+            self.lacks = given if self.lacks is None else self.lacks | given
+            return False
+        self.fits = True
+        method, unfit = chosen
+        listed = self._choose(constant) if constant != given else None
+        if listed is not None and listed[0] is not method:
+            # Keys come from another table's rows. If one list has all that is asked for, it is
+            # fetched once, and the keys are looked up in it.
+            used = frozenset(info.colUsed)
+            if used <= listed[0].fields | constant & listed[0].parameters.keys():
+                method, unfit = listed
+        self._use(info, method, unfit, bound, known, lists)
+        return True
+
+    def _choose(self, given: frozenset[int]) -> tuple[TableMethod, str | None] | None:
+        """The first method in the document's order whose required parameters are bound, and that
+        takes all that are bound; else the first, and the name of what it does not take."""
+        first: tuple[TableMethod, str | None] | None = None
+        for method in self.table.methods:
+            if not method.required <= given:
+                continue
+            unfit = next(
+                (at for at in given if at not in method.parameters and at not in method.fields
+                 and self.table.columns[at].field is None),
+                None,
+            )  # fmt: skip
+            if unfit is None:
+                return method, None
+            first = first or (method, self.table.columns[unfit].name)
+        return first
+
+    def _use(
+        self,
+        info: Any,
+        method: TableMethod,
+        unfit: str | None,
+        bound: dict[int, int],
+        known: dict[int, Any],
+        lists: set[int],
+    ) -> None:
+        """Tell SQLite which constraints are taken and what the loop costs."""
+        arguments: list[Argument] = []
+        cost, rows, waits = _REQUEST_COST, _LIST_ROWS, True
+        for place, at in bound.items():
+            is_parameter = place in method.parameters
+            is_list = place in lists
+            if not is_parameter:
+                plain = info.get_aConstraint_collation(at) == "BINARY"
+                if place not in method.fields or is_list or place in known or not plain:
+                    continue
+                cost, rows = 20.0, _KEYED_ROWS
+            elif place not in known and not is_list:
+                waits = False
+                rows = min(rows, 25)
+            elif place in known and len(method.required) > 1:
+                rows = min(rows, 500)
+            if is_list:
+                info.set_aConstraintUsage_in(at, True)
+            arguments.append(Argument(place, not is_parameter, is_list))
+            info.set_aConstraintUsage_argvIndex(at, len(arguments))
+            if is_parameter and (
+                place in method.required or self.table.columns[place].field is None
+            ):
+                info.set_aConstraintUsage_omit(at, True)
+        values: Values | None = None
+        if all(each.place in known and not each.looks_up for each in arguments):
+            pairs = [(method.parameters[a.place].name, known[a.place]) for a in arguments]
+            values = tuple(sorted(pairs))
+        self.plans.append(TablePlan(method, tuple(arguments), waits, unfit, values))
+        info.idxNum = len(self.plans) - 1
+        info.idxStr = f"t{self._number}"  # for what reads the plan of the whole statement
+        info.estimatedCost = cost + rows
+        info.estimatedRows = rows
+
+    def begin_fetch(self, plan: TablePlan) -> None:
+        """Begin what a loop will read, where that is known."""
+        if plan.known is not None and plan.unfit is None:
+            row = self.table.make_row(plan.method, plan.known)
+            self.fetches.begin(self.table.found, plan.method.method, plan.known, row)
+
+    def Open(self) -> VirtualCursor:
+        return VirtualCursor(self)
+
+    def Disconnect(self) -> None:
+        pass
+
+    Destroy = Disconnect
+
+    def rows_of(self, plan: TablePlan, arguments: Sequence[Any]) -> Iterator[TableRow]:
+        """The rows that a loop reads. Raises: TidegateError, what fetching raises."""
+        if plan.unfit is not None:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The method {plan.method.method.name} of {self.table.found.path} has no parameter"
+                f" {plan.unfit}.",
+                hint=f"DESCRIBE METHOD {self.table.found.path}.{plan.method.method.name} lists"
+                " them.",
+            )
+        bindings: list[tuple[str, list[Any]]] = []
+        keys: list[tuple[int, Any]] = []
+        for argument, value in zip(plan.arguments, arguments, strict=True):
+            if argument.looks_up:
+                keys.append((argument.place, value))
+                continue
+            members = _members(value) if argument.is_list else [value]
+            members = [each for each in members if each is not None]
+            bindings.append((plan.method.parameters[argument.place].name, members))
+        combinations = 1
+        for _, members in bindings:
+            combinations *= len(members)
+        if combinations > _MOST_MEMBERS:
+            raise TidegateError(Code.ARGUMENT_INVALID, "The IN lists have too many members.")
+        names = [name for name, _ in bindings]
+        sets: list[Values] = [
+            tuple(sorted(zip(names, each, strict=True)))
+            for each in itertools.product(*(members for _, members in bindings))
+        ]
+        fetches = self._fetch(plan, sets)
+        if keys:
+            return iter(self._looked_up(plan, fetches, keys))
+        return itertools.chain.from_iterable(each.rows() for each in fetches)
+
+    def _fetch(self, plan: TablePlan, sets: list[Values]) -> list[Fetch]:
+        """The fetches that are ready to be waited for."""
+        found, method = self.table.found, plan.method
+        known = [self.fetches.find(found, method.method, values) for values in sets]
+        new = sum(1 for each in known if each is None)
+        if new:
+            if not plan.waits and self.misses.table not in (None, self):
+                # What is bound here may come from rows that are there only for now.
+                self.misses.found_any = True
+                return []
+            self.fetches.check_room(new)
+        fetches = [
+            fetch
+            or self.fetches.begin(found, method.method, values, self.table.make_row(method, values))
+            for fetch, values in zip(known, sets, strict=True)
+        ]
+        if plan.waits:
+            return fetches
+        waiting = [each for each in fetches if not each.has_ended]
+        if waiting:
+            self.misses.table = self.misses.table or self
+            self.misses.found_any = True
+            self.misses.fetches += waiting
+            if len(self.misses.fetches) >= self.misses.batch:
+                raise Paused
+        return [each for each in fetches if each.has_ended]
+
+    def _looked_up(
+        self, plan: TablePlan, fetches: list[Fetch], keys: list[tuple[int, Any]]
+    ) -> list[TableRow]:
+        """The rows with these values; SQLite compares them once more."""
+        places = tuple(place for place, _ in keys)
+        if any(value is None for _, value in keys):
+            return []
+        found: list[TableRow] = []
+        wanted = tuple(_comparable(value) for _, value in keys)
+        for fetch in fetches:
+            name = (id(fetch), places)
+            index = self._indexes.get(name)
+            if index is None:
+                index = self._indexes[name] = {}
+                for row in fetch.all_rows():
+                    index.setdefault(tuple(_comparable(row[at]) for at in places), []).append(row)
+            found += index.get(wanted, ())
+        return found
+
+
+class VirtualCursor:
+    """One loop over a virtual table. `Column` is the row's own method: it is called most often."""
+
+    def __init__(self, table: VirtualTable) -> None:
+        self._table = table
+        self._rows: Iterator[TableRow] = iter(())
+        self._number = 0
+        self._is_over = True
+        self.Column: Callable[[int], SqlValue] = self._no_row
+
+    def _no_row(self, place: int) -> SqlValue:
+        return None
+
+    def Filter(self, number: int, text: str | None, arguments: Sequence[Any] | None) -> None:
+        self._rows = self._table.rows_of(self._table.plans[number], arguments or ())
+        self._number = 0
+        self._is_over = False
+        self.Next()
+
+    def Next(self) -> None:
+        row = next(self._rows, None)
+        if row is None:
+            self._is_over = True
+            return
+        self._number += 1
+        self.Column = row.__getitem__
+
+    def Eof(self) -> bool:
+        return self._is_over
+
+    def Rowid(self) -> int:
+        return self._number
+
+    def Close(self) -> None:
+        self._rows = iter(())
+
+
+class TableModule:
+    """Makes the virtual tables of one statement, by the names that it gives them."""
+
+    def __init__(self, tables: dict[str, VirtualTable]) -> None:
+        self._tables = tables
+
+    def Create(
+        self, connection: Any, module: str, database: str, name: str, *arguments: str
+    ) -> tuple[str, VirtualTable]:
+        made = self._tables[name]
+        return made.table.schema, made
+
+    Connect = Create
+
+
+def _members(value: Any) -> list[Any]:
+    """The members of an IN list in an order of their own: SQLite gives a set."""
+    return sorted(value, key=lambda each: (type(each).__name__, each))
+
+
+def _comparable(value: Any) -> Any:
+    """What is equal for all values that SQLite may find equal, by whatever affinity."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        text = value.strip()
+        return int(text) if text.lstrip("+-").isdigit() and len(text) < 4_000 else float(text)
+    return value

@@ -1,0 +1,298 @@
+"""SELECT over the resources of providers: which requests are made, and what they give."""
+
+from __future__ import annotations
+
+from support.cloud_api import Farm, Reply
+from tidegate.errors import Code
+
+
+async def test_the_method_is_chosen_by_the_parameters_that_are_bound(ask, farm: Farm):
+    assert await ask("SELECT name, diary FROM farm.live.animals WHERE id = 3") == [
+        ("animal 3", "day 3")
+    ]
+    assert len(await ask("SELECT name FROM farm.live.animals WHERE field = 'north'")) == 4
+    assert len(await ask("SELECT name FROM farm.live.animals")) == 12
+    assert farm.paths() == ["/animals/3", "/fields/north/animals", "/animals"]
+
+
+async def test_an_optional_parameter_is_sent_when_it_is_equated(ask, farm: Farm):
+    assert await ask("SELECT name FROM farm.live.fields WHERE min_size = ?", 20) == [
+        ("south",), ("east",),
+    ]  # fmt: skip
+    assert farm.paths() == ["/fields?min_size=20"]
+
+
+async def test_a_bound_parameter_is_a_column(ask):
+    assert await ask("SELECT DISTINCT list FROM farm.live.numbers WHERE \"list\" = '2'") == [("2",)]
+
+
+async def test_values_have_the_types_of_sqlite(ask):
+    assert await ask(
+        "SELECT id, weight, is_old, tags, json_extract(tags, '$[1]') FROM farm.live.animals"
+        " WHERE id = 8"
+    ) == [(8, 204.0, 1, '["a","8"]', "8")]
+
+
+async def test_an_in_list_makes_one_request_for_each_member(ask, farm: Farm):
+    rows = await ask("SELECT id FROM farm.live.animals WHERE id IN (3, 1, 99, 3)")
+    assert sorted(rows) == [(1,), (3,)]
+    assert sorted(farm.paths()) == ["/animals/1", "/animals/3", "/animals/99"]
+
+
+async def test_members_of_an_in_list_may_come_from_a_query(ask, farm: Farm):
+    rows = await ask(
+        "SELECT count(*) FROM farm.live.herd WHERE field IN (SELECT name FROM farm.live.fields)"
+    )
+    assert rows == [(12,)]
+    assert farm.paths()[0] == "/fields"
+    assert len(farm.paths()) == 4
+
+
+async def test_a_join_asks_once_for_each_key(ask, farm: Farm):
+    rows = await ask(
+        "SELECT f.size, count(*) FROM farm.live.fields f"
+        " JOIN farm.live.herd a ON a.field = f.name GROUP BY 1 ORDER BY 1"
+    )
+    assert rows == [(10, 4), (20, 4), (30, 4)]
+    assert sorted(farm.paths()) == [
+        "/fields", "/fields/east/animals", "/fields/north/animals", "/fields/south/animals",
+    ]  # fmt: skip
+
+
+async def test_a_join_by_a_function_of_a_column_and_a_chain_of_joins(ask, farm: Farm):
+    rows = await ask(
+        "SELECT d.diary FROM farm.live.fields f"
+        " JOIN farm.live.herd h ON h.field = lower(upper(f.name))"
+        " JOIN farm.live.animals d ON d.id = h.id + 0"
+        " WHERE f.size = 10 ORDER BY d.id"
+    )
+    assert rows == [("day 3",), ("day 6",), ("day 9",), ("day 12",)]
+    assert len(farm.paths()) == 1 + 1 + 4
+
+
+async def test_an_outer_join_keeps_rows_without_a_match(ask, farm: Farm):
+    farm.animals = {n: each for n, each in farm.animals.items() if each["field"] != "south"}
+    rows = await ask(
+        "SELECT f.name, count(a.id) FROM farm.live.fields f"
+        " LEFT JOIN farm.live.herd a ON a.field = f.name GROUP BY 1 ORDER BY 1"
+    )
+    assert rows == [("east", 4), ("north", 4), ("south", 0)]
+
+
+async def test_an_absent_row_asks_for_nothing_more(ask, farm: Farm):
+    """While keys are fetched the row looks absent: what hangs on that must not be asked for."""
+    rows = await ask(
+        "SELECT d.diary FROM farm.live.fields f"
+        " LEFT JOIN farm.live.herd h ON h.field = f.name"
+        " JOIN farm.live.animals d ON d.id = coalesce(h.id, 77)"
+    )
+    assert len(rows) == 12
+    assert "/animals/77" not in farm.paths()
+
+
+async def test_common_table_expressions_windows_unions_and_subqueries(ask, farm: Farm):
+    rows = await ask(
+        "WITH big AS (SELECT * FROM farm.live.animals WHERE weight > 100)"
+        " SELECT name, rank() OVER (PARTITION BY field ORDER BY weight DESC) AS place FROM big"
+        " WHERE id IN (SELECT animal FROM farm.live.visits)"
+        " UNION ALL SELECT name, 0 FROM farm.live.fields WHERE size > 20"
+        " EXCEPT SELECT 'animal 5', 3 ORDER BY 1, 2"
+    )
+    assert rows[0] == ("animal 10", 1)
+    assert ("east", 0) in rows
+    assert len(rows) == 9
+    assert len(farm.paths()) == 2 + 12  # an IN list binds the parameter of the method `get`
+
+
+async def test_a_recursive_query_follows_the_api(ask, farm: Farm):
+    rows = await ask(
+        "WITH RECURSIVE walk(id, step) AS (SELECT 2, 0 UNION ALL"
+        " SELECT a.id * 2, w.step + 1 FROM walk w JOIN farm.live.animals a ON a.id = w.id"
+        " WHERE a.diary IS NOT NULL AND w.step < 5)"
+        " SELECT id FROM walk ORDER BY step"
+    )
+    assert rows == [(2,), (4,), (8,), (16,)]
+    assert farm.paths() == ["/animals/2", "/animals/4", "/animals/8", "/animals/16"]
+
+
+async def test_a_list_that_has_all_is_fetched_once_for_a_join_and_looked_up(ask, farm: Farm):
+    rows = await ask(
+        "SELECT a.name, sum(v.cost) FROM farm.live.visits v"
+        " JOIN farm.live.animals a ON a.id = v.animal GROUP BY 1 ORDER BY 2 LIMIT 1"
+    )
+    assert rows == [("animal 1", 18.0)]
+    assert sorted(farm.paths()) == ["/animals", "/visits"]
+
+
+async def test_a_resource_is_fetched_once_however_often_it_is_named(ask, farm: Farm):
+    rows = await ask(
+        "SELECT count(*) FROM farm.live.animals a, farm.live.animals b, farm.live.fields"
+    )
+    assert rows == [(432,)]
+    assert sorted(farm.paths()) == ["/animals", "/fields"]
+
+
+async def test_columns_are_in_the_order_of_the_statement_and_names_may_be_qualified(ask):
+    rows = await ask(
+        "SELECT farm.live.fields.size, fields.name FROM farm.live.fields ORDER BY 1 LIMIT 1"
+    )
+    assert rows == [(10, "north")]
+    assert [each.name for each in ask.cursor.columns] == ["size", "name"]
+
+
+async def test_a_view_of_a_document_gets_its_parameters_from_outside(ask, farm: Farm):
+    rows = await ask("SELECT * FROM farm.live.heavy_animals WHERE field = 'east' ORDER BY name")
+    assert rows[0] == ("east", "animal 11", "a")
+    assert farm.paths() == ["/fields/east/animals"]
+    rows = await ask(
+        "SELECT count(*) FROM farm.live.fields f"
+        " JOIN farm.live.heavy_animals h ON h.field = f.name WHERE f.size < 30"
+    )
+    assert rows == [(6,)]
+    assert "/fields/%3Cfield%3E/animals" not in farm.paths()
+
+
+async def test_a_row_of_an_open_schema_has_the_columns_that_are_named(ask):
+    assert await ask("SELECT Alpha, json_extract(beta, '$.x[1]') FROM farm.live.anything") == [
+        (1, 2)
+    ]
+
+
+async def test_missing_parameters_are_named_and_nothing_is_sent(ask, farm: Farm):
+    error = await ask.refusal("SELECT name FROM farm.live.herd")
+    assert error.code is Code.ARGUMENT_INVALID
+    assert error.message.startswith("cannot find matching operation, possible causes include")
+    assert "SHOW METHODS IN farm.live.herd" in error.message
+    assert "list(field)" in error.hint
+    assert farm.asked == []
+
+
+async def test_a_parameter_that_the_method_lacks_is_refused(ask, farm: Farm):
+    farm.reset()
+    error = await ask.refusal("SELECT name FROM farm.live.fields WHERE mni_size = 3")
+    assert "mni_size" in error.message
+    assert farm.asked == []
+
+
+async def test_null_asks_for_nothing(ask, farm: Farm):
+    assert await ask("SELECT name FROM farm.live.herd WHERE field = ?", None) == []
+    assert farm.asked == []
+
+
+async def test_a_status_of_404_is_no_row(ask):
+    assert await ask("SELECT name FROM farm.live.animals WHERE id = 99") == []
+
+
+async def test_unknown_names_say_what_is_near(ask):
+    assert "`farm`" in (await ask.refusal("SELECT 1 FROM frm.live.fields")).hint
+    assert "`fields`" in (await ask.refusal("SELECT 1 FROM farm.live.feilds")).hint
+    assert "no such column" in (await ask.refusal("SELECT colour FROM farm.live.fields")).message
+    assert "provider.service.resource" in (await ask.refusal("SELECT 1 FROM fields")).hint
+
+
+async def test_the_functions_that_are_added(ask):
+    assert await ask(
+        "SELECT split_part('a/b/c', '/', 2), split_part('a/b', '/', -1), split_part('a', '/', 5),"
+        " regexp_like('abc', 'b.'), regexp_substr('abc', 'b.'), regexp_replace('abc', '[ab]', 'x'),"
+        """ json_equal('{"a":1,"b":2}', '{"b":2,"a":1}'), 'abc' REGEXP '^b'"""
+    ) == [("b", "b", "", 1, "bc", "xxc", 1, 0)]
+    policy = '{"Statement": {"Action": ["s3:b", "s3:a"], "Effect": "Allow"}}'
+    alike = '{"Statement": [{"Effect": "Allow", "Action": ["s3:a", "s3:b"]}]}'
+    assert await ask("SELECT aws_policy_equal(?, ?), split_part(NULL, '/', 1)", policy, alike) == [
+        (1, None)
+    ]
+
+
+async def test_pages_are_followed_and_counted(ask, farm: Farm):
+    rows = await ask("SELECT count(*), max(n) FROM farm.live.numbers WHERE list = '7'")
+    assert rows == [(14, 71)]
+    assert farm.paths()[1] == "/pages/7?page=2"
+    assert (ask.cursor.upstream.calls, ask.cursor.upstream.pages) == (7, 7)
+    assert ask.cursor.truncations == ()
+
+
+async def test_a_limit_ends_the_pages(ask, farm: Farm):
+    assert len(await ask("SELECT n FROM farm.live.numbers WHERE list = '500' LIMIT 3")) == 3
+    assert len(farm.paths()) < 20
+
+
+async def test_a_limit_of_pages_leaves_a_record(opened, farm: Farm):
+    ask = opened(page_limit="3")
+    assert await ask("SELECT count(*) FROM farm.live.numbers WHERE list = '9'") == [(6,)]
+    (cut,) = ask.cursor.truncations
+    assert (cut.kind, cut.limit, cut.returned) == ("pages", 3, 3)
+    assert ask.cursor.upstream.pages == 3
+    assert len([path for path in farm.paths() if path.startswith("/pages/9")]) == 3
+
+
+async def test_a_page_that_fails_is_an_error_and_not_a_short_result(ask, farm: Farm):
+    farm.special["/pages/5?page=3"] = lambda _: Reply(500, {"message": "broken"})
+    error = await ask.refusal("SELECT n FROM farm.live.numbers WHERE list = '5'")
+    assert error.code is Code.PROVIDER_FAILED
+    assert error.details["http_status"] == 500
+    assert error.details["retryable"] is True
+    assert "broken" in error.message
+
+
+async def test_pages_that_lead_back_are_refused(ask, farm: Farm):
+    farm.special["/pages/4?page=2"] = lambda _: Reply(200, {"items": [], "next": "2"})
+    error = await ask.refusal("SELECT n FROM farm.live.numbers WHERE list = '4'")
+    assert error.code is Code.PROVIDER_REPLY
+
+
+async def test_a_read_is_tried_again_after_a_failure_that_may_pass(ask, farm: Farm):
+    farm.special["/fields"] = lambda count: (
+        Reply(503, {"message": "later"}, Retry_After="0.01")
+        if count < 3
+        else Reply(200, {"items": [{"name": "late", "size": 1}]})
+    )
+    assert await ask("SELECT name FROM farm.live.fields") == [("late",)]
+    assert ask.cursor.upstream.retries == 2
+
+
+async def test_a_refusal_is_not_tried_again(ask, farm: Farm):
+    farm.special["/fields"] = lambda _: Reply(403, {"message": "not you"})
+    error = await ask.refusal("SELECT name FROM farm.live.fields")
+    assert error.details["http_status"] == 403
+    assert error.details["retryable"] is False
+    assert farm.paths() == ["/fields"]
+
+
+async def test_a_redirect_is_not_followed(ask, farm: Farm):
+    farm.special["/fields"] = lambda _: Reply(302, None, Location=f"{farm.url}/animals")
+    assert "redirect" in (await ask.refusal("SELECT name FROM farm.live.fields")).message
+    assert farm.paths() == ["/fields"]
+
+
+async def test_one_member_that_fails_fails_the_statement(ask, farm: Farm):
+    farm.special["/animals/2"] = lambda _: Reply(400, {"message": "no"})
+    error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id IN (1, 2, 3)")
+    assert error.details["http_status"] == 400
+
+
+async def test_a_statement_with_too_many_calls_is_refused_before_the_first(opened, farm: Farm):
+    ask = opened(max_calls="2")
+    error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id IN (1, 2, 3)")
+    assert error.code is Code.LIMIT_RATE
+    assert "max_calls" in error.message
+    assert farm.asked == []
+    error = await ask.refusal(
+        "SELECT h.name FROM farm.live.fields f JOIN farm.live.herd h ON h.field = f.name"
+    )
+    assert "max_calls" in error.message
+    assert len(farm.asked) < 3
+
+
+async def test_an_unreachable_provider_is_named(opened):
+    ask = opened(endpoints='{"https://api.farm.example": "http://127.0.0.1:9"}')
+    error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id = 1")
+    assert error.code is Code.PROVIDER_UNREACHABLE
+    assert "api.farm.example" in error.message
+
+
+async def test_a_time_limit_ends_a_statement_that_waits(ask, farm: Farm):
+    farm.special["/fields"] = lambda _: Reply(503, None, Retry_After="9")
+    error = await ask.refusal("SELECT name FROM farm.live.fields", timeout_s=0.2)
+    assert error.code is Code.LIMIT_TIME
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    assert (await ask.refusal(endless, timeout_s=0.2)).code is Code.LIMIT_TIME
