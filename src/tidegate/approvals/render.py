@@ -109,9 +109,15 @@ def _dry_run(dry_run: DryRun | None) -> Iterator[str]:
     if dry_run.affected is None:
         yield f"Dry run:   none: {visible(dry_run.reason)}"
         return
-    rows = "1 row" if dry_run.affected == 1 else f"{dry_run.affected:,} rows"
-    what = "added" if None in dry_run.before else "changed"
-    yield f"Dry run:   {rows} would be {what}; it was rolled back."
+    if dry_run.what:
+        yield (
+            f"Dry run:   {dry_run.what}: {dry_run.added:,} would be added and {dry_run.removed:,}"
+            " removed; nothing was stored."
+        )
+    else:
+        rows = "1 row" if dry_run.affected == 1 else f"{dry_run.affected:,} rows"
+        what = "added" if None in dry_run.before else "changed"
+        yield f"Dry run:   {rows} would be {what}; it was rolled back."
     for before, after in zip(dry_run.before, dry_run.after, strict=True):
         yield _MARGIN + _row(dry_run.columns, before, after)
     if (left := dry_run.affected - len(dry_run.before)) > 0 and dry_run.before:

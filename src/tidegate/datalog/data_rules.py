@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tidegate.datalog.reading import Reading
 from tidegate.errors import TidegateError, masking_refused, table_refused
-from tidegate.model.data_rules import DataRules
+from tidegate.model.data_rules import DataRules, Show
 
 _HINT = "Name the attributes that you need, without those that are hidden from you."
 
@@ -39,6 +39,11 @@ def check_attribute(name: str, rules: DataRules) -> None:
         raise hidden(name, "is masked for this caller")
     if _among(table, (filtered for filtered, _ in rules.filters)):
         raise hidden(name, "belongs to entities of which some are hidden from this caller")
+
+
+def shown_of(name: str, rules: DataRules) -> Show | None:
+    """What is shown of a masked attribute; None for one that is not masked."""
+    return next((show for column, show in rules.masks if _among(name, (column,))), None)
 
 
 def table_of(name: str) -> str:

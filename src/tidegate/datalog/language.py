@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, cast
 
 from msgspec import structs
 
 from tidegate import secrets
-from tidegate.datalog.data_rules import check_reading, hidden, table_of
+from tidegate.datalog.data_rules import check_reading, hidden, shown_of, table_of
 from tidegate.datalog.json_values import decode, encode, plain_text
 from tidegate.datalog.judge import Judged, judge_operation
 from tidegate.datalog.query import judge_query, written_again
 from tidegate.datalog.reader import read
 from tidegate.datalog.values import Value
 from tidegate.datalog.writer import write
-from tidegate.errors import TidegateError
-from tidegate.model.data_rules import DataRules
+from tidegate.errors import Code, TidegateError
+from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.datalog import DatalogOperation, DatalogRequest
 from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Query, Request
-from tidegate.model.schema import Catalog
+from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
 
 _OPENS_OR_CLOSES = frozenset(
     each for each in DatalogOperation if each.value.startswith(("open_", "close_"))
 )
+
+_FACTS = re.compile(r"(\d+) facts")
+_MOST_SAMPLED = 200_000
+"""Facts of one attribute that a sample looks at."""
+_FEW = 5_000
+"""Facts of a namespace of which all entities are looked at."""
+_WORD = re.compile(r"\s*[A-Za-z]")
 
 
 class DatalogLanguage(Language):
@@ -71,6 +81,45 @@ class DatalogLanguage(Language):
     def literal(self, value: Any, dialect: str) -> str:
         return write(_value(value))
 
+    def masked_columns(
+        self, catalog: Catalog, source: Source, rules: DataRules
+    ) -> Mapping[tuple[str, str], Mapping[str, Show]]:
+        marked: dict[tuple[str, str], dict[str, Show]] = {}
+        for table in catalog.tables:
+            for column in table.columns:
+                show = shown_of(column.name.removeprefix(":"), rules)
+                if show is not None:
+                    marked.setdefault((table.schema, table.name), {})[column.name] = show
+        return marked
+
+    def sample(
+        self,
+        table: Table,
+        columns: Sequence[str],
+        most_rows: int,
+        source: Source,
+        *,
+        all_over: bool = False,
+    ) -> Statement | None:
+        """A query for the attributes of entities, as maps: any of them may be absent. None for a
+        namespace of so many facts that they are not looked at in the time of a sample."""
+        facts = {column.name: _facts(column) for column in table.columns if column.name in columns}
+        if all_over or not columns or max(facts.values()) > _MOST_SAMPLED:
+            return None
+        entities = f"[?e {max(facts, key=lambda name: facts[name])}]"
+        if sum(facts.values()) <= _FEW:
+            entities = f"(or {' '.join([f'[?e {name}]' for name in columns])})"
+        names = " ".join(columns)
+        return Statement(f"[:find (pull ?e [{names}]) :where {entities} :limit {most_rows}]")
+
+    def sampled(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        found: list[list[Any]] = []
+        for (entity,) in rows:
+            members = cast("dict[str, Any]", entity) if isinstance(entity, dict) else {}
+            several = [_values(members.get(name)) for name in columns]
+            found.extend(map(list, zip_longest(*several)))
+        return found
+
     def rewrite(
         self,
         request: EngineRequest,
@@ -102,9 +151,32 @@ def _judged(request: Request) -> Judged | None:
     if isinstance(request, DatalogRequest):
         return judge_operation(request.operation.value, request.arguments, create=request.create)
     if isinstance(request, (Query, Explain)):
+        _check_language(request.statement.text)
         inputs = [_value(each) for each in request.statement.params or ()]
         return Judged(Effect.READ, judge_query(read(request.statement.text), inputs))
     return None
+
+
+def _check_language(text: str) -> None:
+    """Raises: TidegateError DATALOG_UNREADABLE for what is SQL, by its first word."""
+    if _WORD.match(text):
+        raise TidegateError(
+            Code.DATALOG_UNREADABLE,
+            "This source is asked in Datalog, and the text is none",
+            hint="Send a query such as [:find ?e ?v :where [?e :person/name ?v]].",
+        )
+
+
+def _values(given: Any) -> list[Any]:
+    """The values of one entity's attribute; of references, none."""
+    several = cast("list[Any]", given) if isinstance(given, list) else [given]
+    return [None if isinstance(each, (dict, list)) else each for each in several] or [None]
+
+
+def _facts(column: ColumnInfo) -> int:
+    """How many facts have the attribute, as its description says."""
+    found = _FACTS.search(column.extra or "")
+    return int(found[1]) if found else 0
 
 
 def _written_again(request: EngineRequest) -> EngineRequest:

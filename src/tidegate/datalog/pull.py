@@ -37,7 +37,7 @@ def _inner(pattern: Value, reading: Reading) -> None:
 def _attribute(given: Value, reading: Reading) -> str:
     """Note an attribute with its options, and return its name."""
     if isinstance(given, Keyword):
-        reading.named(given.name)
+        reading.attribute(given)
         return name_of(given.name)
     if isinstance(given, str):
         return _attribute(Keyword(given.removeprefix(":")), reading)

@@ -13,11 +13,13 @@ ID = "db/id"
 class Reading:
     """Collects what is read. `attributes` are names without the colon, reverse references under
     the name of their attribute. `everything`: it may read attributes that it does not name.
+    `placed` are those of the attributes that stand where an attribute does, and not among values.
     `followed` are those that a pull follows without a pattern: where one refers to a component, all
     of that is shown."""
 
     def __init__(self) -> None:
         self.attributes: set[str] = set()
+        self.placed: set[str] = set()
         self.followed: set[str] = set()
         self.functions: set[str] = set()
         self.everything = False
@@ -26,6 +28,7 @@ class Reading:
         """Note what stands where an attribute does: a variable may be any."""
         if isinstance(value, Keyword):
             self.named(value.name)
+            self.placed.add(name_of(value.name))
         else:
             self.everything = True
 

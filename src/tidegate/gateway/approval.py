@@ -14,6 +14,7 @@ from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
+from tidegate.model.datalog import DatalogRequest
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import DryRun, Effect
@@ -80,7 +81,7 @@ async def try_change(ctx: CallContext) -> DryRun:
 
 async def _try_change(ctx: CallContext) -> DryRun:
     request = ctx.request
-    if ctx.judgement.effect is not Effect.WRITE or not isinstance(request, Query):
+    if ctx.judgement.effect is not Effect.WRITE or not isinstance(request, (Query, DatalogRequest)):
         return DryRun(reason="only INSERT, UPDATE and DELETE are tried.")
     if not ctx.engine.capabilities.dry_runs:
         return DryRun(reason="this engine cannot try a change without harm.")

@@ -45,7 +45,9 @@ _UNSAMPLED = frozenset(
 )
 """Kinds of columns of which a sample says nothing that helps."""
 
-_UNSAMPLED_TYPES = frozenset({"vector", "halfvec", "sparsevec", "tsvector", "tsquery"})
+_UNSAMPLED_TYPES = frozenset(
+    {"vector", "halfvec", "sparsevec", "tsvector", "tsquery", "vec", "idoc", "ref"}
+)
 """Types of extensions: a vector tells of the text that it is of, and no one compares with one."""
 
 Handle = Callable[[Call], Awaitable[Reply]]
@@ -166,12 +168,12 @@ async def _sample(table: Table, reader: _Reader, rules: DataRules | None) -> Tab
     page = await reader.read(first)
     if page is None:
         return {}
-    rows = _decode(page.rows)
+    rows = language.sampled(columns, _decode(page.rows))
     if not page.truncations and page.row_count < SAMPLE.max_rows:
         return profiling.summarize(columns, rows, complete=True, padded=padded)
     # The first rows of a large table are often its oldest, and know nothing of newer values.
     spread = language.sample(table, columns, SAMPLE.max_rows, source, all_over=True)
-    rows = await reader.try_to_read(spread) or rows
+    rows = language.sampled(columns, await reader.try_to_read(spread)) or rows
     profile = profiling.summarize(columns, rows, complete=False, padded=padded)
     if rules is None:
         # Statistics describe all rows to everyone; the gate refuses them where rules hide some.
@@ -233,6 +235,7 @@ def _columns(table: Table, rules: DataRules | None) -> list[str]:
         column.name
         for column in table.columns
         if not column.key
+        and not column.masked
         and column.name not in keys
         and column.name.casefold() not in masked
         and read_type(column.type)[0] not in _UNSAMPLED

@@ -88,6 +88,10 @@ class Language(Protocol):
         or with `all_over` rows from all parts of it. None if the language has none."""
         return None
 
+    def sampled(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sequence[Any]:
+        """Rows with the values of `columns` out of the rows that a sample returned."""
+        return rows
+
     def bounds(
         self, table: Table, columns: Sequence[str], source: Source
     ) -> tuple[Sequence[str], Statement | None]:

@@ -96,7 +96,8 @@ class DryRun(msgspec.Struct, frozen=True):
     are some of the rows in the order of `columns`, as text or None for NULL; a row that would be
     deleted has no after, one that would be added no before. A `reason` next to a count says why
     there are no rows to show. `withheld` are the columns that are masked for the caller: what is
-    shown to its client leaves them out.
+    shown to its client leaves them out. Where a change is not about rows, `what` says of which
+    things `added` come and `removed` go.
     """
 
     affected: int | None = None
@@ -105,6 +106,9 @@ class DryRun(msgspec.Struct, frozen=True):
     after: tuple[tuple[str | None, ...] | None, ...] = ()
     reason: str = ""
     withheld: tuple[str, ...] = ()
+    added: int = 0
+    removed: int = 0
+    what: str = ""
 
     @property
     def row_count(self) -> int | None:

@@ -73,7 +73,7 @@ def with_keys(
             sign = "~>" if joins[name].confirmed else "~?>"
             text += f"{sign}{_join(joins[name], table, dialect)}"
         else:
-            text += _values(profile.get(name))
+            text += values_of(profile.get(name))
         parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
     if len(parts) < len(table.columns):
         parts.append(f"+{len(table.columns) - len(parts)} more")
@@ -87,7 +87,11 @@ def with_keys(
         for key in table.foreign_keys
         if len(key.columns) > 1
     ]
-    rows = f" {_count(table.approximate_rows)} rows" if table.approximate_rows is not None else ""
+    rows = (
+        f" {count_of_rows(table.approximate_rows)} rows"
+        if table.approximate_rows is not None
+        else ""
+    )
     comment = f" -- {_one_line(table.comment)}" if table.comment else ""
     return f"{_kind(table)}{table_name(table, catalog)}({', '.join(parts)}){rows}{comment}"
 
@@ -124,7 +128,8 @@ def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> s
     return f"{text} masked:{column.masked}" if column.masked else text
 
 
-def _values(known: ColumnProfile | None) -> str:
+def values_of(known: ColumnProfile | None) -> str:
+    """What is known of a column's values, after a blank."""
     if known is None:
         return ""
     text = ""
@@ -149,7 +154,7 @@ def _value(value: str | int, *, quote: bool = False) -> str:
     return "'" + printable(value).replace("'", "''") + "'"
 
 
-def _count(rows: int) -> str:
+def count_of_rows(rows: int) -> str:
     """About how many, in three characters or so: 950, ~12k, ~3.4M."""
     if rows < 1000:
         return f"~{rows}"

@@ -127,6 +127,15 @@ def name_hint(message: str, sql: str, catalog: Catalog) -> str | None:
     return " ".join([_columns_of(each, catalog) for each in own[:_MOST_NOTES]]) or None
 
 
+async def note_on_nothing(text: str, caller: Caller, source: str | None) -> str:
+    """What may explain that a statement found nothing; empty if nothing does."""
+    if text.lstrip()[:1] in ("[", "{"):
+        from tidegate.search.attributes import note_unknown
+
+        return await note_unknown(text, caller, source)
+    return await note_near_values(text, caller, source)
+
+
 async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:
     """For a statement that found no row: which texts it compares with exist otherwise. Of columns
     that are hidden from the caller it says nothing, as their values were never read."""

@@ -40,6 +40,7 @@ _MOST_PROFILED = 500
 _PENDING = "Values follow: ask again."
 """Said where a caller asks before the values of the tables that it sees were read."""
 _MOST_NAMES = 200
+_DATALOG = "datalog"
 _MOST_ASKED = 300
 """Characters of the words to search for: what comes after them finds nothing more."""
 
@@ -105,7 +106,8 @@ async def search_tables(
     profiles = await _profiles(context, source, tables, searched)
     found = _Found(matches, {id(table) for table in tables}, total)
     nothing_fits = bool(words.strip()) and not enough
-    heading = ["No match. All tables:"] if nothing_fits else []
+    heading = _heading(catalog, tables)
+    heading += ["No match. All tables:"] if nothing_fits else []
     return _written(found, catalog, searched, profiles, max_bytes or _BUDGET, heading)
 
 
@@ -211,11 +213,35 @@ def _line(
     """The table as far as there is room: whole, or with the columns that matched; else nothing."""
     table = match.table
     profile = profiles.get((table.schema, table.name), {})
-    whole = with_keys(table, catalog, profile, joins)
+    whole = _shown(table, catalog, profile, joins)
     if len(whole.encode()) <= room:
         return whole
-    matched = with_keys(table, catalog, profile, joins, only=match.columns)
+    matched = _shown(table, catalog, profile, joins, only=match.columns)
     return matched if len(matched.encode()) <= room else ""
+
+
+def _shown(
+    table: Table,
+    catalog: Catalog,
+    profile: TableProfile,
+    joins: Mapping[str, Join],
+    only: Sequence[str] | None = None,
+) -> str:
+    """The table in the words of its source's language."""
+    if catalog.dialect != _DATALOG:
+        return with_keys(table, catalog, profile, joins, only)
+    from tidegate.search.attributes import namespace_line
+
+    return namespace_line(table, profile, only)
+
+
+def _heading(catalog: Catalog, tables: Sequence[Table]) -> list[str]:
+    """How a source is asked that does not speak SQL."""
+    if catalog.dialect != _DATALOG:
+        return []
+    from tidegate.search.attributes import heading
+
+    return [said] if (said := heading(tables)) else []
 
 
 def _also(names: Sequence[str], more: int, room: int, step: str) -> str:
@@ -247,11 +273,11 @@ async def describe_tables(
     searched = _searched().of(catalog)
     tables = tuple([table for named in found.values() for table in named])
     profiles = await _profiles(context, source, tables, searched) if tables else Profiles()
-    lines: list[str] = []
+    lines = _heading(catalog, tables)
     unknown: list[str] = []
     for name, named in found.items():
         lines += [
-            with_keys(
+            _shown(
                 table,
                 catalog,
                 profiles.tables.get((table.schema, table.name), {}),
@@ -261,7 +287,7 @@ async def describe_tables(
         ]
         if not named:
             unknown.append(_with_nearest(name, catalog) if len(unknown) < 3 else name)
-    if not lines:
+    if not tables:
         raise TidegateError(Code.TABLE_UNKNOWN, f"No table {', '.join(unknown)}")
     if unknown:
         lines.append(f"No table {', '.join(unknown)}")

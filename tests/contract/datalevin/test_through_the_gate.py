@@ -12,6 +12,7 @@ from msgspec import structs
 from support.datalog import Datalog, Opened
 from support.surface_gateway import SqliteGate
 from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.approvals.render import describe
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
@@ -24,6 +25,7 @@ from tidegate.model.statements import Statement
 READER = Actor("reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)
 
+DATABASE = DatalogTarget("database")
 NAMES = "[:find ?n :where [?e :name ?n]]"
 
 
@@ -47,6 +49,13 @@ class Asked:
         with pytest.raises(TidegateError) as caught:
             self(request, actor)
         return caught.value
+
+    def tried(self, *, target: DatalogTarget = DATABASE, **change: Any) -> str:
+        """What the person who is asked about a change reads of its dry run."""
+        error = self.refused(DatalogRequest(target=target, text="a change", **change), WRITER)
+        assert isinstance(error, ApprovalNeeded)
+        lines = describe(error.question).splitlines()
+        return "\n".join(lines[[line[:8] for line in lines].index("Dry run:") :])
 
     def records(self) -> str:
         """All that the audit log says."""
@@ -98,6 +107,87 @@ def test_a_change_needs_the_scope_and_a_person_where_the_source_says_so(
     document = ask(added("Eve"), WRITER)
     assert json.loads(document.json)["tx-data"][0]["v"] == "Eve"
     assert len(json.loads(ask(Query(Statement(NAMES))).rows)) == 5
+
+
+def test_a_person_is_shown_the_facts_of_a_change_and_a_refusal_leaves_all_as_it_was(
+    datalog: Datalog, facts: Source, tmp_path: Path
+) -> None:
+    before = _content(datalog, facts)
+    ask = Asked(datalog, tmp_path / "state", structs.replace(facts, approval_for="writes"))
+    report = ask.tried(
+        operation=DatalogOperation.TRANSACT,
+        arguments={
+            "txData": [{":name": "Ada", ":age": 81, ":nmae": "x"}, [":db/retractEntity", 4]]
+        },
+    )
+    assert report.splitlines() == [
+        "Dry run:   facts: 2 would be added and 4 removed; nothing was stored.",
+        "  | entity 1, attribute :age, value 80 (deleted)",
+        "  | entity 1, attribute :age, value 81 (added)",
+        "  | entity 1, attribute :nmae, value x (added)",
+        "  | entity 4, attribute :parent, value 3 (deleted)",
+        "  | entity 4, attribute :age, value 9 (deleted)",
+        "  | entity 4, attribute :name, value Di (deleted)",
+        "  | It makes attributes that are not there yet: :nmae",
+    ]
+    many = [{":name": f"n{number}"} for number in range(30)]
+    long = ask.tried(operation=DatalogOperation.TRANSACT, arguments={"txData": many})
+    assert "facts: 30 would be added" in long and long.endswith("... and 10 more")
+    too_long = ask.tried(operation=DatalogOperation.TRANSACT, arguments={"txData": many * 34})
+    assert too_long == "Dry run:   none: it has 1,020 entries, and at most 1,000 are tried."
+    assert _content(datalog, facts) == before
+
+
+def test_a_person_is_shown_what_keys_hold_before_they_are_written(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    store = datalog.open(tmp_path / "store", "write")
+    store.ask("open_kv", "kv", create=True)
+    store.ask("kv_transact", "kv", create=True, dbi="a", txs=[[":put", "x", 1], [":put", "y", 2]])
+    options = {":domain": "d"}
+    store.ask("open_search_index", "search_index", create=True, options=options)
+    store.ask("add_document", "search_index", options=options, docRef=1, docText="a red fox")
+    source = structs.replace(store.source, id="1", access="write", approval_for="writes")
+    store.close()
+    ask = Asked(datalog, tmp_path / "state", source)
+    changed = ask.tried(
+        operation=DatalogOperation.KV_TRANSACT,
+        target=DatalogTarget("kv"),
+        arguments={"dbi": "a", "txs": [[":put", "x", {"n": 5}], [":del", "y"], [":put", "z", 3]]},
+        create=True,
+    )
+    assert changed.splitlines() == [
+        "Dry run:   entries: 2 would be added and 1 removed; nothing was stored.",
+        '  | table a, key x, value 1 -> {"n":5}',
+        "  | table a, key y, value 2 (deleted)",
+        "  | table a, key z, value 3 (added)",
+    ]
+    fresh = ask.tried(
+        operation=DatalogOperation.KV_TRANSACT,
+        target=DatalogTarget("kv"),
+        arguments={"dbi": "new", "txs": [[":put", "x", 1]]},
+        create=True,
+    )
+    assert "key x, value 1 (added)" in fresh
+    words = DatalogTarget("search_index", options)
+    for operation, arguments, said in (
+        (DatalogOperation.ADD_DOCUMENT, {"docRef": 1, "docText": "x"}, "It replaces the document"),
+        (DatalogOperation.REMOVE_DOCUMENT, {"docRef": 2}, "There is no such document."),
+        (DatalogOperation.CLEAR_DOCUMENTS, {}, "0 would be added and 1 removed"),
+    ):
+        assert said in ask.tried(operation=operation, target=words, arguments=arguments)
+    again = datalog.open(tmp_path / "store")
+    assert again.ask("kv_range", "kv", dbi="a", keyRange=[":all"]) == [["x", 1], ["y", 2]]
+    assert again.refused("kv_range", "kv", dbi="new", keyRange=[":all"]).details["absent"] == "dbi"
+    assert again.ask("document_count", "search_index", options=options) == 1
+
+
+def _content(datalog: Datalog, source: Source) -> Any:
+    """All facts, and the attributes, as a new reader sees them."""
+    reader = datalog.open(source.url)
+    found = reader.ask("datoms", index="eav"), reader.catalog().tables
+    reader.close()
+    return found
 
 
 def test_what_runs_code_is_refused_before_anything_is_started(

@@ -8,15 +8,17 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.schema import Catalog, ColumnInfo, Index, Table
+from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
 
 
 class Attribute(msgspec.Struct, frozen=True):
-    """One attribute; `count` is how many facts have it."""
+    """One attribute; `count` is how many facts have it, `refers` are attributes of some of the
+    entities that it refers to."""
 
     attribute: str
     properties: dict[str, Any]
     count: int
+    refers: list[str] = []
 
 
 def catalog_of(attributes: list[Attribute], database: str, version: str) -> Catalog:
@@ -44,23 +46,36 @@ def _table(space: str, members: list[Attribute]) -> Table:
         for member in members
         if ":db/unique" in member.properties
     ]
-    most = max([member.count for member in members], default=0)
+    # Entities are not counted: they are as many as have the commonest attribute of one value.
+    most = max([member.count for member in members if not _is_many(member)], default=0)
     return Table(
         "",
         space,
         "table",
         tuple(columns),
         tuple(unique),
-        approximate_rows=most,
+        tuple([key for member in members if (key := _reference(member)) is not None]),
+        approximate_rows=most or None,
     )
+
+
+def _is_many(member: Attribute) -> bool:
+    return member.properties.get(":db/cardinality") == ":db.cardinality/many"
+
+
+def _reference(member: Attribute) -> ForeignKey | None:
+    """Where an attribute refers to, if the entities that were looked at are of one namespace."""
+    tables = {space or name for space, name in map(split, member.refers)}
+    if len(tables) != 1:
+        return None
+    return ForeignKey(member.attribute, (member.attribute,), tables.pop(), ())
 
 
 def _column(member: Attribute) -> ColumnInfo:
     properties = member.properties
     kind = str(properties.get(":db/valueType", "any")).removeprefix(":db.type/")
-    many = properties.get(":db/cardinality") == ":db.cardinality/many"
     notes = [
-        "many" if many else "",
+        "many" if _is_many(member) else "",
         f"unique {str(properties[':db/unique']).rpartition('/')[2]}"
         if ":db/unique" in properties
         else "",

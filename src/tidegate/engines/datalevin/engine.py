@@ -7,7 +7,7 @@ it comes, so nothing is lost with a worker but what it was doing.
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.datalevin.catalog import Attribute, catalog_of
 from tidegate.engines.datalevin.cursor import Table, TableCursor
 from tidegate.engines.datalevin.directory import DATA, check_directory, held_for_change
+from tidegate.engines.datalevin.dry_run import LIMITS, try_change
 from tidegate.engines.datalevin.library import find_library
 from tidegate.engines.datalevin.options import check_target
 from tidegate.engines.datalevin.process import Answer
@@ -32,13 +33,16 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
-from tidegate.model.results import Document
+from tidegate.model.results import Document, Limits
 from tidegate.model.schema import Counts, Databases, Ddl, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 
 CONNECT_S = 10.0
 """How long a remote server may take to answer when a source is opened."""
+
+REMOTE_SCHEMA_S = 5.0
+"""How long a server's schema is taken for unchanged."""
 
 _DATABASE = DatalogTarget("database")
 
@@ -61,6 +65,7 @@ class DatalevinEngine:
         explains=True,
         explains_changes=False,
         explains_as_json=False,
+        dry_runs=True,
         foreign_keys=False,
         primary_keys=False,
         places=8,
@@ -72,6 +77,7 @@ class DatalevinEngine:
         self._worker = worker
         self._writable = writable
         self._changing = asyncio.Lock()
+        self._changes = 0
         self._closed = False
 
     @classmethod
@@ -124,7 +130,30 @@ class DatalevinEngine:
         return TableCursor(msgspec.json.decode(answer.result, type=Table))
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
-        raise TidegateError(Code.UNSUPPORTED, "A Datalog source has no dry runs of statements.")
+        """What a change would do, by reads alone."""
+        refuse_identity(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        request = permit.request
+        if not isinstance(request, DatalogRequest):
+            raise TidegateError(Code.UNSUPPORTED, "A query changes nothing.")
+        target = check_target(request.target, creates=request.create)
+
+        async def read(operation: str, arguments: dict[str, Any]) -> bytes:
+            answer = await self._ask(
+                operation,
+                target,
+                arguments,
+                permit,
+                cancellation,
+                changes=False,
+                create=False,
+                most=permit.limits.max_rows,
+                limits=LIMITS,
+            )
+            return bytes(answer.result)
+
+        return await try_change(request, read)
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)
@@ -134,9 +163,10 @@ class DatalevinEngine:
         name = self.status.database
         if request.aspect == "databases":
             return Databases((name,))
+        version = await self.schema_version()
         known = await self._attributes(permit, cancellation)
         attributes = msgspec.json.decode(known, type=list[Attribute])
-        catalog = catalog_of(attributes, name, hashlib.sha256(known).hexdigest()[:16])
+        catalog = catalog_of(attributes, name, version)
         if request.table is not None:
             tables = tuple([each for each in catalog.tables if each.name == request.table])
             if not tables:
@@ -155,13 +185,16 @@ class DatalevinEngine:
         return Ddl("\n".join(shown))
 
     async def schema_version(self) -> str:
+        """Another one after each change of ours, and once a file has changed. A server's database
+        may change at any time, so its schema is read again every few seconds."""
         self._check_open()
         if self._place.is_remote:
-            return self._version
+            return f"{self._changes}-{time.monotonic() // REMOTE_SCHEMA_S:.0f}"
         try:
-            return str((await asyncio.to_thread((Path(self._place.name) / DATA).stat)).st_mtime_ns)
+            changed = (await asyncio.to_thread((Path(self._place.name) / DATA).stat)).st_mtime_ns
         except OSError:
-            return ""
+            changed = 0
+        return f"{self._changes}-{changed}"
 
     async def close(self) -> None:
         if self._closed:
@@ -243,8 +276,10 @@ class DatalevinEngine:
         changes: bool,
         create: bool,
         most: int,
+        limits: Limits | None = None,
     ) -> Answer:
         place = self._place
+        limits = limits or permit.limits
         if not place.is_remote:
             await asyncio.to_thread(check_directory, place.name, self._version, creates=create)
         request = {
@@ -260,15 +295,20 @@ class DatalevinEngine:
             "create": create or operation == DatalogOperation.KV_TRANSACT.value,
             "writes?": changes,
             "most": most,
-            "bytes": permit.limits.max_bytes,
+            "bytes": limits.max_bytes,
         }
-        timeout_s = permit.limits.timeout_s
+        timeout_s = limits.timeout_s
         if not changes:
             return await self._worker.ask(request, place, timeout_s, cancellation, changes=False)
         async with self._changing:
             await self._worker.start()
-            with self._held():
-                return await self._worker.ask(request, place, timeout_s, cancellation, changes=True)
+            try:
+                with self._held():
+                    return await self._worker.ask(
+                        request, place, timeout_s, cancellation, changes=True
+                    )
+            finally:
+                self._changes += 1
 
     def _held(self) -> AbstractContextManager[None]:
         if self._place.is_remote:

@@ -22,7 +22,7 @@ from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.results.notes import found_nothing, masking_note
+from tidegate.results.notes import masking_note, may_be_mistaken
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
@@ -161,10 +161,10 @@ async def _query(
     except TidegateError as error:
         raise await _advised(error, context, source, sql) from None
     note = ""
-    if found_nothing(page) and "'" in sql:
-        from tidegate.search.suggestions import note_near_values
+    if may_be_mistaken(page, sql):
+        from tidegate.search.suggestions import note_on_nothing
 
-        note = await note_near_values(sql, context, source)
+        note = await note_on_nothing(sql, context, source)
     return _answer(page, source, note)
 
 

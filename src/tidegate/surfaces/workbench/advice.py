@@ -11,7 +11,7 @@ from msgspec import structs
 from tidegate.errors import TidegateError
 from tidegate.model.requests import Explain, Query
 from tidegate.model.results import Page
-from tidegate.results.notes import found_nothing
+from tidegate.results.notes import may_be_mistaken
 from tidegate.surfaces.tool_context import ToolContext
 
 _FIND = "Find it with find_tables."
@@ -32,10 +32,10 @@ async def run_with_advice(
         from tidegate.search.suggestions import advise
 
         raise await advise(error, context, source, sql, find=_FIND) from None
-    if advises and "'" in sql and found_nothing(page):
-        from tidegate.search.suggestions import note_near_values
+    if advises and may_be_mistaken(page, sql):
+        from tidegate.search.suggestions import note_on_nothing
 
-        note = await note_near_values(sql, context, source)
+        note = await note_on_nothing(sql, context, source)
         if note:
             return structs.replace(page, status="; ".join(filter(None, (page.status, note))))
     return page

@@ -9,10 +9,12 @@
    [datalevin.built-ins :as built-ins]
    [datalevin.constants :as c]
    [datalevin.core :as d]
+   [datalevin.datom :as dd]
    [datalevin.interface :as i]
    [datalevin.pull-parser]
    [datalevin.query.resolve :as resolve]
    [jsonista.core :as json]
+   [tidegate.maintenance :as maintenance]
    [tidegate.stores :as stores]
    [tidegate.values :as v :refer [decode encode refuse keyword-of]])
   (:import
@@ -346,11 +348,37 @@
         inputs (mapv decode (or (get args "inputs") []))]
     (with-out-str (pprint/pprint (apply d/explain {:run? false} query (d/db conn) inputs)))))
 
+(def ^:private referred-entities 10)
+
+(defn- referred
+  "Attributes of some of the entities that an attribute refers to."
+  [db a]
+  (->> (d/datoms db :ave a nil nil referred-entities)
+       (map dd/datom-v)
+       distinct
+       (mapcat #(d/datoms db :eav % nil nil referred-entities))
+       (map dd/datom-a)
+       distinct
+       vec))
+
 (defn- catalog [conn _ _]
   (let [db (d/db conn)]
     (mapv (fn [[a props]]
-            {"attribute" a "properties" props "count" (d/count-datoms db nil a nil)})
+            {"attribute" a "properties" props "count" (d/count-datoms db nil a nil)
+             "refers" (if (= :db.type/ref (:db/valueType props)) (referred db a) [])})
           (sort-by (comp str key) (d/schema conn)))))
+
+(defn- simulate
+  "What a transaction would add and retract: how many facts, and the first of them."
+  [conn args most]
+  (let [forms (list-of args "txData")
+        _ (check-transaction forms)
+        facts (:tx-data (d/tx-data->simulated-report (d/db conn) forms))
+        added (count (filter dd/datom-added facts))]
+    {"added" added
+     "retracted" (- (count facts) added)
+     "makes" (into [] (comp (map dd/datom-a) (distinct) (remove (d/schema conn)) (take most)) facts)
+     "facts" (into [] (take most) facts)}))
 
 ;; The operations: (fn [target arguments most-items]) for those that read.
 
@@ -384,10 +412,10 @@
    "table"            table
    "catalog"          catalog
    "explain"          explain
-   "simulate"         (fn [conn args _]
-                        (let [forms (list-of args "txData")]
-                          (check-transaction forms)
-                          (report (d/tx-data->simulated-report (d/db conn) forms))))})
+   "simulate"         simulate
+   "copy"             maintenance/copy
+   "dump"             maintenance/dump
+   "stat"             maintenance/stat})
 
 (def ^:private writes
   {"transact"        transact
@@ -421,6 +449,9 @@
         create? (true? create)]
     (cond
       (= operation "close") (do (stores/close! place) true)
+
+      (and (= operation "load") (true? writes?))
+      (do (stores/close! place) (maintenance/load! place (text-of args "path")))
 
       (opens operation)
       (let [store (stores/store-of place)
@@ -574,6 +605,7 @@
     (database "search_datoms" {"arguments" {"a" ":name"}})
     (database "fulltext_datoms" {"arguments" {"query" "fox"}})
     (database "catalog" {})
+    (database "simulate" {"arguments" {"txData" [{":name" "Bob" ":age" 10}]}})
     (store "open_kv" {"create" true})
     (store "kv_transact" {"create" true "arguments" {"dbi" "a" "txs" [[":put" "x" {"y" [1 2.5]}]]}})
     (store "kv_get" {"arguments" {"dbi" "a" "key" "x"}})
