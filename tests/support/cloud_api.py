@@ -280,7 +280,8 @@ class Farm:
     @property
     def options(self) -> tuple[tuple[str, str], ...]:
         """What a source needs to find it."""
-        return (("endpoints", json.dumps({"https://api.farm.example": self.url})),)
+        settings = {"endpoints": {"https://api.farm.example": self.url}}
+        return (("settings", json.dumps(settings)),)
 
     def reset(self) -> None:
         """Three fields, with twelve animals."""

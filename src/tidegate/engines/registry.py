@@ -165,9 +165,7 @@ ENGINES: dict[str, Entry] = {
     "cloud": Entry(
         *("cloud", "cloud", "tidegate.engines.cloud", "CloudEngine"),
         language="tidegate.cloud.language",
-        options=(
-            *("auth", "concurrency", "endpoints", "max_calls", "page_limit", "request_timeout"),
-        ),
+        options=("concurrency", "max_calls", "page_limit", "request_timeout", "settings"),
         locate=_locate_cloud,
         path=_cloud_path,
     ),

@@ -5,7 +5,12 @@ from __future__ import annotations
 import logging
 import uuid
 from functools import partial
+from typing import Final
 
+import msgspec
+from msgspec import structs
+
+from tidegate.config.cloud import CloudSettings
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
@@ -16,13 +21,15 @@ from tidegate.model.sources import Source
 from tidegate.policy.data_rules import with_global_rules
 from tidegate.sql.dialects import find
 
+_CLOUD_OPTION: Final = "settings"
+
 logger = logging.getLogger("tidegate.sources")
 
 
 def load_sources(config: Config) -> ConfiguredSources:
     """What the settings say of sources. One whose file is not there is named in the log: it alone
     fails, until the file is there. Raises: TidegateError SOURCE_URL, CONFIG_INVALID."""
-    apply_global_rules = partial(with_global_rules, masks=config.masks, filters=config.filters)
+    apply_global_rules = partial(_with_global_settings, config=config)
     sources = tuple(_source(settings) for settings in config.sources)
     for source in sources:
         try:
@@ -32,6 +39,18 @@ def load_sources(config: Config) -> ConfiguredSources:
                 raise
             logger.warning("source %s: %s The other sources work.", source.name, error.message)
     return sources, apply_global_rules
+
+
+def _with_global_settings(source: Source, config: Config) -> Source:
+    """The source with the rules that are given for every source, and one of cloud providers with
+    the settings of these, if it has none of its own."""
+    source = with_global_rules(source, masks=config.masks, filters=config.filters)
+    if source.engine != "cloud" or config.cloud == CloudSettings():
+        return source
+    if any(name == _CLOUD_OPTION for name, _ in source.options):
+        return source
+    text = msgspec.json.encode(config.cloud).decode()
+    return structs.replace(source, options=(*source.options, (_CLOUD_OPTION, text)))
 
 
 def source_id(name: str, url: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from tidegate.cloud.descriptions import Rows, describe, show
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.registry_folder import RegistryFolder
-from tidegate.cloud.signing import NoCredentials
 from tidegate.cloud.statements import (
     DescribeStatement,
     ReadStatement,
@@ -22,7 +21,6 @@ from tidegate.cloud.statements import (
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.fetches import Fetches
-from tidegate.engines.cloud.http_client import HttpClient
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.engines.cloud.statement_run import StatementCursor, StatementRun
@@ -77,9 +75,8 @@ class CloudEngine:
     async def open(cls, source: Source) -> CloudEngine:
         options = read_cloud_options(source.url, resolve_options(source))
         folder = await asyncio.to_thread(RegistryFolder, Path(options.folder))
-        client = HttpClient(options.endpoints)
-        calls = ProviderCalls(client, NoCredentials(), options)
-        return cls(options, DocumentCatalog(folder), calls, writable=source.writable)
+        documents = DocumentCatalog(folder)
+        return cls(options, documents, ProviderCalls(options), writable=source.writable)
 
     @property
     def status(self) -> Status:

@@ -6,17 +6,17 @@ Redirects are not followed: they could carry a credential to another host. No pr
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import zlib
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
 
+from tidegate.cloud.hosts import Destination
 from tidegate.cloud.requests import ApiRequest
-from tidegate.engines.cloud.options import Endpoint
 from tidegate.errors import Code, TidegateError
 
 MOST_BYTES: Final = 268_435_456
@@ -33,6 +33,8 @@ class HttpResponse(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+    url: str
+    """As it was asked for, without the query."""
 
 
 class RequestFailed(TidegateError):
@@ -49,38 +51,38 @@ class _Address(NamedTuple):
     port: int
 
 
+CheckAddresses = Callable[[str, int, list[str]], None]
+"""Refuses a host by the addresses that its name gives."""
 _Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HttpClient:
-    """Connections to the providers of one source. `endpoints` say which URLs go elsewhere; the
-    `Host` header stays what the document means, which the signature covers as well."""
+    """Connections to the providers of one source. `ca_file` has further authorities to trust."""
 
-    def __init__(self, endpoints: Sequence[Endpoint] = ()) -> None:
-        self._endpoints = tuple(endpoints)
+    def __init__(self, ca_file: str | None = None) -> None:
+        self._ca_file = ca_file
+        self._tls: ssl.SSLContext | None = None
         self._idle: dict[_Address, list[_Connection]] = {}
 
-    def target_of(self, url: str) -> str:
-        """Where a request for `url` goes."""
-        for endpoint in self._endpoints:
-            rest = _behind(url, endpoint.prefix)
-            if rest is not None:
-                return endpoint.target + rest
-        return url
-
-    async def send(self, request: ApiRequest, timeout_s: float) -> HttpResponse:
+    async def send(
+        self,
+        request: ApiRequest,
+        destination: Destination,
+        timeout_s: float,
+        check_addresses: CheckAddresses,
+    ) -> HttpResponse:
         """The reply to one attempt. A request that may change something gets a connection of its
-        own, so that one which the server has just closed leaves no doubt.
+        own, so that one which the server has just closed leaves no doubt. `check_addresses` sees
+        what the host's name gives before a connection is made.
 
         Raises: RequestFailed PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_CUT_OFF,
-        PROVIDER_TOO_LARGE, PROVIDER_REPLY.
+        PROVIDER_TOO_LARGE, PROVIDER_REPLY; TidegateError, what `check_addresses` raises.
         """
-        target = urlsplit(self.target_of(request.url))
+        target = urlsplit(destination.url)
         is_secure = target.scheme == "https"
-        address = _Address(
-            is_secure, target.hostname or "", target.port or (443, 80)[not is_secure]
-        )
-        host = urlsplit(request.url).netloc
+        port = target.port or (443 if is_secure else 80)
+        address = _Address(is_secure, target.hostname or "", port)
+        host = destination.host_header
         path = (target.path or "/") + (f"?{target.query}" if target.query else "")
         reads = request.verb in ("GET", "HEAD")
         exchange = _Exchange(request, host, path)
@@ -93,7 +95,7 @@ class HttpClient:
                         if exchange.began:
                             raise
                         # It was closed while nothing was sent over it: the next one is tried.
-                connection = await self._connect(address)
+                connection = await self._connect(address, check_addresses)
                 return await self._exchange(address, connection, exchange)
         except TimeoutError:
             raise RequestFailed(
@@ -132,9 +134,28 @@ class HttpClient:
             writer.close()
         return None
 
-    async def _connect(self, address: _Address) -> _Connection:
-        tls = _tls() if address.is_secure else None
-        return await asyncio.open_connection(address.host, address.port, ssl=tls, limit=2 * _CHUNK)
+    async def _connect(self, address: _Address, check: CheckAddresses) -> _Connection:
+        """Connect to one of the addresses that were checked: another look-up may give others."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        check(address.host, address.port, addresses)
+        if address.is_secure and self._tls is None:
+            self._tls = _tls(self._ca_file)
+        tls = self._tls if address.is_secure else None
+        failure: OSError | None = None
+        for each in addresses:
+            try:
+                return await asyncio.open_connection(
+                    each,
+                    address.port,
+                    ssl=tls,
+                    server_hostname=address.host if tls else None,
+                    limit=2 * _CHUNK,
+                )
+            except OSError as error:
+                failure = error
+        raise failure or OSError("its name gives no address")
 
     async def _exchange(
         self, address: _Address, connection: _Connection, exchange: _Exchange
@@ -166,6 +187,7 @@ class _Exchange:
     def __init__(self, request: ApiRequest, host: str, path: str) -> None:
         self._host = host
         self._verb = request.verb
+        self._url = request.url.partition("?")[0]
         self.head = _written(request, host, path)
         self.was_sent = False
         self.began = False
@@ -226,7 +248,7 @@ class _Exchange:
         coding = self._headers.get("content-encoding", "").lower()
         if body and coding not in ("", "identity"):
             body = self._unpacked(body, coding)
-        return HttpResponse(status, self._headers, body)
+        return HttpResponse(status, self._headers, body, self._url)
 
     def _unpacked(self, body: bytes, coding: str) -> bytes:
         if coding not in ("gzip", "x-gzip", "deflate"):
@@ -261,23 +283,15 @@ def _written(request: ApiRequest, host: str, path: str) -> bytes:
     return head + (request.body or b"")
 
 
-def _behind(url: str, prefix: str) -> str | None:
-    """What stands behind a prefix in `url`; None if it does not begin so."""
-    if "://*." not in prefix:
-        rest = url.removeprefix(prefix)
-        return rest if rest != url and rest[:1] in ("", "/", "?") else None
-    scheme, _, tail = prefix.partition("://*.")
-    host, slash, path = tail.partition("/")
-    parts = urlsplit(url)
-    if parts.scheme != scheme or not parts.netloc.endswith(f".{host}"):
-        return None
-    rest = url[len(f"{parts.scheme}://{parts.netloc}") :]
-    if not slash:
-        return rest
-    below = rest.removeprefix(f"/{path}")
-    return below if below != rest and below[:1] in ("", "/", "?") else None
-
-
-@lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
+def _tls(ca_file: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(ca_file)
+        except (OSError, ssl.SSLError):
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                f"`cloud.ca_file` is {ca_file}, which holds no certificates that can be read.",
+                details={"path": ca_file},
+            ) from None
+    return context

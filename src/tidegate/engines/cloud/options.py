@@ -6,7 +6,6 @@ behind `?`, or among the source's options.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -14,22 +13,12 @@ from typing import Final
 
 import msgspec
 
+from tidegate.config.cloud import CloudSettings
 from tidegate.engines.common.url import UNREADABLE, Location, folder_path, read_options
 from tidegate.errors import Code, TidegateError
 
-OPTIONS: Final = (
-    "auth", "concurrency", "endpoints", "max_calls", "page_limit", "request_timeout",
-)  # fmt: skip
-"""What `OptionValues` has; `auth` is JSON of logins that take the place of the documents."""
-_PREFIX: Final = re.compile(r"https?://[^/\s?#@]+(?:/[^\s?#]*)?")
-
-
-class Endpoint(msgspec.Struct, frozen=True):
-    """Requests whose URL begins with `prefix` are sent to `target` instead. `*` at the beginning of
-    a host stands for any labels: `https://*.amazonaws.com`."""
-
-    prefix: str
-    target: str
+OPTIONS: Final = ("concurrency", "max_calls", "page_limit", "request_timeout", "settings")
+"""`settings` has the keys of the section `cloud` of the settings file, as JSON."""
 
 
 class CloudOptions(msgspec.Struct, frozen=True):
@@ -37,16 +26,15 @@ class CloudOptions(msgspec.Struct, frozen=True):
 
     `concurrency`: requests of one statement under way at once. `max_calls`: requests that one
     statement may make, pages included. `page_limit`: pages of one list. `request_timeout_s` is for
-    one attempt. `auth` is what the operator set instead of the documents' logins, as JSON.
+    one attempt. `settings` are those of providers, which the gate adds to the source.
     """
 
     folder: str
-    endpoints: tuple[Endpoint, ...] = ()
+    settings: CloudSettings = CloudSettings()
     concurrency: int = 16
     max_calls: int = 10_000
     page_limit: int = 1_000
     request_timeout_s: float = 45.0
-    auth: str = ""
 
 
 def read_cloud_options(url: str, given: Mapping[str, str]) -> CloudOptions:
@@ -67,12 +55,11 @@ def read_cloud_options(url: str, given: Mapping[str, str]) -> CloudOptions:
         )
     return CloudOptions(
         folder,
-        _endpoints(options.get("endpoints", "")),
+        _settings(options.get("settings", "")),
         _number(options, "concurrency", 16, 1, 256),
         _number(options, "max_calls", 10_000, 1, 10_000_000),
         _number(options, "page_limit", 1_000, 1, 1_000_000),
         _number(options, "request_timeout", 45, 1, 3_600),
-        options.get("auth", ""),
     )
 
 
@@ -101,25 +88,13 @@ def _number(options: Mapping[str, str], name: str, default: int, least: int, mos
     return int(text)
 
 
-def _endpoints(text: str) -> tuple[Endpoint, ...]:
+def _settings(text: str) -> CloudSettings:
     if not text:
-        return ()
-    wrong = _wrong(
-        "The option `endpoints` is a JSON object of URL prefixes and the URLs that take their"
-        ' place, such as {"https://*.amazonaws.com": "http://127.0.0.1:5000"}.'
-    )
+        return CloudSettings()
     try:
-        read: object = json.loads(text)
-    except ValueError:
-        raise wrong from None
-    if not isinstance(read, dict):
-        raise wrong
-    endpoints: list[Endpoint] = []
-    for prefix, target in read.items():  # pyright: ignore[reportUnknownVariableType]
-        if not all(isinstance(each, str) and _PREFIX.fullmatch(each) for each in (prefix, target)):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            raise wrong
-        endpoints.append(Endpoint(str(prefix).rstrip("/"), str(target).rstrip("/")))  # pyright: ignore[reportUnknownArgumentType]
-    return tuple(sorted(endpoints, key=lambda each: -len(each.prefix)))
+        return msgspec.json.decode(text, type=CloudSettings)
+    except msgspec.DecodeError as error:
+        raise _wrong(f"The option `settings` cannot be read: {str(error)[:200]}.") from None
 
 
 def _wrong(reason: str) -> TidegateError:

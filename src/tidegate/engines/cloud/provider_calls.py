@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tidegate.cloud.credentials import AuthorizedRequest, Credentials, CredentialUse
 from tidegate.cloud.document_catalog import Found
+from tidegate.cloud.hosts import HostRules, redirected
 from tidegate.cloud.model import Method
 from tidegate.cloud.paging import next_request
-from tidegate.cloud.requests import ApiRequest, build_request
+from tidegate.cloud.requests import ApiRequest, build_request, signing_region
 from tidegate.cloud.responses import ApiPage, read_page
-from tidegate.cloud.signing import RequestSigner, SigningTarget
 from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, RequestFailed
 from tidegate.engines.cloud.options import CloudOptions
 from tidegate.errors import Code, TidegateError
@@ -30,7 +31,8 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 _QUOTED: Final = 300
-_LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{6,}")
+_LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
+_SHORTEST_SECRET: Final = 4
 
 
 class CallCounts(msgspec.Struct):
@@ -71,9 +73,10 @@ class ProviderCalls:
     """Sends the requests of one source. Requests of all its statements to one provider share the
     bound on what is under way at once."""
 
-    def __init__(self, client: HttpClient, signer: RequestSigner, options: CloudOptions) -> None:
-        self._client = client
-        self._signer = signer
+    def __init__(self, options: CloudOptions) -> None:
+        self._client = HttpClient(options.settings.ca_file)
+        self._hosts = HostRules(options.settings)
+        self._credentials = Credentials(options.settings, self._exchange)
         self._options = options
         self._turns: dict[str, asyncio.Semaphore] = {}
         self._quiet_until: dict[str, float] = {}
@@ -108,11 +111,22 @@ class ProviderCalls:
         """The reply, whatever its status. GET and HEAD are tried again where that may help.
 
         Raises: TidegateError PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_CUT_OFF,
-        PROVIDER_REPLY, LIMIT_RATE; what signing raises.
+        PROVIDER_REPLY, LIMIT_RATE, HOST_REFUSED; as `Credentials.authorize`.
         """
         rules = _RetryRules.of(method) if request.verb in READS else _NO_RETRIES
-        target = SigningTarget(found.provider, found.service.name, values)
         provider = found.provider.name
+        self._hosts.check(request.url, method.server, provider)
+        destination = self._hosts.destination(request.url)
+        use = CredentialUse(
+            found.provider,
+            service=found.document.signing_name or found.service.name,
+            region=signing_region(method, values),
+        )
+
+        def check_addresses(host: str, port: int, addresses: list[str]) -> None:
+            if not destination.is_mapped:
+                self._hosts.check_addresses(host, port, addresses, provider)
+
         turns = self._turns.setdefault(provider, asyncio.Semaphore(self._options.concurrency))
         for attempt in range(rules.attempts):
             is_last = attempt == rules.attempts - 1
@@ -120,19 +134,28 @@ class ProviderCalls:
             counts.take()
             async with turns:
                 await self._keep_quiet(provider)
-                signed = await self._signer.sign(request, target)
+                authorized = await self._credentials.authorize(request, use)
+                sent_to = msgspec.structs.replace(
+                    destination, url=_moved(authorized.url, request.url, destination.url)
+                )
                 try:
-                    response = await self._client.send(signed, self._options.request_timeout_s)
+                    response = await self._client.send(
+                        authorized, sent_to, self._options.request_timeout_s, check_addresses
+                    )
                 except RequestFailed:
                     if is_last:
                         raise
                 else:
+                    response = _discreet(response, authorized)
+                    if response.status in (401, 403):
+                        refusal = self._credentials.refused(use, authorized, response.status)
+                        raise _login_refused(found, method, response, refusal)
                     if is_last or response.status not in rules.statuses:
-                        return _discreet(response, request, signed)
+                        return response
                     named = retry_after(response.headers.get("retry-after"))
                     if named is not None:
                         if named > rules.longest_s:
-                            return _discreet(response, request, signed)
+                            return response
                         pause_s = named
                         self._quiet_until[provider] = time.monotonic() + named
             counts.retries += 1
@@ -145,8 +168,27 @@ class ProviderCalls:
         if wait_s > 0:
             await asyncio.sleep(wait_s)
 
+    async def _exchange(self, request: ApiRequest) -> tuple[int, bytes]:
+        """Send a request for a token (`credentials.Exchange`)."""
+        self._hosts.check_token_url(request.url)
+        destination = self._hosts.destination(request.url)
+
+        def check_addresses(host: str, port: int, addresses: list[str]) -> None:
+            if not destination.is_mapped:
+                self._hosts.check_addresses(host, port, addresses, "")
+
+        response = await self._client.send(
+            request, destination, self._options.request_timeout_s, check_addresses
+        )
+        return response.status, response.body
+
     async def close(self) -> None:
         await self._client.close()
+
+
+def _moved(authorized: str, url: str, destination: str) -> str:
+    """The destination of a request whose login is in its query."""
+    return destination + authorized[len(url) :] if authorized.startswith(url) else destination
 
 
 class _RetryRules(NamedTuple):
@@ -185,6 +227,8 @@ def check_status(found: Found, method: Method, response: HttpResponse) -> None:
     status = response.status
     if 200 <= status < 300:
         return
+    if 300 <= status < 400:
+        raise redirected(response.url, status, response.headers.get("location"))
     is_retryable = status in (408, 429) or status >= 500
     codes = {401: Code.PROVIDER_REFUSED, 403: Code.PROVIDER_REFUSED, 429: Code.PROVIDER_RATE}
     said = _said(response)
@@ -198,25 +242,33 @@ def check_status(found: Found, method: Method, response: HttpResponse) -> None:
 
 
 def _said(response: HttpResponse) -> str:
-    if 300 <= response.status < 400:
-        return ": a redirect, which is not followed."
     text = " ".join(response.body[:4_096].decode("utf-8", "replace").split())
     if not text or (text[:1] == "<" and "html" in text[:200].lower()):
         return "."
     return f": {mask_shapes(text)[:_QUOTED]}"
 
 
-def _discreet(response: HttpResponse, request: ApiRequest, signed: ApiRequest) -> HttpResponse:
-    """The reply; of a failure without what signing has put into the request: providers quote it."""
+def _login_refused(
+    found: Found, method: Method, response: HttpResponse, refusal: TidegateError
+) -> TidegateError:
+    """The error of a request that was refused: what the provider says, and whose login it was."""
+    said = _said(response)
+    text = f"{found.path}.{method.name} was answered with HTTP status {response.status}{said}"
+    details = {"http_status": response.status, "retryable": False, "provider": found.provider.name}
+    return TidegateError(
+        refusal.code, f"{text} {refusal.message}", hint=refusal.hint, details=details
+    )
+
+
+def _discreet(response: HttpResponse, authorized: AuthorizedRequest) -> HttpResponse:
+    """The reply; of a failure without what is secret in the request, which providers may quote."""
     if 200 <= response.status < 300:
         return response
-    added = set(signed.headers) - set(request.headers)
-    texts = [value for _, value in added]
-    texts.append(signed.url if signed.url != request.url else "")
-    pieces = {piece for text in texts for piece in _LOGIN_PIECES.findall(text)}
-    pieces -= set(_LOGIN_PIECES.findall(request.url))
     body = response.body.decode("utf-8", "replace")
-    for piece in sorted(pieces, key=len, reverse=True):
+    for secret in authorized.secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            body = body.replace(secret, "***")
+    for piece in _LOGIN_PIECES.findall(dict(authorized.headers).get("Authorization", "")):
         body = body.replace(piece, "***")
     return response._replace(body=body.encode())
 
