@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from tidegate.datalog.json_values import decode, keyword_name, plain_text
-from tidegate.datalog.options import check_options
+from tidegate.datalog.options import DOMAIN, check_options
 from tidegate.datalog.pull import judge_pull
 from tidegate.datalog.query import judge_query
 from tidegate.datalog.reader import read
 from tidegate.datalog.reading import Reading, unknown_form
-from tidegate.datalog.transaction import SCHEMA, judge_transaction
-from tidegate.datalog.values import Keyword, List, Map, Value, Vector
+from tidegate.datalog.transaction import judge_transaction
+from tidegate.datalog.values import Keyword, List, Map, Set, Value, Vector
 from tidegate.errors import Code, TidegateError
+from tidegate.model.datalog import DatalogTarget
 from tidegate.model.statements import Effect
 
 Arguments = Mapping[str, Any]
@@ -29,6 +30,18 @@ _KEY_OPERATIONS = frozenset({"put", "del", "put-list", "del-list"})
 _ATTRIBUTE_PLACES = {"eav": 1, "ave": 0, "vae": 1, "eavt": 1, "avet": 0}
 """Where the attribute is among the components of an index."""
 
+_PROPERTIES = frozenset(
+    {
+        "db/valueType", "db/cardinality", "db/unique", "db/index", "db/noindex", "db/isComponent",
+        "db/doc", "db/noHistory", "db/ident", "db/tupleAttrs", "db/tupleType", "db/tupleTypes",
+        "db/fulltext", "db.fulltext/autoDomain", "db.fulltext/domains", "db.vec/domains",
+        "db/domain", "db/idocFormat", "db.idoc/indexedPaths", "db.idoc/excludedPaths",
+    }
+)  # fmt: skip
+"""What a schema may say of an attribute. Embeddings are left out, since a provider loads a model or
+asks another service; so are predicates and functions, which are code."""
+_DOMAINS = frozenset({"db.fulltext/domains", "db.vec/domains", "db/domain"})
+
 
 class Judged(NamedTuple):
     """What an operation does. `reading` has what it reads or writes of a database."""
@@ -37,12 +50,21 @@ class Judged(NamedTuple):
     reading: Reading
 
 
-def judge_operation(operation: str, arguments: Arguments, *, create: bool = False) -> Judged:
+def judge_operation(
+    operation: str,
+    arguments: Arguments,
+    *,
+    target: DatalogTarget | None = None,
+    create: bool = False,
+) -> Judged:
     """Judge an operation by its name (that of the tool, without `datalevin_`).
 
-    `create`: what it opens may be made. Raises: TidegateError DATALOG_* and ARGUMENT_INVALID for
-    what is refused in every mode.
+    `target` is what it works on, with its options. `create`: what it opens may be made. Raises:
+    TidegateError DATALOG_* and ARGUMENT_INVALID for what is refused in every mode.
     """
+    if target is not None:
+        check_options(f"open_{target.kind}", target.options)
+        check_options("clientOpts", target.client)
     judge = _JUDGES.get(operation)
     if judge is None:
         raise unknown_form(f"There is no operation {operation[:40]!r}")
@@ -54,8 +76,6 @@ def judge_operation(operation: str, arguments: Arguments, *, create: bool = Fals
 
 def _opens(operation: str, arguments: Arguments) -> Judged:
     reading = Reading()
-    check_options(operation, arguments.get("opts"))
-    check_options("clientOpts", arguments.get("clientOpts"))
     schema = arguments.get("schema")
     if schema is None:
         return Judged(Effect.READ, reading)
@@ -74,12 +94,20 @@ def _judge_schema(schema: Value, reading: Reading) -> None:
             raise unknown_form("A schema is a map of attributes")
         reading.named(attribute.name)
         for key, value in definition.pairs:
-            name = key.name if isinstance(key, Keyword) else ""
-            if name.partition("/")[0] not in SCHEMA or name.startswith("db.embedding/"):
-                raise unknown_form(f"{str(key)[:40]} is no property of an attribute")
-            if name.startswith("db.attr/") or name == "db.attr/preds":
-                raise unknown_form("A schema names no functions")
+            name = key.name if isinstance(key, Keyword) else str(key).removeprefix(":")
+            if name not in _PROPERTIES:
+                raise unknown_form(f"{str(key)[:40]} is no property of an attribute here")
+            if name in _DOMAINS:
+                _judge_domains(value)
             Reading().data(value)  # refuses functions; what it names are types
+
+
+def _judge_domains(value: Value) -> None:
+    """Names of indexes: a part of the name of a file, for those of vectors."""
+    names = value.items if isinstance(value, (Vector, List, Set)) else (value,)
+    for each in names:
+        if not isinstance(each, str) or DOMAIN.fullmatch(each) is None:
+            raise unknown_form("A domain is a name of letters, digits, `.`, `_` and `-`")
 
 
 def _closes(operation: str, arguments: Arguments) -> Judged:

@@ -149,7 +149,12 @@ LANGUAGE = DatalogLanguage()
 def _judged(request: Request) -> Judged | None:
     """What a request does; None for one that is not of this language. Raises: TidegateError."""
     if isinstance(request, DatalogRequest):
-        return judge_operation(request.operation.value, request.arguments, create=request.create)
+        return judge_operation(
+            request.operation.value,
+            request.arguments,
+            target=request.target,
+            create=request.create,
+        )
     if isinstance(request, (Query, Explain)):
         _check_language(request.statement.text)
         inputs = [_value(each) for each in request.statement.params or ()]

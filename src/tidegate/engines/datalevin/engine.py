@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.datalog.options import check_options
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
@@ -23,7 +24,6 @@ from tidegate.engines.datalevin.cursor import Table, TableCursor
 from tidegate.engines.datalevin.directory import DATA, check_directory, held_for_change
 from tidegate.engines.datalevin.dry_run import LIMITS, try_change
 from tidegate.engines.datalevin.library import find_library
-from tidegate.engines.datalevin.options import check_target
 from tidegate.engines.datalevin.process import Answer
 from tidegate.engines.datalevin.url import Place, place_of
 from tidegate.engines.datalevin.workers import HEAP, Worker, workers
@@ -137,7 +137,7 @@ class DatalevinEngine:
         request = permit.request
         if not isinstance(request, DatalogRequest):
             raise TidegateError(Code.UNSUPPORTED, "A query changes nothing.")
-        target = check_target(request.target, creates=request.create)
+        target = _checked(request.target, creates=request.create)
 
         async def read(operation: str, arguments: dict[str, Any]) -> bytes:
             answer = await self._ask(
@@ -212,13 +212,17 @@ class DatalevinEngine:
             raise TidegateError(
                 Code.POLICY_READ_ONLY, f"The operation {request.operation.value} changes data."
             )
-        target = check_target(request.target, creates=request.create)
+        target = _checked(request.target, creates=request.create)
         if request.operation in _CLOSES:
             return Document(b"true")
+        arguments = request.arguments
+        if "opts" in arguments:
+            opts = check_options(request.operation.value, arguments["opts"])
+            arguments = {**arguments, "opts": opts}
         answer = await self._ask(
             request.operation.value,
             target,
-            request.arguments,
+            arguments,
             permit,
             cancellation,
             changes=request.writes,
@@ -318,6 +322,24 @@ class DatalevinEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
+
+
+def _checked(target: DatalogTarget, *, creates: bool) -> DatalogTarget:
+    """The target with its options in one spelling.
+
+    Raises: TidegateError ARGUMENT_INVALID for an option that is not allowed, POLICY_READ_ONLY for
+    options that would change what is only opened.
+    """
+    options = check_options(f"open_{target.kind}", target.options)
+    client = check_options("clientOpts", target.client)
+    if options and not creates and target.kind in ("database", "kv"):
+        raise TidegateError(
+            Code.POLICY_READ_ONLY,
+            "Options of a database or store are kept in it, so opening it with them is a change.",
+            hint="Open it without options.",
+            details={"field": "opts"},
+        )
+    return DatalogTarget(target.kind, options, client)
 
 
 async def _check(path: str, version: str, *, creates: bool) -> None:

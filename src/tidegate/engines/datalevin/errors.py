@@ -35,7 +35,9 @@ _UNREACHABLE = re.compile(
     r"|Socket channel is closed|connection timed out|Unknown host",
     re.IGNORECASE,
 )
-_UNAUTHENTICATED = re.compile(r"Authentication failure|authenticat|permission", re.IGNORECASE)
+_UNKNOWN_OUTCOME = re.compile(r"outcome is unknown", re.IGNORECASE)
+_UNAUTHENTICATED = re.compile(r"authenticat", re.IGNORECASE)
+_FORBIDDEN = re.compile(r"have permission", re.IGNORECASE)
 
 
 def translate(fault: Fault, place: str, *, is_remote: bool) -> TidegateError:
@@ -47,17 +49,32 @@ def translate(fault: Fault, place: str, *, is_remote: bool) -> TidegateError:
         details["field"] = fault.field
     code = _CODES.get(fault.code, Code.SQL_FAILED)
     message, hint = fault.message, None
-    if code is Code.SQL_FAILED and _REFUSED_FUNCTION.search(message):
-        code = Code.SQL_FUNCTION
-    elif code is Code.SQL_FAILED and is_remote:
-        if _UNREACHABLE.search(message):
-            code, message = Code.SOURCE_UNREACHABLE, f"{place} cannot be reached: {message}"
-        elif _UNAUTHENTICATED.search(message):
-            code, message = Code.SOURCE_UNREACHABLE, f"{place} refuses the login: {message}"
-            hint = "Check the user and the password in the source's URL."
+    if code is Code.SQL_FAILED:
+        code, message, hint = _told_by_text(message, place, is_remote=is_remote)
+        if code is not Code.SQL_FAILED:
+            del details["engine_code"]  # `:tool-error`, which says less
     if fault.absent is not None:
         hint = "Check the name; a call that only reads makes nothing."
     return TidegateError(code, message, hint=hint, details=details)
+
+
+def _told_by_text(message: str, place: str, *, is_remote: bool) -> tuple[Code, str, str | None]:
+    """The code, message and hint of an error that Datalevin has no keyword for."""
+    if _REFUSED_FUNCTION.search(message):
+        return Code.SQL_FUNCTION, message, None
+    if not is_remote:
+        return Code.SQL_FAILED, message, None
+    if _UNKNOWN_OUTCOME.search(message):
+        lost = f"{place} was lost while it made the change: it is unknown whether it did."
+        return Code.SQL_OUTCOME, lost, None
+    if _UNREACHABLE.search(message):
+        return Code.SOURCE_UNREACHABLE, f"{place} cannot be reached: {message}", None
+    if _UNAUTHENTICATED.search(message):
+        hint = "Check the user and the password in the source's URL."
+        return Code.SOURCE_UNREACHABLE, f"{place} refuses the login: {message}", hint
+    if _FORBIDDEN.search(message):
+        return Code.SQL_FAILED, message, "The user in the source's URL may not do that there."
+    return Code.SQL_FAILED, message, None
 
 
 def unknown_outcome() -> TidegateError:

@@ -17,6 +17,9 @@ LOCAL = "datalevin"
 REMOTE = "dtlv"
 PORT = 8898
 
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+_DATABASE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
 
 class Place(NamedTuple):
     """Where a source is. `name` is what the worker opens: the real path of a directory, or the URI
@@ -87,23 +90,33 @@ def _server(url: str) -> Place:
         host, port = parts.hostname, parts.port or PORT
     except ValueError as error:
         raise _wrong("The `dtlv://` URL cannot be read.") from error
-    database = parts.path.strip("/")
     if parts.scheme.lower() != REMOTE or not host or parts.fragment:
         raise _wrong("A remote source has a URL that begins with `dtlv://` and names a host.")
-    if not re.fullmatch(r"[^/\s]+", database):
-        raise _wrong("The `dtlv://` URL names no database.")
+    if not _HOST.fullmatch(host):
+        raise _wrong("The host of a `dtlv://` URL is a name or an address.")
+    database = parts.path.strip("/")
+    if not _DATABASE.fullmatch(database):
+        # Datalevin folds other spellings to this one, by which one database would have two names.
+        raise _wrong(
+            "The `dtlv://` URL names no database as Datalevin writes it: lower-case letters, digits"
+            " and single hyphens."
+        )
     if parts.query:
         raise _wrong("A `dtlv://` URL has no options here.")
-    user = unquote(parts.username or "")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if ":" in user:
+        raise _wrong("The user of a `dtlv://` URL has no colon in its name.")
     shown_host = f"[{host}]" if ":" in host else host
-    account = f"{quote(user, safe='')}@" if user else ""
+    account = quote(user, safe="")
+    login = f"{account}:{quote(password, safe='')}@" if password else f"{account}@"
     return Place(
-        parts.geturl(),
-        f"{REMOTE}://{account}{shown_host}:{port}/{database}",
+        # Written again from its parts, so that the client reads the host that was checked.
+        f"{REMOTE}://{login if user else ''}{shown_host}:{port}/{database}",
+        f"{REMOTE}://{f'{account}@' if user else ''}{shown_host}:{port}/{database}",
         is_remote=True,
         host=host,
         port=port,
-        database=unquote(database),
+        database=database,
         secrets=_spellings(parts.password),
     )
 

@@ -3,12 +3,14 @@
   it, and a writer, or what opens and closes, has it alone."
   (:require
    [clojure.string :as str]
+   [datalevin.client :as client]
    [datalevin.constants :as c]
    [datalevin.core :as d]
    [datalevin.interface :as i]
    [datalevin.kv]
    [datalevin.lmdb :as l]
    [datalevin.search :as search]
+   [datalevin.util :as u]
    [datalevin.vector :as vector]
    [tidegate.values :refer [refuse]])
   (:import
@@ -17,6 +19,7 @@
    [datalevin.dtlvnative DTLV$MDB_envinfo]
    [datalevin.kv KVLMDB]
    [datalevin.storage Store]
+   [java.net URI]
    [java.util.concurrent ConcurrentHashMap]
    [java.util.concurrent.locks ReentrantReadWriteLock]))
 
@@ -97,6 +100,33 @@
 
 ;; Opening. All of these hold the lock alone.
 
+(defn- remote-names
+  "The databases of a server; nil if the user may not list them."
+  [store target]
+  (let [session (client/new-client (:place store) (merge {:time-out 30000} (:client target)
+                                                         {:pool-size 1}))]
+    (try
+      (set (client/list-databases session))
+      (catch clojure.lang.ExceptionInfo e
+        (when-not (str/includes? (str (ex-message e)) "permission") (throw e)))
+      (finally (client/disconnect session)))))
+
+(defn- refuse-absent-remote
+  "Refuse to open a database that a server does not have: it would make it. Only who may make one
+  may list them, so for a user who may not list them the server refuses by itself."
+  [store target]
+  (let [names (remote-names store target)
+        wanted (u/lisp-case (subs (.getPath (URI. (:place store))) 1))]
+    (when-not (or (nil? names) (contains? names wanted))
+      (absent "database" (str "The server has no database `" wanted
+                              "`, and a call that only reads makes nothing.")))))
+
+(defn- check-there
+  "Refuse to open a remote database that is absent, unless it may be made."
+  [store target create?]
+  (when (and (:remote? store) (not create?) (not-any? @(:state store) [:conn :kv]))
+    (refuse-absent-remote store target)))
+
 (defn- kv-options [target]
   (get-in target [:options :kv] {}))
 
@@ -133,12 +163,27 @@
             (swap! (:state store) assoc :conn conn)
             conn)))))
 
+(defn- refuse-absent-index [target]
+  (absent (:kind target)
+          (str "The store has no "
+               (if (= "search_index" (:kind target)) "search" "vector")
+               " index in the domain `"
+               (get-in target [:options :index :domain] c/default-domain) "`.")))
+
+(defn- check-remote-index
+  "Refuse to open an index that a remote store does not have: a server would make it."
+  [kv target]
+  (let [domain (get-in target [:options :index :domain] c/default-domain)
+        dbi (str domain "/" (if (= "search_index" (:kind target)) c/terms c/vec-refs))]
+    (when-not (some #{dbi} (i/list-dbis kv)) (refuse-absent-index target))))
+
 (defn- open-index! [store target create?]
   (let [kv (or (local-kv store) (:kv @(:state store)) (open-kv! store target))
         options (get-in target [:options :index] {})
         key [(:kind target) options]]
     (or (get-in @(:state store) [:indexes key])
         (let [remote? (:remote? store)
+              _ (when (and remote? (not create?)) (check-remote-index kv target))
               index (if (= "search_index" (:kind target))
                       (if (or create? remote?)
                         (d/new-search-engine kv options)
@@ -146,11 +191,7 @@
                       (if (or create? remote?)
                         (d/new-vector-index kv options)
                         (vector/open-vector-index kv options)))]
-          (when-not index
-            (absent (:kind target)
-                    (str "The store has no "
-                         (if (= "search_index" (:kind target)) "search" "vector")
-                         " index in the domain `" (:domain options c/default-domain) "`.")))
+          (when-not index (refuse-absent-index target))
           (swap! (:state store) assoc-in [:indexes key] index)
           index))))
 
@@ -189,6 +230,7 @@
       (get indexes [(:kind target) (get-in target [:options :index] {})]))))
 
 (defn- open! [store target create? schema]
+  (check-there store target create?)
   (let [thing (case (:kind target)
                 "database" (open-conn! store target create? schema)
                 "kv" (or (local-kv store) (:kv @(:state store)) (open-kv! store target))

@@ -114,22 +114,10 @@
       (refuse :invalid-request (str field " must be an array of numbers.") {:field field}))
     (float-array numbers)))
 
-(def ^:private search-options
-  #{:top :limit :offset :display :domains :proximity-expansion :proximity-max-dist})
-(def ^:private vector-options #{:top :display :domains})
-
-(defn- options-of [args allowed]
-  (let [given (get args "opts")
-        options (if (nil? given) {} (decode given))]
-    (when-not (map? options) (refuse :invalid-request "opts must be an object." {:field "opts"}))
-    (into {}
-          (map (fn [[k x]]
-                 (let [k (keyword-of k "opts")]
-                   (when-not (allowed k)
-                     (refuse :invalid-request (str "The option " k " is not allowed here.")
-                             {:field "opts"}))
-                   [k (if (= k :display) (keyword-of x "opts") x)])))
-          options)))
+(defn- options-of
+  "The options of a search; the gate has checked each of them."
+  [args]
+  (decode (or (get args "opts") {})))
 
 ;; Answers: a value; `counted` for a list of which the caller gets a part.
 
@@ -175,6 +163,9 @@
     (->Counted (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
                total)))
 
+(defn- remote-database? [db]
+  (instance? datalevin.remote.DatalogStore (.-store ^datalevin.db.DB db)))
+
 (defn- datoms [conn args most]
   (let [db (d/db conn)
         index (index-of args)
@@ -183,7 +174,11 @@
         c2 (if ave? (decode (get args "c2")) (attribute (get args "c2")))
         c3 (decode (get args "c3"))
         [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
-    (datoms-page args most (d/count-datoms db e a x) #(d/datoms db index c1 c2 c3 %))))
+    (datoms-page args most (d/count-datoms db e a x)
+                 ;; The client of a server takes no limit for these.
+                 (if (remote-database? db)
+                   (fn [_] (d/datoms db index c1 c2 c3))
+                   (fn [limit] (d/datoms db index c1 c2 c3 limit))))))
 
 (defn- matching [conn args most]
   (let [db (d/db conn)
@@ -292,11 +287,11 @@
 ;; Indexes.
 
 (defn- search-documents [index args most]
-  (counted most (d/search index (text-of args "query") (options-of args search-options))))
+  (counted most (d/search index (text-of args "query") (options-of args))))
 
 (defn- vector-search [index args most]
   (counted most (d/search-vec index (numbers-of args "queryVector")
-                              (options-of args vector-options))))
+                              (options-of args))))
 
 (defn- stored [index]
   (when (instance? datalevin.vector.VectorIndex index) (d/force-vec-checkpoint! index))
@@ -399,7 +394,7 @@
                                         (decode (get args "v"))))
    "fulltext_datoms"  (fn [conn args most]
                         (counted most (d/fulltext-datoms (d/db conn) (text-of args "query")
-                                                         (options-of args search-options))))
+                                                         (options-of args))))
    "kv_get"           kv-get
    "kv_range"         kv-range
    "document_count"   (fn [index _ _] (d/doc-count index))
