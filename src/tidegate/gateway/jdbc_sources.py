@@ -218,11 +218,11 @@ class JdbcSources:
             return
         url = native.url if native is not None else parsed.text if parsed is not None else ""
         place = locate(url)
-        if parsed is not None and not names_one_server(parsed):
-            raise denied("The URL does not say plainly which host its driver connects to.")
         port = place.port or (parsed.product.port if parsed is not None else None) or ""
         if not place.host:
             raise denied("The URL names no host that could be checked.")
+        if parsed is not None and not names_one_server(parsed):
+            raise denied("The URL does not say plainly which host its driver connects to.")
         if not is_listed_host(place.host, port, hosts):
             raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
 

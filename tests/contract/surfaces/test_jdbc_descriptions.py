@@ -24,6 +24,7 @@ async def test_the_description_names_columns_parameters_tables_and_the_effect(tm
             ("id", 4), ("name", 12), ("email", 12),
         ]  # fmt: skip
         assert described["parameters"] == [{"index": 1, "type": None}]
+        assert described["parameterTypes"] == "not reported by SQLite"
         assert (described["tables"], described["effect"]) == (["users"], "read")
         assert (described["needsApproval"], described["masked"]) == (False, [])
         assert "description" not in await peer.bare("record", query=QUERY)
@@ -51,6 +52,7 @@ async def test_postgres_tells_types_and_estimates_and_runs_no_function(tmp_path)
         described = (await peer.bare("record", query=query, connectionId=id))["description"]
         assert [each["jdbcTypeName"] for each in described["columns"]] == ["int4", "timestamp"]
         assert [each["type"] for each in described["parameters"]] == ["text", "integer"]
+        assert "parameterTypes" not in described
         assert set(described["plan"]) == {"rows", "cost"}
         refused = await peer.bare("record", query="SELECT nextval('s')", connectionId=id)
         assert "problem" in refused["description"]
@@ -97,7 +99,11 @@ async def test_mariadb_and_a_jdbc_driver_describe_as_well(tmp_path):
             )
             described = first["description"]
             assert [each["jdbcType"] for each in described["columns"]] == codes
-            assert len(described["parameters"]) == 1
+            (parameter,) = described["parameters"]
+            said = described.get("parameterTypes")
+            assert (parameter["type"], said) == (
+                (None, "not reported by MySQL and MariaDB") if id == mariadb else ("INTEGER", None)
+            )
         assert (await peer.recorded(h2, "SELECT count(*) FROM t"))["rows"] == [[0]]
 
 

@@ -98,6 +98,9 @@ def _shown(prepared: Prepared, dialect: str) -> dict[str, Any]:
             {"index": index, "type": type_ or None}
             for index, type_ in enumerate(prepared.parameters, 1)
         ]
+        if prepared.parameters and not any(prepared.parameters):
+            database = "MySQL and MariaDB" if dialect == "mysql" else find(dialect).title
+            shown["parameterTypes"] = f"not reported by {database}"
     return shown | {
         "tables": prepared.tables,
         "effect": prepared.effect,
