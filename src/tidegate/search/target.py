@@ -23,6 +23,10 @@ _VECTOR = re.compile(
     r'(?:"?(?P<schema>[^".]+)"?\.)?(?P<kind>vector|halfvec|sparsevec|bit)(?:\((?P<size>\d+)\))?'
 )
 _ARRAY = re.compile(r"(?:FLOAT|DOUBLE|REAL|FLOAT4|FLOAT8)(?:\[(\d*)\])", re.IGNORECASE)
+_BM25 = re.compile(r"text_bm25_ops|varchar_bm25_ops|bpchar_bm25_ops")
+"""The operator classes of pg_textsearch, as its version 1.0 names them."""
+_OTHERS = frozenset({"bm25", "vchordrq", "vchordg"})
+"""Kinds of indexes that are for searches and of which some or all are not used."""
 _TITLES = re.compile(r"title|name|subject|heading|label", re.IGNORECASE)
 _CONTENTS = re.compile(r"content|body|text|description|comment|message|summary", re.IGNORECASE)
 _TITLE, _CONTENT, _OTHER = 0.3, 0.7, 0.5
@@ -97,6 +101,7 @@ def target_of(catalog: Catalog, table: Table) -> Target:
     vectors = _vectors(table, shown, [column.name for column in texts], masked)
     key = _key(table, hidden)
     notes = ["Masked columns were not searched."] if masked else []
+    notes += _unused(table)
     if not texts and not vectors:
         raise TidegateError(
             Code.UNSUPPORTED,
@@ -112,6 +117,24 @@ def target_of(catalog: Catalog, table: Table) -> Target:
         )
     names = tuple([column.name for column in texts])
     return Target(table, catalog.dialect, key, names, tuple(vectors), tuple(notes))
+
+
+def is_textsearch(index: Index) -> bool:
+    """Whether it is a BM25 index of the extension pg_textsearch. The access methods of pg_search
+    and vchord_bm25 have the same name, and other operators."""
+    return index.kind == "bm25" and any(_BM25.fullmatch(each) for each in index.operators[:1])
+
+
+def _unused(table: Table) -> list[str]:
+    """Notes on indexes for searches whose extension is not one of those that are used."""
+    return [
+        f"The index {index.name} ({index.kind}) was not used: of its kind only those of"
+        " pg_textsearch are."
+        if index.kind == "bm25"
+        else f"The index {index.name} ({index.kind}) was not used: its kind is not known here."
+        for index in table.indexes
+        if index.kind in _OTHERS and not is_textsearch(index)
+    ]
 
 
 def _is_text(column: ColumnInfo) -> bool:

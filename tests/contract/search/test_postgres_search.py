@@ -16,7 +16,6 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Mask, RowFilter
 from tidegate.model.statements import Statement
-from tidegate.search.postgres_words import MOST_ROWS
 from tidegate.search.ranking import essential
 
 ROWS = 3_000
@@ -54,7 +53,7 @@ async def test_what_the_index_finds_is_what_comparing_every_vector_finds(tmp_pat
     exact = await library.search("unheard lentils snow", exact=True, **wanted)
     assert found.vectors[0].index == "docs_hnsw"
     assert exact.vectors[0].index is None
-    near = [row.distance for row in found.rows if row.vector_rank]
+    near = [row.distance for row in found.rows if row.distance is not None]
     furthest = max(row.distance or 0 for row in exact.rows) + 1e-3
     # An index may miss some of the nearest: pgvector promises most of them.
     assert near
@@ -296,10 +295,45 @@ async def test_frequent_words_are_looked_for_in_part_of_the_rows_that_hold_them(
     assert all(number > 100 for number in ids(result))
 
 
+async def test_rows_with_two_of_the_words_are_found_although_the_cap_leaves_out_those_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tidegate.search.postgres_words.MOST_ROWS", 20)
+    said = "CASE WHEN id = 990 THEN 'alpha beta' WHEN id IN (5, 8) THEN 'delta'"
+    texts = (
+        f"UPDATE docs SET title = '', content = {said}"
+        " ELSE CASE id % 3 WHEN 0 THEN 'alpha' WHEN 1 THEN 'beta' ELSE 'other' END END"
+    )
+    library = make(tmp_path, texts, rows=1_000, prefers_index=False)
+    result = await library.search("alpha beta delta", top_n=300)
+    places = {row.key["id"]: row.lexical_rank for row in result.rows}
+    assert {places[5], places[8]} == {1, 2}
+    assert places[990] == 3
+
+
+@pytest.mark.parametrize("condition", [[], [{"column": "id", "op": ">", "value": 0}]])
+async def test_words_that_the_statistics_do_not_list_are_ranked_as_if_they_did(
+    tmp_path: Path, condition: list[dict[str, Any]]
+):
+    found: list[list[object]] = []
+    methods: list[str] = []
+    for target in (1, 100):
+        (tmp_path / str(target)).mkdir()
+        fewer = f"ALTER TABLE docs ALTER words SET STATISTICS {target}"
+        library = make(tmp_path / str(target), fewer, rows=300, prefers_index=False)
+        result = await library.search("celado hibyna edition lentils", top_n=20, filter=condition)
+        assert result.words is not None
+        methods.append(result.words.method)
+        ranked = [(row.lexical_rank, row.key["id"]) for row in result.rows if row.lexical_rank]
+        found.append([key for _, key in sorted(ranked)])
+    assert methods == ["tsvector+df:statistics+counts", "tsvector+df:statistics"]
+    assert found[0][:5] == found[1][:5]
+
+
 def test_rows_are_found_by_the_rarer_words_up_to_the_cap():
     counts = {"the": 900_000.0, "snow": 15_000.0, "boots": 4_000.0, "lining": 10.0}
-    assert essential(counts, MOST_ROWS) == ["lining", "boots", "snow"]
-    assert essential({"the": 900_000.0}, MOST_ROWS) == ["the"]
+    assert essential(counts, 20_000) == ["lining", "boots", "snow"]
+    assert essential({"the": 900_000.0}, 20_000) == ["the"]
 
 
 @pytest.mark.parametrize(
