@@ -27,6 +27,14 @@ OWN_DBI = "datalevin/"
 """Names of the tables in which Datalevin keeps a Datalog database begin with this."""
 
 _KEY_OPERATIONS = frozenset({"put", "del", "put-list", "del-list"})
+_TYPES = frozenset(
+    {
+        "data", "string", "long", "id", "int", "short", "byte", "float", "double", "bigint",
+        "bigdec", "bytes", "keyword", "symbol", "boolean", "instant", "instant-pre-06", "uuid",
+        "attr",
+    }
+)  # fmt: skip
+"""Types of keys and values in a store. Source: `datalevin.bits/put-buffer` 1.2.8."""
 _ATTRIBUTE_PLACES = {"eav": 1, "ave": 0, "vae": 1, "eavt": 1, "avet": 0}
 """Where the attribute is among the components of an index."""
 
@@ -142,7 +150,7 @@ def _entity_reference(value: Value, reading: Reading) -> None:
     """An entity by its number, or by a value of an attribute."""
     if isinstance(value, Keyword):
         reading.named("db/ident")
-    elif isinstance(value, (Vector, List)):
+    else:
         reading.data(value)
 
 
@@ -172,7 +180,7 @@ def _search_datoms(operation: str, arguments: Arguments) -> Judged:
 
 
 def _component(value: Value, reading: Reading) -> None:
-    if isinstance(value, (Vector, List, Map)):
+    if not isinstance(value, Keyword):  # an enumeration, which names no attribute
         reading.data(value)
 
 
@@ -214,6 +222,7 @@ def _transacts(operation: str, arguments: Arguments) -> Judged:
 
 def _reads_key(operation: str, arguments: Arguments) -> Judged:
     reading = Reading()
+    _check_types(arguments)
     _table(_text(arguments, "dbi"), reading)
     for name in ("key", "keyRange"):
         Reading().data(decode(arguments.get(name)))
@@ -224,6 +233,7 @@ def _writes_keys(operation: str, arguments: Arguments) -> Judged:
     """Entries of a key-value store: `[:put dbi key value]`, without the table where `dbi` is
     given. The tables of a Datalog database are written by transactions alone."""
     reading = Reading()
+    _check_types(arguments)
     dbi = arguments.get("dbi")
     if dbi is not None:
         _written_table(_text(arguments, "dbi"), reading)
@@ -243,6 +253,22 @@ def _writes_keys(operation: str, arguments: Arguments) -> Judged:
         for value in rest:
             Reading().data(decode(value))
     return Judged(Effect.WRITE, reading)
+
+
+def _check_types(arguments: Arguments) -> None:
+    """The types of keys and values: the engine takes an unknown one for `:data`."""
+    for field in ("keyType", "valueType"):
+        given = arguments.get(field)
+        if given is None:
+            continue
+        name = keyword_name(given) if isinstance(given, str) else ""
+        if name not in _TYPES:
+            known = ", ".join(f":{each}" for each in sorted(_TYPES))
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"{field} must be one of {known}",
+                details={"parameter": field, "problem": "value", "required": False},
+            )
 
 
 def _table(name: str, reading: Reading) -> None:

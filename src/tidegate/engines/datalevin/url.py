@@ -73,7 +73,10 @@ def _path(url: str) -> str:
     rest = url.partition("://")[2]
     if "?" in rest or "#" in rest or not rest:
         raise _wrong("A `datalevin://` URL has the path of a directory and nothing else.")
-    path = Path(unquote(rest)).expanduser()
+    try:
+        path = Path(unquote(rest)).expanduser()
+    except RuntimeError:
+        raise _wrong("The path begins with the home of a user that there is not.") from None
     if "\0" in str(path):
         raise _wrong("The path holds a NUL character.")
     return os.path.abspath(path)  # noqa: PTH100  links are followed where it is opened
