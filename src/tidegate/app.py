@@ -59,7 +59,7 @@ from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
-from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface
+from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface, statement_rules
 from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
@@ -140,6 +140,7 @@ class App:
             self.history,
             approvals=self.approvals,
             masking_key=partial(read_or_create_secret, directory / "mask.key"),
+            statement_rules=statement_rules(config),
             handlers={
                 SearchHistory: self.history.answer,
                 OpenWindow: self.workspace.open_window,

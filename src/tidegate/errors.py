@@ -306,7 +306,8 @@ class TidegateError(Exception):
 
     `message` says what (one sentence, no secrets), `hint` what to do, `details` is JSON-able.
     A message that names a path of this machine has it in `details` too, under `path`. `call_id`
-    finds the call in the records; it is empty for an error that the gate did not raise.
+    finds the call in the records; it is empty for an error that the gate did not raise. `approved`:
+    a person had approved the call.
     """
 
     def __init__(
@@ -325,6 +326,7 @@ class TidegateError(Exception):
         self.retry_after_s = retry_after_s
         self.details = details or {}
         self.call_id = ""
+        self.approved = False
 
     @property
     def fate(self) -> Fate:
@@ -344,7 +346,7 @@ class TidegateError(Exception):
             retry_after_s=self.retry_after_s,
             details=rest,
         )
-        discreet.call_id = self.call_id
+        discreet.call_id, discreet.approved = self.call_id, self.approved
         return discreet
 
 

@@ -234,11 +234,20 @@ OTHER_LANGUAGE = tuple(
         "close_vector_index", "add_vector", "remove_vector", "vector_index_info",
         "vector_indexed", "vector_search",
     )
+) + tuple(
+    ("cloud", name)
+    for name in (
+        "server_info", "list_providers", "list_services", "list_resources", "list_methods",
+        "describe_resource", "describe_method", "list_registry", "pull_provider",
+        "validate_select_query", "run_select_query", "run_mutation_query",
+        "run_lifecycle_operation",
+    )
 )  # fmt: skip
 """What asks no source that speaks SQL for anything. The rows of these are in
-`contract/datalevin/test_surface_rights.py`."""
+`contract/datalevin/test_surface_rights.py` and `contract/surfaces/test_cloud_modes.py`."""
 
 PROMPTS = (
+    ("cloud", "write_safe_select"),
     ("postgres", "design-schema"),
     ("postgres", "diagnose-query-issue"),
     ("postgres", "explore-database"),

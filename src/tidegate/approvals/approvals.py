@@ -42,7 +42,8 @@ _WAITING = 0.1
 
 class ApprovalNeeded(TidegateError):
     """APPROVAL_NEEDED with the question. `client_may_ask`: the caller's client may show it to a
-    person.
+    person. `dismissed`: it was shown there and closed without an answer; `problem`: why it was not
+    answered there, and `unexpected_action` what the client sent in place of an answer.
 
     What the caller reads holds neither the question's id nor a command: an agent with a shell
     under the operator's own account must not learn here how to answer itself.
@@ -60,6 +61,9 @@ class ApprovalNeeded(TidegateError):
         )
         self.question = question
         self.client_may_ask = client_may_ask
+        self.dismissed = False
+        self.problem = ""
+        self.unexpected_action: str | None = None
 
 
 class Approvals:

@@ -83,6 +83,7 @@ def _lines(question: PendingApproval) -> list[str]:
 _WHY = {
     "source.agents": 'the source asks about every call of an agent (agents = "ask")',
     "source.approval_for": "the source asks a person (approval_for)",
+    "source.statements": "the mode asks a person about statements of this class",
     "sql.irreversible": "it cannot be undone",
     "sql.administration": "it administers the database (access = admin)",
 }

@@ -22,6 +22,7 @@ from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.language import Language
 from tidegate.model.requests import Browse, Call, EngineRequest, Prepare
 from tidegate.model.sources import Identity, Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Services(NamedTuple):
 
     `masking_key` gives the key of a source's hashed masks by the source's name; `clock` gives Unix
     seconds; `judging` limits the long texts of one actor that are judged at once.
+    `statement_rules` gives a source's rules for classes of statements.
     """
 
     connections: SourceConnections
@@ -48,6 +50,7 @@ class Services(NamedTuple):
     masking_key: Callable[[str], str]
     clock: Callable[[], float]
     judging: ConcurrencyLimiter
+    statement_rules: Callable[[Source], StatementRules | None]
 
 
 class CallContext:

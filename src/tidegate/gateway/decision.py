@@ -20,7 +20,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Prepare, Query
 from tidegate.model.sources import Identity
-from tidegate.model.statements import Judgement
+from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.policy.verdict import evaluate
@@ -120,6 +120,9 @@ def apply_policy(ctx: CallContext) -> None:
         judgement,
         confirmed=call.confirmed,
         reads_only=call.reads_only,
+        statements=(
+            None if judgement.effect is Effect.READ else ctx.services.statement_rules(ctx.source)
+        ),
     )
     if verdict.kind in ("deny", "confirm"):
         raise TidegateError(

@@ -39,6 +39,8 @@ from tidegate.model.profiles import Profiles
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, EngineRequest, Prepare, ReadProfiles, Request
 from tidegate.model.results import Page
+from tidegate.model.sources import Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
 
@@ -46,7 +48,8 @@ from tidegate.policy.explanation import Explanation
 class Gateway:
     """The gate. `handlers` answer, by class of request, what needs no engine. `masking_key` gives
     the secret behind the keys of masks that hash, which should outlive the process; without it the
-    hashes change when the process starts again."""
+    hashes change when the process starts again. `statement_rules` gives the rules for classes of
+    statements of a source that has some."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Gateway:
         approvals: Approvals | None = None,
         handlers: Mapping[type[Request], RequestHandler] | None = None,
         masking_key: Callable[[], str] | None = None,
+        statement_rules: Callable[[Source], StatementRules | None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
@@ -66,7 +70,8 @@ class Gateway:
             return source_key(secret(), source)
 
         self._services = Services(
-            connections, audit, history, approvals, ResultCache(), key, clock, judging_limiter()
+            *(connections, audit, history, approvals, ResultCache(), key, clock),
+            *(judging_limiter(), statement_rules or _no_rules),
         )
         self._handlers = (
             HANDLERS
@@ -82,9 +87,9 @@ class Gateway:
         self._calls += 1
         ctx = CallContext(self._services, call, f"{self._run_id}-{self._calls:x}")
         try:
-            return Reply(await self._answer(ctx), ctx.call_id)
+            return Reply(await self._answer(ctx), ctx.call_id, ctx.approved)
         except TidegateError as error:
-            error.call_id = ctx.call_id
+            error.call_id, error.approved = ctx.call_id, ctx.approved
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
             await give_back_grant(ctx, error)
             record_failure(ctx, error)
@@ -163,6 +168,10 @@ class Gateway:
         ctx = CallContext(self._services, call, "explain")
         explanation = await explain_call(ctx)
         return ctx.judgement, explanation
+
+
+def _no_rules(source: Source) -> StatementRules | None:
+    return None
 
 
 def _random_key() -> str:

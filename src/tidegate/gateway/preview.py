@@ -52,6 +52,7 @@ def _explain(ctx: CallContext) -> Explanation:
         ctx.judgement,
         confirmed=call.confirmed,
         reads_only=call.reads_only,
+        statements=ctx.services.statement_rules(ctx.source),
     )
     ctx.verdict = explanation.verdict
     return explanation

@@ -119,7 +119,8 @@ class Prepared(msgspec.Struct, frozen=True):
 
 class Reply(msgspec.Struct, frozen=True):
     """What the gate answers. Its sender knows which payload belongs to its request, and checks it;
-    the surface renders it in its product's shape."""
+    the surface renders it in its product's shape. `approved`: a person had approved the call."""
 
     payload: Any
     call_id: str = ""
+    approved: bool = False

@@ -9,6 +9,7 @@ import msgspec
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Judgement
 from tidegate.policy.rules import RULES, PolicyInput
 from tidegate.policy.verdict import ALLOWED
@@ -37,9 +38,10 @@ def explain(
     *,
     confirmed: bool = False,
     reads_only: bool = False,
+    statements: StatementRules | None = None,
 ) -> Explanation:
     """The verdict that `evaluate` gives for the same arguments, with its findings."""
-    case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only)
+    case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only, statements)
     findings: list[Finding] = []
     for rule in RULES:
         verdict = rule.check(case)

@@ -18,6 +18,7 @@ from tidegate.errors import FATES, Code
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.allowlist import admits
 
@@ -25,6 +26,8 @@ _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 ADMINISTRATION = "sql.administration"
 """The rule by which a person must approve each statement that administers the database."""
 _READ_ONLY = "The source is read-only for callers"
+STATEMENT_RULES = "source.statements"
+"""The rule by which an operator refuses statements of a class, or has a person approve them."""
 
 ALLOWLIST_RULE = "actor.sources"
 NOT_LISTED = "The caller's token does not include this source"
@@ -35,7 +38,8 @@ class PolicyInput(msgspec.Struct, frozen=True):
     """One question put to the rules.
 
     `scope` is what the tool demands whatever the statement does; `confirmed` shows that the
-    phrase of confirmation was typed, `reads_only` that the tool is for reading.
+    phrase of confirmation was typed, `reads_only` that the tool is for reading. `statements` are
+    the rules for classes of statements, where the source has some.
     """
 
     actor: Actor
@@ -44,6 +48,7 @@ class PolicyInput(msgspec.Struct, frozen=True):
     judgement: Judgement
     confirmed: bool = False
     reads_only: bool = False
+    statements: StatementRules | None = None
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -164,6 +169,17 @@ def _source_changes(case: PolicyInput) -> Verdict | None:
     return None
 
 
+def _statement_class(case: PolicyInput) -> Verdict | None:
+    rules = case.statements
+    if rules is None or rules.admission(case.judgement) != "deny":
+        return None
+    return _deny(
+        STATEMENT_RULES,
+        Code.POLICY_READ_ONLY,
+        f"The source refuses statements of this class: its mode is '{rules.name}'",
+    )
+
+
 def _write_scope(case: PolicyInput) -> Verdict | None:
     if case.judgement.effect is Effect.READ or case.actor.scope.covers(Scope.READ_WRITE):
         return None
@@ -249,6 +265,8 @@ def _irreversible(case: PolicyInput) -> Verdict | None:
 def _must_confirm(case: PolicyInput) -> str | None:
     """Why the call needs the confirmation phrase and a person; None if it needs neither."""
     judgement = case.judgement
+    if case.statements is not None:
+        return None  # rules by class decide alone
     if judgement.effect is Effect.DESTRUCTIVE:
         return "Destructive statements (DROP, TRUNCATE, ALTER...DROP) need a confirmation"
     if judgement.administration is not None and judgement.administration.drops:
@@ -264,6 +282,8 @@ def _needs_approval(case: PolicyInput) -> Verdict | None:
         return None
     if judgement.effect is Effect.ADMIN:
         rule = ADMINISTRATION  # whatever the source's other settings say
+    elif case.statements is not None and case.statements.admission(judgement) == "ask":
+        rule = STATEMENT_RULES
     elif source.agents == "ask" and case.actor.kind == "agent":
         rule = "source.agents"
     elif source.approval_for == "everything" or (
@@ -294,6 +314,7 @@ RULES: tuple[Rule, ...] = (
     Rule("sql.confirmable", "A confirmed statement needs its confirmation", _confirmable),
     Rule("source.writes", "The source's access covers the statement", _source_writes),
     Rule("source.changes", "The source does not refuse changes", _source_changes),
+    Rule(STATEMENT_RULES, "The source's mode admits statements of this class", _statement_class),
     Rule("actor.writes", "The caller's scope covers a change", _write_scope),
     Rule("actor.destructive", "The caller's scope covers a destructive change", _destructive_scope),
     Rule("source.administration", "The source admits what administers it", _source_administration),

@@ -8,6 +8,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import METADATA
 from tidegate.model.sources import Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.rules import RULES, PolicyInput
 
@@ -29,17 +30,20 @@ def evaluate(
     *,
     confirmed: bool = False,
     reads_only: bool = False,
+    statements: StatementRules | None = None,
 ) -> Verdict:
     """The verdict of the first rule that has one, else `ALLOWED`. Raises nothing.
 
-    `scope` is what the tool demands whatever the statement does. Destructive and unqualified
-    changes are `confirm` until they are `confirmed`, and then `ask`.
+    `statements` are the source's rules for classes of statements, if it has them: they are about
+    changes alone, so a verdict on a read does not depend on them. `scope` is what the tool demands
+    whatever the statement does. Destructive and unqualified changes are `confirm` until they are
+    `confirmed`, and then `ask`.
     """
     key = (id(actor), id(source), id(scope), id(judgement), confirmed, reads_only)
     kept = _kept.get(key)
     if kept is not None:
         return kept[0]
-    case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only)
+    case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only, statements)
     verdict = _first(case)
     if judgement.effect is Effect.READ:
         # The judge gives all reads of one template the same judgement; changes have their own.

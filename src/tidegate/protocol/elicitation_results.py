@@ -37,7 +37,9 @@ def check(key: str, ask: Ask, answer: Any) -> None:
 def _check_elicitation(key: str, ask: Ask, answer: Mapping[str, Any]) -> None:
     action = answer.get("action")
     if action not in ("accept", "decline", "cancel"):
-        raise _wrong(key, "action must be accept, decline or cancel")
+        wrong = _wrong(key, "action must be accept, decline or cancel")
+        wrong.data = {"action": str(action)[:80]}
+        raise wrong
     schema: Mapping[str, Any] | None = ask.params.get("requestedSchema")
     if action != "accept" or schema is None:
         return

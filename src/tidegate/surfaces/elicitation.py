@@ -94,14 +94,18 @@ async def _answer(context: Context, needed: ApprovalNeeded, form: ApprovalForm) 
             return None
         _forget_old()
         raise
-    except RpcError:
+    except RpcError as error:
         _shown.pop(question.id, None)
+        needed.problem = error.message
+        if isinstance(error.data, Mapping):
+            needed.unexpected_action = error.data.get("action")
         return None
     except BaseException:
         _shown.pop(question.id, None)
         raise
     _shown.pop(question.id, None)
     if answer["action"] == "cancel":
+        needed.dismissed = True
         return None
     return answer["action"] == "accept" and form.allows(answer.get("content") or {})
 

@@ -7,6 +7,8 @@ A surface's folder has a function `surface(gate, *, config, on_rejected_call)` t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -15,6 +17,8 @@ import msgspec
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
@@ -33,13 +37,16 @@ class Variant(NamedTuple):
 class Entry(NamedTuple):
     """Where a surface is: its module, the `module:struct` of its settings if it has any, the realm
     of its HTTP challenges (RFC 9110), which its document may name, and its `variants`. `check` is
-    the `module:function` that looks at what its settings name, such as files."""
+    the `module:function` that looks at what its settings name, such as files. `statement_rules` is
+    the `module:function` that makes of its settings the rules for sources of the engine of the same
+    name, whatever surface they are used through."""
 
     module: str
     settings: str | None = None
     realm: str = "tidegate"
     variants: tuple[Variant, ...] = ()
     check: str | None = None
+    statement_rules: str | None = None
 
 
 SURFACES: dict[str, Entry] = {
@@ -63,6 +70,12 @@ SURFACES: dict[str, Entry] = {
     "datalog": Entry(
         "tidegate.surfaces.datalog",
         settings="tidegate.surfaces.datalog.settings:DatalogSettings",
+    ),
+    "cloud": Entry(
+        "tidegate.surfaces.cloud",
+        settings="tidegate.surfaces.cloud.settings:CloudSurfaceSettings",
+        check="tidegate.surfaces.cloud.tools:check_names",
+        statement_rules="tidegate.surfaces.cloud.settings:statement_rules",
     ),
 }
 
@@ -93,8 +106,25 @@ def check_surfaces(config: Config) -> None:
     for name in config.surface:
         settings, check = read_settings(name, config), SURFACES[name].check
         if check is not None:
-            module, _, function = check.partition(":")
-            getattr(import_module(module), function)(settings)
+            _function(check)(settings)
+
+
+def statement_rules(config: Config) -> Callable[[Source], StatementRules | None]:
+    """Gives the rules for classes of statements of a source, which a surface's settings make."""
+
+    @cache
+    def rules_of(engine: str) -> StatementRules | None:
+        entry = SURFACES.get(engine)
+        if entry is None or entry.statement_rules is None:
+            return None
+        return _function(entry.statement_rules)(read_settings(engine, config))
+
+    return lambda source: rules_of(source.engine)
+
+
+def _function(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def settings_model(name: str) -> type[msgspec.Struct] | None:

@@ -67,6 +67,8 @@ class ToolContext(msgspec.Struct, eq=False):
     form: ApprovalForm | None = None
     refused_by_gate: bool = False
     """Whether the gate has refused a request of this call, and so has recorded that."""
+    approved: bool = False
+    """Whether a person has approved a request of this call."""
 
     @property
     def actor(self) -> Actor:
@@ -119,18 +121,26 @@ class ToolContext(msgspec.Struct, eq=False):
             self.new_state()  # so that the source ends with the session
         call = self._call(request, source, confirmed, reads_only, quiet, asks, by_person)
         try:
-            reply = await self.gate.handle(call)
+            reply = await self._send(call, asks=asks)
+        except TidegateError as error:
+            self.approved = self.approved or error.approved
+            raise
+        self.approved = self.approved or reply.approved
+        payload = reply.payload
+        if not isinstance(payload, expected):
+            raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        return payload
+
+    async def _send(self, call: Call, *, asks: bool) -> Reply:
+        try:
+            return await self.gate.handle(call)
         except TidegateError as error:
             self.refused_by_gate = True
             if error.code is not Code.APPROVAL_NEEDED or not asks:
                 raise
             from tidegate.surfaces.elicitation import ask
 
-            reply = await ask(self.gate, self.context, call, error, self.form)
-        payload = reply.payload
-        if not isinstance(payload, expected):
-            raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
-        return payload
+            return await ask(self.gate, self.context, call, error, self.form)
 
     @property
     def can_ask(self) -> bool:

@@ -11,13 +11,14 @@ from tidegate.errors import FATES, Code
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import METADATA
 from tidegate.model.sources import RunAs, Source
+from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Administration, Effect, Judgement
 from tidegate.policy.explanation import explain
 from tidegate.policy.rules import RULES, PolicyInput
 from tidegate.policy.verdict import ALLOWED, evaluate
 
 AGENT = Actor("t1", "agent", Scope.READ_WRITE)
-PERSON = Actor("p1", "ann", Scope.READ_WRITE, kind="person")
+PERSON = Actor("p1", "ann", Scope.READ_WRITE, kind="human")
 READER = Actor("t2", "reader", Scope.READ_ONLY)
 OWNER = Actor("t3", "owner", Scope.FULL_ACCESS)
 SHOP = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", access="write")
@@ -43,7 +44,7 @@ def said(
     rule: str, judgement: Judgement = READ, actor: Actor = AGENT, *,
     scope: Scope = Scope.READ_ONLY, confirmed: bool = False, reads_only: bool = False,
     **source: Any,
-):  # fmt: skip
+) -> Any:  # fmt: skip
     """What one rule says of a case."""
     (check,) = (each.check for each in RULES if each.name == rule)
     changed = structs.replace(SHOP, **source)
@@ -296,7 +297,7 @@ def test_a_person_is_asked_by_the_rule_that_says_so(
 
 def test_every_rule_refuses_in_the_decision_too() -> None:
     """A case for each rule that no rule before it refuses."""
-    cases: dict[str, tuple[Judgement, Actor, Scope, dict[str, Any], dict[str, bool]]] = {
+    cases: dict[str, tuple[Judgement, Actor, Scope, dict[str, Any], dict[str, Any]]] = {
         "actor.sources": (
             READ, structs.replace(AGENT, sources=frozenset({"x"})), Scope.READ_ONLY, {}, {},
         ),
@@ -310,6 +311,9 @@ def test_every_rule_refuses_in_the_decision_too() -> None:
         "sql.confirmable": (READ, AGENT, Scope.READ_ONLY, {}, {"confirmed": True}),
         "source.writes": (WRITE, AGENT, Scope.READ_ONLY, {"access": "read"}, {}),
         "source.changes": (WRITE, AGENT, Scope.READ_ONLY, {"changes": "deny"}, {}),
+        "source.statements": (
+            WRITE, AGENT, Scope.READ_ONLY, {}, {"statements": StatementRules("shut", ())},
+        ),
         "actor.writes": (WRITE, READER, Scope.READ_ONLY, {}, {}),
         "actor.destructive": (
             DROP, AGENT, Scope.READ_ONLY, {"destructive_scope": "fullAccess"}, {},
@@ -334,3 +338,31 @@ def test_every_rule_refuses_in_the_decision_too() -> None:
         assert all(finding.verdict is None for finding in explained.findings[:-1])
     assert evaluate(AGENT, SHOP, Scope.READ_WRITE, WRITE) == ALLOWED
     assert len(explain(AGENT, SHOP, Scope.READ_WRITE, WRITE).findings) == len(RULES)
+
+
+BY_VERB = StatementRules("some", (("insert", "allow"), ("delete", "ask"), ("exec", "deny")))
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind"),
+    [("insert", "allow"), ("delete", "ask"), ("exec", "deny"), ("unheard", "deny"), ("", "deny")],
+)
+def test_rules_for_classes_decide_by_the_verb_and_the_strictest_on_any_other(
+    verb: str, kind: str
+) -> None:
+    judgement = structs.replace(WRITE, verb=verb)
+    verdict = evaluate(AGENT, SHOP, Scope.READ_ONLY, judgement, statements=BY_VERB)
+    assert verdict.kind == kind
+    assert kind == "allow" or verdict.rule == "source.statements"
+    read = evaluate(AGENT, SHOP, Scope.READ_ONLY, READ, statements=BY_VERB)
+    assert read == ALLOWED
+
+
+@pytest.mark.parametrize("judgement", [EVERY, DROP])
+def test_rules_for_classes_add_no_question_of_confirmation(judgement: Judgement) -> None:
+    open_to_all = StatementRules("open", ((judgement.verb, "allow"),))
+    assert evaluate(AGENT, SHOP, Scope.READ_ONLY, judgement).kind == "confirm"
+    assert evaluate(AGENT, SHOP, Scope.READ_ONLY, judgement, statements=open_to_all) == ALLOWED
+    stricter = structs.replace(SHOP, unqualified="deny", destructive_scope="fullAccess")
+    refused = evaluate(AGENT, stricter, Scope.READ_ONLY, judgement, statements=open_to_all)
+    assert refused.kind == "deny"

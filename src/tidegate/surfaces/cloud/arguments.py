@@ -1,0 +1,126 @@
+"""What the tools take and give, by the names of the document. An optional argument may be left out
+or empty, as its clients send them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+RowLimit = Annotated[int, msgspec.Meta(ge=0, description="The most rows to return.")]
+
+
+class _Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class NoArgs(_Args, frozen=True):
+    """Nothing."""
+
+
+class ListArgs(_Args, frozen=True):
+    row_limit: RowLimit = 0
+
+
+class ServiceArgs(_Args, frozen=True):
+    provider: str
+    row_limit: RowLimit = 0
+
+
+class ResourceArgs(_Args, frozen=True):
+    provider: str
+    service: str
+    row_limit: RowLimit = 0
+
+
+class MethodArgs(_Args, frozen=True):
+    provider: str
+    service: str
+    resource: str
+    row_limit: RowLimit = 0
+
+
+class DescribeMethodArgs(_Args, frozen=True):
+    provider: str
+    service: str
+    resource: str
+    method: str
+    row_limit: RowLimit = 0
+
+
+class RegistryArgs(_Args, frozen=True):
+    provider: str = ""
+    version: str = ""
+
+
+class PullArgs(_Args, frozen=True):
+    provider: str
+    version: str = ""
+
+
+class QueryArgs(_Args, frozen=True):
+    sql: Annotated[str, msgspec.Meta(description="One statement.")]
+    row_limit: RowLimit = 0
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """One way in which a result was cut."""
+
+    kind: str
+    limit: int
+    returned: int
+
+
+class ServerInfo(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Who the server is. What is not known is left out; `is_read_only` is always there."""
+
+    version: str
+    commit: str = ""
+    build_date: str = ""
+    platform: str
+    transport: str
+    sql_backend: str
+    provider_registry: str = ""
+    mode: str
+    is_read_only: bool
+
+
+class Validation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether a query could run."""
+
+    valid: bool
+    errors: list[str] = []
+
+
+ROWS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "items": {"type": "object"}},
+        "truncated": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "kind": {"type": "string"},
+                    "limit": {"type": "integer"},
+                    "returned": {"type": "integer"},
+                },
+            },
+            "description": "Only where something was cut.",
+        },
+    },
+    "required": ["rows"],
+}
+MESSAGES_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "messages": {"type": "array", "items": {"type": "string"}},
+        "timestamp": {"type": "string"},
+        "rows": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "What RETURNING gave.",
+        },
+    },
+    "required": ["messages", "timestamp"],
+}

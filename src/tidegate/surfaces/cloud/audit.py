@@ -1,0 +1,187 @@
+"""Puts each call of a tool into the file of calls, in the document's fields and words.
+
+The gate's own log has each call as well: this file is a view for who expects it. In `strict` mode a
+call whose line cannot be written has no reply, and no change starts while that is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.audit.call_file import CallFile, CallRecord
+from tidegate.cloud.statements import read_statement
+from tidegate.config.model import Config
+from tidegate.config.state import state_directory
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets import cut_and_redact, mentions_secret, redact
+from tidegate.sql.finding import Refusal
+from tidegate.surfaces.cloud.errors import error_text
+from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
+from tidegate.surfaces.tool_context import ToolContext
+
+MAX_SQL_CHARS = 4_096
+MIB = 1_048_576
+DAY_S = 86_400.0
+_OF_THE_SOURCE = frozenset({Code.SQL_FAILED, Code.SQL_OUTCOME})
+"""What a statement can end with after it was admitted; other errors about SQL refuse it."""
+_BEFORE = frozenset({"policy", "approval", "argument"})
+"""Areas of errors that come before anything runs."""
+
+
+class CallAudit:
+    """Writes the lines of one server. `file` is None where the operator has switched it off."""
+
+    def __init__(self, settings: CloudSurfaceSettings, file: CallFile | None) -> None:
+        self._mode = settings.mode
+        self._failure_mode = settings.server.audit.failure_mode
+        self._file = file
+
+    @classmethod
+    def open(cls, settings: CloudSurfaceSettings, config: Config) -> CallAudit:
+        """The audit that the settings describe. Opens no file yet."""
+        audit = settings.server.audit
+        if audit.disabled:
+            return cls(settings, None)
+        where = audit.file
+        file = CallFile(
+            _path(settings, config),
+            max_bytes=(where.max_size_mb or 100) * MIB,
+            backups=where.max_backups,
+            age_s=where.max_age_days * DAY_S,
+        )
+        return cls(settings, file)
+
+    @property
+    def path(self) -> Path | None:
+        return None if self._file is None else self._file.path
+
+    async def check(self, query_class: str) -> None:
+        """See that the line of a call can be written, before anything happens.
+
+        Raises: TidegateError AUDIT_UNAVAILABLE if it cannot, and the call must not run.
+        """
+        if self._file is None or self._tolerates(query_class):
+            return
+        await asyncio.to_thread(self._file.check)
+
+    async def record(
+        self,
+        context: ToolContext,
+        arguments: Mapping[str, Any],
+        began: float,
+        query_class: str,
+        error: TidegateError | None,
+    ) -> None:
+        """Write the line of a call that has ended. `began` is in Unix seconds.
+
+        Raises: TidegateError AUDIT_UNAVAILABLE, and then the reply must not leave; AUDIT_OUTCOME if
+        the call has changed something.
+        """
+        if self._file is None:
+            return
+        sql = arguments.get("sql", "")
+        line = CallRecord(
+            timestamp=datetime.fromtimestamp(began, UTC).isoformat(),
+            tool=context.tool,
+            mode=self._mode,
+            decision=decision(context, error),
+            query_class=query_class,
+            sql=_redacted(sql) if sql else "",
+            args={name: _argument(name, value) for name, value in arguments.items()},
+            duration_ms=round((time.time() - began) * 1000),
+            error="" if error is None else redact(self._text(error, context)),
+        )
+        try:
+            await asyncio.to_thread(self._file.write, line)
+        except TidegateError as fault:
+            if self._tolerates(query_class):
+                return
+            if query_class == "select" or (error is not None and not _may_have_run(error)):
+                raise
+            raise TidegateError(
+                Code.AUDIT_OUTCOME,
+                f"The statement ran, do not repeat it: the file of calls could not record it."
+                f" {fault.message}",
+                details=fault.details,
+            ) from fault
+
+    def _text(self, error: TidegateError, context: ToolContext) -> str:
+        return error_text(error, context.tool, self._mode, can_ask=context.can_ask)
+
+    def _tolerates(self, query_class: str) -> bool:
+        if self._failure_mode == "strict_mutations":
+            return query_class == "select"
+        return self._failure_mode == "best_effort"
+
+
+def query_class(sql: str) -> str:
+    """The document's class of a statement; `unknown` if it cannot be read, which is refused."""
+    try:
+        return read_statement(sql).statement_class
+    except Refusal:
+        return "unknown"
+
+
+def decision(context: ToolContext, error: TidegateError | None) -> str:
+    """What was decided on a call, in the document's words."""
+    if isinstance(error, ApprovalNeeded):
+        if error.dismissed:
+            return "needs_approval_cancelled"
+        return "needs_approval_declined" if error.problem else "needs_approval_unavailable"
+    if error is not None and error.code is Code.APPROVAL_DECLINED:
+        return "needs_approval_declined"
+    if context.approved:
+        return "needs_approval_accepted"
+    if error is None:
+        return "allow"
+    area = error.code.value.partition(".")[0]
+    refused = area == "policy" or (area == "sql" and error.code not in _OF_THE_SOURCE)
+    return "refuse_immediate" if refused else "allow"
+
+
+def _may_have_run(error: TidegateError) -> bool:
+    """Whether a change that failed with this error may have been sent."""
+    area = error.code.value.partition(".")[0]
+    if area == "sql":
+        return error.code in _OF_THE_SOURCE
+    return area not in _BEFORE and error.code is not Code.AUDIT_UNAVAILABLE
+
+
+def _path(settings: CloudSurfaceSettings, config: Config) -> Path:
+    where = settings.server.audit.file
+    if where.path is not None:
+        return Path(where.path).absolute()
+    directory = Path(where.dir) if where.dir else state_directory(config.state) / "cloud-calls"
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return directory.absolute() / f"stackql_mcp_server_{stamp}.log"
+
+
+def _redacted(sql: str) -> str:
+    from tidegate.cloud.language import LANGUAGE
+
+    return cut_and_redact(sql, MAX_SQL_CHARS, LANGUAGE, "cloud")[0]
+
+
+def _argument(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name == "sql":
+        return _redacted(value)
+    return "***" if mentions_secret(name) else redact(value[:MAX_SQL_CHARS])
+
+
+def given_arguments(arguments: msgspec.Struct) -> dict[str, Any]:
+    """What a caller gave of a tool's arguments, without what is left at its default."""
+    return {
+        field.name: value
+        for field in msgspec.structs.fields(arguments)
+        if (value := getattr(arguments, field.name)) not in ("", 0, None)
+    }

@@ -1,0 +1,106 @@
+"""One call of a tool: its place among the calls, its line in the file of calls, its result."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.protocol.model import ToolResult
+from tidegate.protocol.model import text as text_block
+from tidegate.results.cloud_text import Rows
+from tidegate.surfaces.cloud.arguments import Cut
+from tidegate.surfaces.cloud.audit import CallAudit, given_arguments, query_class
+from tidegate.surfaces.cloud.capacity import Capacity
+from tidegate.surfaces.cloud.statement_runner import Result
+from tidegate.surfaces.tool_context import ToolContext
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+class CloudCall(msgspec.Struct, frozen=True):
+    """What a tool knows of its call: who calls, when it must have ended (monotonic seconds), and
+    the form of the text of its result."""
+
+    context: ToolContext
+    until: float
+    render: str
+
+    def shown(self, payload: Any, text: str) -> ToolResult:
+        """A typed payload with its text."""
+        body = _ENCODE(payload)
+        if self.render == "json":
+            text = body.decode()
+        return ToolResult(content=[text_block(text)], body=body)
+
+    def rows(self, result: Result, text: str) -> ToolResult:
+        """Rows with their text. What was cut is said in both, and nothing where nothing was."""
+        payload: dict[str, Rows | list[Cut]] = {"rows": result.rows}
+        if result.truncations:
+            payload["truncated"] = [
+                Cut(each.kind, each.limit, each.returned) for each in result.truncations
+            ]
+            cuts = "; ".join(
+                f"{each.returned} shown, the limit of {each.kind} is {each.limit}"
+                for each in result.truncations
+            )
+            text = f"{text.rstrip()}\n\nTruncated: {cuts}.\n"
+        return self.shown(payload, text)
+
+
+class CallRunner:
+    """Runs tools within the server's capacity, and has each call in the file of calls."""
+
+    def __init__(self, audit: CallAudit, capacity: Capacity, render: str) -> None:
+        self._audit = audit
+        self._capacity = capacity
+        self._render = render
+
+    def wrap(
+        self, run: Callable[[CloudCall, Any], Awaitable[ToolResult]]
+    ) -> Callable[[ToolContext, Any], Awaitable[ToolResult]]:
+        """The tool's function as a surface calls it."""
+
+        async def call(context: ToolContext, arguments: Any) -> ToolResult:
+            try:
+                return await self._call(context, arguments, run)
+            except TidegateError as error:
+                shown = error.without_secrets() if context.actor.kind == "agent" else error
+                raise shown from None
+
+        return call
+
+    async def _call(
+        self,
+        context: ToolContext,
+        arguments: Any,
+        run: Callable[[CloudCall, Any], Awaitable[ToolResult]],
+    ) -> ToolResult:
+        began = time.time()
+        kind = query_class(arguments.sql) if _runs_sql(context, arguments) else "select"
+        given = given_arguments(arguments)
+        failure: TidegateError | None = None
+        result = ToolResult()
+        try:
+            await self._audit.check(kind)
+            async with self._capacity.call() as until:
+                result = await run(CloudCall(context, until, self._render), arguments)
+        except TidegateError as error:
+            failure = error
+        except asyncio.CancelledError:
+            cancelled = TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+            await asyncio.shield(self._audit.record(context, given, began, kind, cancelled))
+            raise
+        await self._audit.record(context, given, began, kind, failure)
+        if failure is not None:
+            raise failure
+        return result
+
+
+def _runs_sql(context: ToolContext, arguments: Any) -> bool:
+    """Whether the tool runs the statement that it is given; to validate one is a read."""
+    return hasattr(arguments, "sql") and context.tool != "validate_select_query"

@@ -1,0 +1,215 @@
+"""What each mode of the surface `cloud` refuses and asks, by what a statement does. A provider of
+our own counts what is sent to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.cloud_surface import (
+    DELETE,
+    EXEC,
+    INSERT,
+    MODERN,
+    REPLACE,
+    RESOURCE,
+    SELECT,
+    UPDATE,
+    CloudClient,
+    Desk,
+    answering,
+    opened,
+    recorded,
+    running_desk,
+)
+from support.surface_client import READER
+
+HANDSHAKE = "2025-11-25"
+QUERY_TOOLS = ("run_select_query", "run_mutation_query", "run_lifecycle_operation")
+CLASSES = {
+    INSERT: "mutation_create",
+    UPDATE: "mutation_create",
+    REPLACE: "mutation_create",
+    DELETE: "mutation_delete",
+    EXEC: "lifecycle",
+}
+LOOK_ELSEWHERE = (
+    " and the MCP client does not support elicitation. Restart the server in 'full_access' mode if"
+    " you trust this client, or use an elicitation-capable client"
+)
+
+
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Desk]:
+    with running_desk() as running:
+        yield running
+
+
+def refused(tool: str, why: str) -> str:
+    return f'tool "{tool}" refused: {why}'
+
+
+async def test_read_only_refuses_every_change_whatever_the_tool(tmp_path: Path, desk: Desk) -> None:
+    desk.requests.clear()
+    async with opened(tmp_path, {"server": {"mode": "read_only"}}, desk) as app:
+        client = CloudClient(app, reply=answering("accept"))
+        for tool in QUERY_TOOLS:
+            for statement in CLASSES:
+                text = await client.bad(tool, sql=statement)
+                assert text == refused(tool, "server is in 'read_only' mode")
+        assert client.asked == []
+    assert desk.requests == []
+    lines = recorded(tmp_path)
+    assert {line["decision"] for line in lines} == {"refuse_immediate"}
+    assert {line["query_class"] for line in lines} == set(CLASSES.values())
+    assert len(lines) == len(QUERY_TOOLS) * len(CLASSES)
+
+
+async def test_the_older_read_only_setting_is_that_mode(tmp_path: Path, desk: Desk) -> None:
+    async with opened(tmp_path, {"server": {"read_only": True}}, desk) as app:
+        client = CloudClient(app)
+        text = await client.bad("run_mutation_query", sql=DELETE)
+        assert text == refused("run_mutation_query", "server is in 'read_only' mode")
+        assert (await client.good("server_info"))[1]["is_read_only"] is True
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked"),
+    [("safe", set(CLASSES)), ("delete_safe", {DELETE, EXEC})],
+)
+async def test_what_needs_approval_is_refused_where_no_person_can_be_asked(
+    tmp_path: Path, desk: Desk, mode: str, asked: set[str]
+) -> None:
+    desk.requests.clear()
+    async with opened(tmp_path, {"server": {"mode": mode}}, desk) as app:
+        client = CloudClient(app)
+        for statement in asked:
+            text = await client.bad("run_select_query", sql=statement)
+            assert text == refused(
+                "run_select_query", f"server is in '{mode}' mode{LOOK_ELSEWHERE}"
+            )
+    assert desk.requests == []
+    assert {line["decision"] for line in recorded(tmp_path)} == {"needs_approval_unavailable"}
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, MODERN])
+@pytest.mark.parametrize(
+    ("action", "why", "decision"),
+    [
+        ("decline", "user declined approval", "needs_approval_declined"),
+        ("cancel", "approval prompt was dismissed", "needs_approval_cancelled"),
+        ("shrug", 'unexpected elicitation action "shrug"', "needs_approval_declined"),
+    ],
+)
+async def test_what_a_person_does_not_accept_is_not_sent(
+    tmp_path: Path, desk: Desk, revision: str, action: str, why: str, decision: str
+) -> None:
+    desk.requests.clear()
+    async with opened(tmp_path, desk=desk) as app:
+        client = CloudClient(app, revision=revision, reply=answering(action))
+        text = await client.bad("run_mutation_query", sql=DELETE)
+        assert text == refused("run_mutation_query", why)
+        (asked,) = client.asked
+        assert asked == {
+            "message": f"Approve run_mutation_query (mutation_delete)?\n\nSQL: {DELETE}",
+            "requestedSchema": {"type": "object", "properties": {}},
+        }
+    assert desk.requests == []
+    (line,) = recorded(tmp_path)
+    assert line["decision"] == decision
+    assert line["error"] == text
+    assert line["sql"] == DELETE
+
+
+UNREADABLE = (
+    "DROP TABLE x",
+    "SET AUTH = 1",
+    "AUTH LOGIN desk",
+    "PURGE cache",
+    "MERGE INTO x USING y",
+    "WITH gone AS (DELETE FROM a.b.c WHERE d = '1') SELECT 1",
+    f"{SELECT}; {DELETE}",
+    f"SELECT 1;{DELETE}",
+    f"{SELECT};;{DELETE}",
+    "/* SELECT */ GRANT ALL",
+    "",
+    ";",
+    "BEGIN",
+)
+
+
+@pytest.mark.parametrize("mode", ["read_only", "safe", "delete_safe", "full_access"])
+async def test_what_cannot_be_read_is_refused_in_every_mode(
+    tmp_path: Path, desk: Desk, mode: str
+) -> None:
+    desk.requests.clear()
+    async with opened(tmp_path, {"server": {"mode": mode}}, desk) as app:
+        client = CloudClient(app, reply=answering("accept"))
+        for tool in QUERY_TOOLS:
+            for statement in UNREADABLE:
+                await client.bad(tool, sql=statement)
+        assert client.asked == []
+    assert desk.requests == []
+    lines = recorded(tmp_path)
+    assert {line["query_class"] for line in lines} == {"unknown"}
+    assert {line["decision"] for line in lines} == {"refuse_immediate"}
+
+
+@pytest.mark.parametrize("mode", ["read_only", "full_access"])
+async def test_to_validate_a_statement_runs_nothing_of_it(
+    tmp_path: Path, desk: Desk, mode: str
+) -> None:
+    desk.requests.clear()
+    async with opened(tmp_path, {"server": {"mode": mode}}, desk) as app:
+        client = CloudClient(app)
+        for statement in (*CLASSES, *UNREADABLE, f"ANALYZE {DELETE}", f"SELECT 1; {DELETE}"):
+            text, payload = await client.good("validate_select_query", sql=statement)
+            assert payload["valid"] is False
+            (problem,) = payload["errors"]
+            assert problem
+            assert "valid: false" in text
+    assert desk.requests == []
+
+
+async def test_the_stricter_of_mode_and_source_wins(tmp_path: Path, desk: Desk) -> None:
+    desk.requests.clear()
+    everything = {"server": {"mode": "full_access"}}
+    async with opened(tmp_path, everything, desk, {"access": "read"}) as app:
+        text = await CloudClient(app).bad("run_mutation_query", sql=DELETE)
+        assert text.startswith("The source is read-only for callers")
+    async with opened(tmp_path, everything, desk, {"approval_for": "writes"}) as app:
+        client = CloudClient(app, reply=answering("decline"))
+        text = await client.bad("run_mutation_query", sql=DELETE)
+        assert text == refused("run_mutation_query", "user declined approval")
+        assert len(client.asked) == 1
+    async with opened(tmp_path, everything, desk) as app:
+        text = await CloudClient(app, READER).bad("run_mutation_query", sql=DELETE)
+        assert "need the scope readWrite" in text
+    assert desk.requests == []
+
+
+async def test_a_token_sees_only_the_resources_on_its_list(tmp_path: Path, desk: Desk) -> None:
+    from msgspec import structs
+
+    desk.requests.clear()
+    other = structs.replace(READER, tables=frozenset({"desk.tickets.comments"}))
+    async with opened(tmp_path, desk=desk) as app:
+        text = await CloudClient(app, other).bad("run_select_query", sql=SELECT)
+        assert f"This token may not use the table `{RESOURCE}`" in text
+    assert desk.requests == []
+
+
+async def test_the_mode_holds_on_another_surface_too(tmp_path: Path, desk: Desk) -> None:
+    from support.surface_client import OWNER, Peer
+
+    desk.requests.clear()
+    async with opened(tmp_path, {"server": {"mode": "read_only"}}, desk) as app:
+        peer = Peer(app.surface("core"), OWNER)
+        await peer.open()
+        listed = (await peer.request("tools/list"))["result"]["tools"]
+        tool = next(each["name"] for each in listed if each["name"] in ("query", "run", "sql"))
+        reply = await peer.call(tool, sql=DELETE)
+        assert "its mode is 'read_only'" in str(reply)
+    assert desk.requests == []
