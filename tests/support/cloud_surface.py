@@ -333,18 +333,25 @@ class CloudClient:
         return block["text"]
 
 
-def sources(folder: Path, desk: Desk | None = None, **source: Any) -> list[dict[str, Any]]:
-    """The source `apis`, of which callers may change what their rights say."""
-    options = {} if desk is None else {"endpoints": json.dumps({ADDRESS: desk.url})}
-    return [
-        {
-            "name": "apis",
-            "url": f"cloud://{folder}",
-            "access": "write",
-            **({"options": options} if options else {}),
-            **source,
-        }
-    ]
+def settings_of(
+    directory: Path,
+    surface: Mapping[str, Any] | None = None,
+    desk: Desk | None = None,
+    source: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Settings with the source `apis`, of which callers may change what their rights say."""
+    folder = directory / "registry"
+    if not folder.exists():
+        write_desk(folder)
+    calls = {"server": {"audit": {"file": {"path": str(directory / "calls.log")}}}}
+    return {
+        "state": str(directory / "state"),
+        "sources": [
+            {"name": "apis", "url": f"cloud://{folder}", "access": "write", **(source or {})}
+        ],
+        "surface": {"cloud": merged(calls, surface or {})},
+        **({} if desk is None else {"cloud": {"endpoints": {ADDRESS: desk.url}}}),
+    }
 
 
 @asynccontextmanager
@@ -356,16 +363,7 @@ async def opened(
     **settings: Any,
 ) -> AsyncIterator[App]:
     """An application with the source `apis` and these settings of the surface."""
-    folder = directory / "registry"
-    if not folder.exists():
-        write_desk(folder)
-    calls = {"server": {"audit": {"file": {"path": str(directory / "calls.log")}}}}
-    whole = {
-        "state": str(directory / "state"),
-        "sources": sources(folder, desk, **(source or {})),
-        "surface": {"cloud": merged(calls, surface or {})},
-        **settings,
-    }
+    whole = settings_of(directory, surface, desk, source) | settings
     app = App.open(convert_table(whole, Config))
     try:
         yield app
