@@ -212,6 +212,17 @@ class App:
         authentication (`auth = false`) an anonymous caller."""
         return self.authenticator.authenticate if self.config.auth else _anonymous
 
+    @property
+    def count_request(self) -> Callable[[str], None] | None:
+        """Counts the requests of an address over HTTP; None if there may be any number."""
+        rate = self.config.request_rate
+        if rate.per_minute is None:
+            return None
+        from tidegate.identity.request_rate import RequestRate
+
+        record = self.server_audit.record_anonymous
+        return RequestRate(rate.per_minute, rate.burst, record).check
+
     def _oauth_verifier(self) -> Verifier | None:
         settings = self.config.oauth
         if settings is None:

@@ -243,6 +243,7 @@ def open_http(
         ),
         proxies=proxies,
         body_limit=config.body_limit_bytes,
+        count_request=app.count_request,
         readiness=app.readiness,
         degraded=partial(without_names, app),
     )

@@ -24,6 +24,7 @@ from tidegate.edges.http.router import HttpRequest, HttpResponse, Router, cookie
 from tidegate.edges.http.www_authenticate import Challenge
 from tidegate.edges.stdio import StdioEdge
 from tidegate.identity.builtin_actors import stdio
+from tidegate.identity.request_rate import RequestRate
 from tidegate.model.actors import Scope
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.transport import Answer as Reply
@@ -76,14 +77,12 @@ class Harness:
         router.add("GET", "/pages/tables/list", echo)
         router.add("POST", "/pages/echo", echo)
         router.add_file("/pages/style.css", b"\xff\x00body", "text/css")
-        self.application = HttpApplication(
-            [
-                Endpoint("/mcp", kernel, HttpConventions()),
-                Endpoint("/mcp/v1", kernel, PlainErrors(Challenge("a product"))),
-                Endpoint("/pages", router, JsonConventions()),
-            ],
-            self.app.authenticate,
-        )
+        self.endpoints = [
+            Endpoint("/mcp", kernel, HttpConventions()),
+            Endpoint("/mcp/v1", kernel, PlainErrors(Challenge("a product"))),
+            Endpoint("/pages", router, JsonConventions()),
+        ]
+        self.application = HttpApplication(self.endpoints, self.app.authenticate)
         self.token, _ = self.app.tokens.create("test", Scope.READ_ONLY)
 
     async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
@@ -115,6 +114,30 @@ def test_c8_an_endpoint_refuses_by_its_own_conventions(tmp_path: Path) -> None:
         assert got.json == {"error": "GET is not served here"}
         lost = await harness.send("POST", "/mcp/v1", PING, host="evil.example")
         assert lost.status == 403 and "evil.example" in lost.json["error"]
+
+    play(tmp_path, scenario)
+
+
+def test_an_address_that_sends_too_many_requests_is_refused_as_each_endpoint_says(
+    tmp_path: Path,
+) -> None:
+    async def scenario(harness: Harness) -> None:
+        rate = RequestRate(60, 2, harness.app.server_audit.record_anonymous, lambda: 0.0)
+        limited = HttpApplication(
+            harness.endpoints, harness.app.authenticate, count_request=rate.check
+        )
+        sent = [("POST", "/mcp/v1"), ("POST", "/mcp"), ("GET", "/pages/tables/x")] * 2
+        found = [
+            await ask(limited, method, path, PING if method == "POST" else None)
+            for method, path in sent
+        ]
+        assert [answer.status for answer in found] == [401, 401, 429, 429, 429, 429]
+        assert {answer.headers["retry-after"] for answer in found[2:]} == {"1"}
+        assert found[3].json["error"].startswith("This address has sent more than 60 requests")
+        assert found[4].json["error"]["message"].startswith("This address has sent")
+        assert found[5].json["error"] == "limit.rate"
+        assert (await ask(limited, "GET", "/health")).status == 200
+        assert (await ask(limited, "POST", "/mcp", PING, address="192.0.2.7")).status == 401
 
     play(tmp_path, scenario)
 

@@ -111,6 +111,15 @@ class LockoutSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lock_s: Seconds = 300.0
 
 
+class RequestRateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many requests over HTTP an address may send: `per_minute` in the long run, and `burst` at
+    once. Without `per_minute` there is no limit. `/health` and `/ready` do not count; each server
+    counts by itself."""
+
+    per_minute: Count | None = None
+    burst: Count = 60
+
+
 class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The files with which the server speaks HTTPS: `cert` with its certificate and behind it the
     chain, `key` with the key, both PEM. They are read at the start and again on SIGHUP.
@@ -152,6 +161,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     oauth: OAuthSettings | None = None
     tls: TlsSettings | None = None
     lockout: LockoutSettings = LockoutSettings()
+    request_rate: RequestRateSettings = RequestRateSettings()
     token_files: tuple[str, ...] = ()
     allow_writes: bool = False
     state: str | None = None

@@ -1,7 +1,7 @@
 """The HTTP application: which endpoint answers a request, and who may reach one at all.
 
 Order of the checks: `/health` and `/ready`, headers that are given twice, Host, Origin, endpoint,
-then the endpoint's own.
+the rate of the address, then the endpoint's own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ BODY_LIMIT = 10 * 1024 * 1024
 Readiness = Callable[[], Mapping[str, str]]
 """What does not work now, with the reason; empty if the server can do its work."""
 
+CountRequest = Callable[[str], None]
+"""Counts a request of a client's address. Raises: TidegateError LIMIT_RATE for one too many."""
+
 _ONCE = frozenset(
     {
         b"host", b"origin", b"authorization", b"cookie", b"content-type", b"content-length",
@@ -53,6 +56,7 @@ class HttpApplication:
         origin_checks: OriginChecks | None = None,
         proxies: TrustedProxies | None = None,
         body_limit: int = BODY_LIMIT,
+        count_request: CountRequest | None = None,
         readiness: Readiness = dict,
         degraded: Readiness = dict,
     ) -> None:
@@ -67,6 +71,7 @@ class HttpApplication:
         self._origin_checks = origin_checks or OriginChecks()
         self._proxies = proxies or TrustedProxies()
         self._body_limit = body_limit
+        self._count_request = count_request
         self._readiness = readiness
         self._degraded = degraded
         self._active: set[ActiveRequest] = set()
@@ -96,6 +101,8 @@ class HttpApplication:
                     endpoint, head.headers, block, address, generation
                 )
             conventions = parsed.endpoint.conventions
+            if self._count_request is not None:
+                self._count(parsed.address, conventions)
             await self._mcp.serve(request, parsed)
         except HttpRefusal as refusal:
             if not request.begun:
@@ -178,12 +185,14 @@ class HttpApplication:
         if head.method == "OPTIONS":
             request.respond(204, block_of([*cors, *PREFLIGHT]))
             return
+        address = self._proxies.client_address(request.address, head.pairs)
+        self._count(address, endpoint.conventions)
         handle, parameters = router.match(head.method, head.raw_path)
         asked = HttpRequest(
             head.method,
             head.path,
             head.headers,
-            self._proxies.client_address(request.address, head.pairs),
+            address,
             partial(read_body, request),
             head.query,
             parameters,
@@ -193,6 +202,15 @@ class HttpApplication:
         except TidegateError as error:
             raise endpoint.conventions.refusal_of(error) from error
         request.respond(response.status, block_of([*cors, *response.headers]), response.body)
+
+    def _count(self, address: str, conventions: HttpConventions) -> None:
+        """Raises: HttpRefusal 429."""
+        if self._count_request is None:
+            return
+        try:
+            self._count_request(address)
+        except TidegateError as error:
+            raise conventions.refusal_of(error) from None
 
     def _report(self, request: IncomingRequest, *, ready: bool) -> None:
         """Answer `/health` (the process answers) or `/ready` (it can do its work). Load balancers
