@@ -52,14 +52,20 @@ def find_method(resource: Resource, verb: SqlVerb, given: Iterable[str]) -> Meth
     names = {folded(each) for each in given}
     for name in resource.verbs.get(verb, ()):
         method = resource.methods[name]
-        if all(names & spellings(each) for each in method.parameters if each.is_required):
+        known = spellings(method)
+        if all(names & known[at] for at, each in enumerate(method.parameters) if each.is_required):
             return method
     return None
 
 
-def spellings(parameter: Parameter) -> frozenset[str]:
-    """The names by which a statement may give a parameter, folded."""
-    return frozenset({folded(parameter.name), folded(parameter.wire_name)})
+def spellings(method: Method) -> list[frozenset[str]]:
+    """The names by which a statement may give each of a method's parameters, folded: its name, and
+    its name on the wire where that is no other parameter's name."""
+    taken = {folded(each.name) for each in method.parameters}
+    return [
+        frozenset({folded(each.name), *({folded(each.wire_name)} - taken)})
+        for each in method.parameters
+    ]
 
 
 def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> ApiRequest:
@@ -115,8 +121,8 @@ def _assign(method: Method, values: Mapping[str, Any]) -> _Given:
     given: _Given = {}
     waiting = {folded(name): (name, value) for name, value in values.items()}
     used: set[str] = set()
-    for parameter in method.parameters:
-        found = spellings(parameter) & waiting.keys()
+    for parameter, names in zip(method.parameters, spellings(method), strict=True):
+        found = names & waiting.keys()
         used |= found
         values_given = [waiting[each][1] for each in found if waiting[each][1] is not None]
         if values_given:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from tidegate.cloud.descriptions import Rows, describe, show
 from tidegate.cloud.document_catalog import DocumentCatalog
@@ -14,17 +12,20 @@ from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.statements import (
     DescribeStatement,
     ReadStatement,
+    RegistryStatement,
     ShowStatement,
     SqlStatement,
     read_statement,
 )
 from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.cloud.change_plan import carry_out, plan_changes
 from tidegate.engines.cloud.cursor import RowsCursor
-from tidegate.engines.cloud.fetches import Fetches
+from tidegate.engines.cloud.explanation import explain
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
 from tidegate.engines.cloud.provider_calls import ProviderCalls
-from tidegate.engines.cloud.statement_run import StatementCursor, StatementRun
-from tidegate.engines.cloud.statement_text import bind_tables, has_limit, with_literals
+from tidegate.engines.cloud.statement_cursor import StatementCursor
+from tidegate.engines.cloud.statement_text import with_literals
+from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
 from tidegate.engines.common.roles import refuse_identity
@@ -68,7 +69,7 @@ class CloudEngine:
         self._writable = writable
         self._closed = False
         self._calls = calls
-        self._running: set[Callable[[TidegateError], None]] = set()
+        self._works: set[StatementWork] = set()
         self._executor = ThreadPoolExecutor(self.capabilities.places, "tidegate-cloud")
 
     @classmethod
@@ -100,68 +101,46 @@ class CloudEngine:
             )
         explains = read.is_explained or isinstance(request, Explain)
         statement = read.statement
-        if explains:
-            raise TidegateError(Code.UNSUPPORTED, "EXPLAIN is not there yet.")
-        if isinstance(statement, SqlStatement) and statement.verb == "select":
-            return await self._select(statement, permit, request.statement.params, cancellation)
         if isinstance(statement, ShowStatement):
             return _cursor(await asyncio.to_thread(show, statement, self._documents))
         if isinstance(statement, DescribeStatement):
             return _cursor(await asyncio.to_thread(describe, statement, self._documents))
-        raise TidegateError(Code.UNSUPPORTED, "Only SELECT, SHOW and DESCRIBE are answered.")
-
-    async def _select(
-        self,
-        statement: SqlStatement,
-        permit: Permit,
-        params: tuple[Any, ...] | None,
-        cancellation: Cancellation,
-    ) -> StatementCursor:
-        """Begin a query: its first row is there, or it has none. Raises: TidegateError."""
-        loop = asyncio.get_running_loop()
-        fetches = self._new_fetches()
-        run: StatementRun | None = None
-
-        def stop(error: TidegateError) -> None:
-            if run is not None:
-                run.stop(error)
-            fetches.stop(error)
-
-        def cancel() -> None:
-            stop(stopped(cancellation.reason or "cancelled"))
-
-        limit_s = permit.limits.timeout_s
-        timer = loop.call_later(limit_s, lambda: stop(stopped("time", limit_s)))
-
-        def end() -> None:
-            timer.cancel()
-            cancellation.forget(cancel)
-            self._running.discard(stop)
-            fetches.stop(closed())
-
-        self._running.add(stop)
-        cancellation.listen(cancel)
-        try:
-            text = await loop.run_in_executor(
-                self._executor, bind_tables, with_literals(statement.text, params), self._documents
+        if isinstance(statement, RegistryStatement):
+            raise TidegateError(
+                Code.UNSUPPORTED, "REGISTRY is not a statement of this source: it has one folder."
             )
-            run = StatementRun(text, fetches, has_limit=has_limit(text.sql))
-            await loop.run_in_executor(self._executor, run.begin)
-            return StatementCursor(run, fetches, self._executor, end)
+        if statement.awaits:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "/*+ AWAIT */ is not supported: the statement would not wait.",
+                hint="Leave it out, and read the resource until it has changed.",
+            )
+        work = self._begin_work(permit, cancellation)
+        try:
+            if explains:
+                return _cursor(await explain(statement, request.statement.params, work))
+            if isinstance(statement, SqlStatement) and statement.verb == "select":
+                run = await work.query(with_literals(statement.text, request.statement.params))
+                return StatementCursor(run, work)
+            changes = await plan_changes(statement, request.statement.params, work)
+            return await carry_out(changes, work)
         except BaseException:
-            end()
-            if run is not None:
-                await loop.run_in_executor(self._executor, run.close)
+            self._end_work(work)
             raise
 
-    def _new_fetches(self) -> Fetches:
-        return Fetches(
-            self._calls,
-            asyncio.get_running_loop(),
-            most_calls=self._options.max_calls,
-            page_limit=self._options.page_limit,
-            concurrency=self._options.concurrency,
+    def _begin_work(self, permit: Permit, cancellation: Cancellation) -> StatementWork:
+        for each in [each for each in self._works if each.has_ended]:
+            self._works.discard(each)
+        work = StatementWork(
+            *(self._calls, self._documents, self._options, self._executor),
+            *(permit.limits.timeout_s, cancellation),
         )
+        self._works.add(work)
+        return work
+
+    def _end_work(self, work: StatementWork) -> None:
+        work.end()
+        self._works.discard(work)
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         raise TidegateError(Code.UNSUPPORTED, "A source of cloud providers has no dry runs.")
@@ -201,8 +180,8 @@ class CloudEngine:
         if self._closed:
             return
         self._closed = True
-        for stop in tuple(self._running):
-            stop(stopped("closed"))
+        for work in tuple(self._works):
+            work.stop(stopped("closed"))
         await self._calls.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
 

@@ -107,13 +107,18 @@ class ProviderCalls:
         request: ApiRequest,
         values: Mapping[str, Any],
         counts: CallCounts,
+        *,
+        tries_again: bool = True,
     ) -> HttpResponse:
-        """The reply, whatever its status. GET and HEAD are tried again where that may help.
+        """The reply, whatever its status. GET and HEAD are tried again where that may help, unless
+        `tries_again` is false.
 
         Raises: TidegateError PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_CUT_OFF,
         PROVIDER_REPLY, LIMIT_RATE, HOST_REFUSED; as `Credentials.authorize`.
         """
-        rules = _RetryRules.of(method) if request.verb in READS else _NO_RETRIES
+        rules = _NO_RETRIES
+        if tries_again and request.verb in READS:
+            rules = _RetryRules.of(method)
         provider = found.provider.name
         self._hosts.check(request.url, method.server, provider)
         destination = self._hosts.destination(request.url)

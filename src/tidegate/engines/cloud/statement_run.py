@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from math import inf
 from typing import Any, Final, TypeVar, cast
 
 import apsw
 
-from tidegate.engines.api import Row, RowCollector
+from tidegate.engines.api import Row
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.functions import FUNCTIONS
 from tidegate.engines.cloud.resource_table import ResourceTable, quoted
@@ -25,7 +23,7 @@ from tidegate.engines.cloud.virtual_tables import (
     VirtualTable,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column, ColumnKind, Truncation, UpstreamUse
+from tidegate.model.results import Column, ColumnKind
 
 MOST_CELL: Final = 67_108_864
 _CHUNK: Final = 512
@@ -198,55 +196,3 @@ def _authorize(
 def _prepended(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
     yield first
     yield from rest
-
-
-class StatementCursor:
-    """The rows of a run, for the gate."""
-
-    affected = 0
-
-    def __init__(
-        self,
-        run: StatementRun,
-        fetches: Fetches,
-        executor: Executor,
-        end: Callable[[], None],
-    ) -> None:
-        self._run = run
-        self._fetches = fetches
-        self._executor = executor
-        self._end = end
-        self._closed = False
-        self.columns = run.columns
-        self.truncations: tuple[Truncation, ...] = ()
-        self.upstream = UpstreamUse(0, 0)
-
-    async def fetch(self, max_rows: int) -> list[Row]:
-        loop = asyncio.get_running_loop()
-        rows = await loop.run_in_executor(self._executor, self._run.take, max_rows)
-        self._note()
-        return rows
-
-    async def fetch_into(self, sink: RowCollector) -> None:
-        while wanted := sink.remaining:
-            asked = min(wanted, _CHUNK)
-            rows = await self.fetch(asked)
-            sink.write(rows)
-            if len(rows) < asked:
-                if rows:
-                    sink.write([])
-                return
-
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._note()
-        self._end()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._executor, self._run.close)
-
-    def _note(self) -> None:
-        counts = self._fetches.counts
-        self.truncations = tuple(self._fetches.truncations)
-        self.upstream = UpstreamUse(counts.calls, counts.pages, counts.retries)

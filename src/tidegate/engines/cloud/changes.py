@@ -1,0 +1,242 @@
+"""Sends what INSERT, UPDATE, REPLACE, DELETE and EXEC ask for: one request after another.
+
+No request of a change is sent twice. Those of one statement stop at the first that fails, and the
+error lists what was done, what failed, and what was not sent. All requests are built before the
+first is sent, so a value that does not fit changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+import msgspec
+
+from tidegate.cloud.descriptions import columns_of
+from tidegate.cloud.document_catalog import Found
+from tidegate.cloud.model import Method
+from tidegate.cloud.names import folded
+from tidegate.cloud.requests import ApiRequest, build_request
+from tidegate.cloud.responses import SqlValue, read_page
+from tidegate.engines.api import Row
+from tidegate.engines.cloud.cursor import RowsCursor
+from tidegate.engines.cloud.functions import FUNCTIONS
+from tidegate.engines.cloud.http_client import RequestFailed
+from tidegate.engines.cloud.provider_calls import CallCounts, ProviderCalls, check_status
+from tidegate.engines.cloud.resource_table import quoted
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column, UpstreamUse
+
+MOST_REQUESTS: Final = 10_000
+_MOST_COLUMNS: Final = 1_900
+_LISTED: Final = 50
+"""Requests that an error lists by name."""
+
+
+class Change(NamedTuple):
+    """One request of a statement that changes something."""
+
+    found: Found
+    method: Method
+    values: Mapping[str, Any]
+    request: ApiRequest
+
+    @property
+    def shown(self) -> str:
+        """The request without its query and body, which may hold secrets."""
+        return f"{self.request.verb} {self.request.url.partition('?')[0]}"
+
+
+class ChangeOutcome(msgspec.Struct):
+    """What was done: the rows of the replies, as they came."""
+
+    done: list[str] = []
+    rows: list[dict[str, SqlValue]] = []
+
+
+def combinations(names: Sequence[str], members: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Values by name, for each combination of the members. Raises: TidegateError
+    ARGUMENT_INVALID if there are too many."""
+    count = 1
+    for each in members:
+        count *= len(each)
+    if count > MOST_REQUESTS:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"The statement stands for {count} requests: too many."
+        )
+    return [dict(zip(names, each, strict=True)) for each in itertools.product(*members)]
+
+
+def build_change(found: Found, method: Method, values: Mapping[str, Any]) -> Change:
+    """Raises: TidegateError ARGUMENT_INVALID."""
+    given = {name: value for name, value in values.items() if value is not None}
+    return Change(found, method, given, build_request(method, found.document.schemas, given))
+
+
+async def send_changes(
+    changes: Sequence[Change], calls: ProviderCalls, counts: CallCounts
+) -> ChangeOutcome:
+    """Send the requests in their order.
+
+    Raises: TidegateError: of the first that failed, with `done`, `failed` and `not_sent` in
+    `details`; SQL_OUTCOME where it is not known whether the request took effect; CancelledError as
+    SQL_OUTCOME if a request was under way.
+    """
+    counts.check(len(changes))
+    outcome = ChangeOutcome([], [])
+    for at, change in enumerate(changes):
+        try:
+            response = await calls.send(
+                change.found,
+                change.method,
+                change.request,
+                change.values,
+                counts,
+                tries_again=False,
+            )
+            check_status(change.found, change.method, response)
+        except RequestFailed as error:
+            if error.was_sent:
+                raise _unknown(change, error.message, changes, at, outcome) from None
+            raise _failed(error, changes, at, outcome) from None
+        except TidegateError as error:
+            raise _failed(error, changes, at, outcome) from None
+        except asyncio.CancelledError:
+            raise _unknown(change, "The wait for it was ended.", changes, at, outcome) from None
+        outcome.done.append(change.shown)
+        outcome.rows += _reply_rows(change, response.body)
+    return outcome
+
+
+def _reply_rows(change: Change, content: bytes) -> list[dict[str, SqlValue]]:
+    """The rows of a reply to a change, which took effect: what cannot be read is left out."""
+    host = change.request.url.partition("?")[0]
+    try:
+        page = read_page(
+            change.method,
+            change.found.document.schemas,
+            content,
+            host,
+            renames=change.found.provider.renames_columns,
+        )
+        return [{**change.values, **row} for row in page.rows]
+    except TidegateError:
+        return []
+
+
+def _details(changes: Sequence[Change], at: int, outcome: ChangeOutcome) -> dict[str, Any]:
+    left = [each.shown for each in changes[at + 1 :]]
+    return {
+        "done": outcome.done[:_LISTED],
+        "done_count": len(outcome.done),
+        "failed": changes[at].shown,
+        "not_sent": left[:_LISTED],
+        "not_sent_count": len(left),
+    }
+
+
+def _failed(
+    error: TidegateError, changes: Sequence[Change], at: int, outcome: ChangeOutcome
+) -> TidegateError:
+    details = {**error.details}
+    message = error.message
+    if len(changes) > 1:
+        details |= _details(changes, at, outcome)
+        message += (
+            f" Of {len(changes)} requests {len(outcome.done)} were done, this one failed, and"
+            f" {len(changes) - at - 1} were not sent."
+        )
+    return TidegateError(
+        error.code, message, hint=error.hint, retry_after_s=error.retry_after_s, details=details
+    )
+
+
+def _unknown(
+    change: Change, reason: str, changes: Sequence[Change], at: int, outcome: ChangeOutcome
+) -> TidegateError:
+    return TidegateError(
+        Code.SQL_OUTCOME,
+        f"{change.shown} was sent, and its outcome is unknown: {reason} It may have taken effect.",
+        hint="Look whether the change is there before you send it again.",
+        details=_details(changes, at, outcome),
+    )
+
+
+class ChangeCursor(RowsCursor):
+    """The rows that RETURNING gives, and what was sent (`engines.api.UpstreamCursor`)."""
+
+    truncations = ()
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Row],
+        counts: CallCounts,
+        *,
+        affected: int,
+    ) -> None:
+        super().__init__(columns, rows, affected=affected)
+        self.upstream = UpstreamUse(counts.calls, counts.pages, counts.retries)
+
+
+def _columns(found: Found, method: Method, rows: Sequence[Mapping[str, SqlValue]]) -> list[str]:
+    """The columns of a reply to a change: those of the document, others that came, parameters."""
+    bound = {folded(each.name): each.name for each in method.parameters}
+    names: dict[str, str] = {}
+    for name in (*columns_of(found, method), *(name for row in rows for name in row)):
+        names.setdefault(folded(name), name)
+    fields = [name for key, name in names.items() if key not in bound]
+    return [*fields, *(names.get(key, name) for key, name in bound.items())][:_MOST_COLUMNS]
+
+
+def reply(
+    found: Found, method: Method, rows: Sequence[Mapping[str, SqlValue]]
+) -> tuple[list[Column], list[Row]]:
+    """The fields of replies, as EXEC gives them."""
+    bound = {folded(each.name) for each in method.parameters} - {
+        folded(name) for name in columns_of(found, method)
+    }
+    names = [each for each in _columns(found, method, rows) if folded(each) not in bound]
+    return [Column(name, "") for name in names], [
+        tuple(row.get(name) for name in names) for row in rows
+    ]
+
+
+def returned(
+    found: Found, method: Method, rows: Sequence[Mapping[str, SqlValue]], returning: str
+) -> tuple[list[Column], list[Row]]:
+    """What RETURNING makes of the rows of replies. Raises: TidegateError SQL_FAILED: the change
+    took effect nevertheless."""
+    columns = _columns(found, method, rows)
+    connection: Any = apsw.Connection(":memory:")
+    try:
+        for name, function, count in FUNCTIONS:
+            connection.create_scalar_function(name, function, count, deterministic=True)
+        table = quoted(found.resource.name)
+        connection.execute(f"CREATE TABLE {table}({', '.join(map(quoted, columns))})")
+        marks = ", ".join("?" * len(columns))
+        connection.executemany(
+            f"INSERT INTO {table} VALUES({marks})",
+            [tuple(row.get(name) for name in columns) for row in rows],
+        )
+        described: list[tuple[str, str | None]] = []
+
+        def note(cursor: Any, sql: str, bindings: object) -> bool:
+            described.extend(cursor.get_description())
+            return True
+
+        cursor = connection.cursor()
+        cursor.exec_trace = note
+        found_rows = cursor.execute(f"SELECT {returning} FROM {table}").fetchall()
+        return [Column(name, "") for name, _ in described], found_rows
+    except apsw.Error as error:
+        raise TidegateError(
+            Code.SQL_FAILED,
+            f"The change took effect, and RETURNING failed: {error}.",
+            hint="Do not send it again; read the resource with SELECT.",
+        ) from None
+    finally:
+        connection.close()

@@ -1,0 +1,174 @@
+"""INSERT, UPDATE, REPLACE, DELETE and EXEC: which requests are sent, and what is said of them."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from support.cloud_api import Farm, Reply
+from tidegate.errors import Code
+
+
+def changed(farm: Farm) -> list[str]:
+    return [f"{verb} {path}" for verb, path, _ in farm.asked if verb != "GET"]
+
+
+async def test_an_insert_sends_its_columns_and_returns_what_was_made(ask, farm: Farm):
+    rows = await ask(
+        "INSERT INTO farm.live.animals(field, data__name, data__weight, data__tags)"
+        " VALUES ('west', 'Bess', 410.5, '[\"new\"]') RETURNING id, upper(name) AS shouted"
+    )
+    assert rows == [(13, "BESS")]
+    assert [each.name for each in ask.cursor.columns] == ["id", "shouted"]
+    assert ask.cursor.affected == 1
+    assert farm.animals[13] == {
+        "id": 13, "field": "west", "name": "Bess", "weight": 410.5, "tags": ["new"],
+    }  # fmt: skip
+
+
+async def test_an_insert_of_a_query_sends_one_request_for_each_row(ask, farm: Farm):
+    await ask(
+        "INSERT INTO farm.live.animals(field, data__name)"
+        " SELECT name, 'calf of ' || name FROM farm.live.fields WHERE size > 10"
+    )
+    assert ask.cursor.affected == 2
+    assert changed(farm) == ["POST /fields/south/animals", "POST /fields/east/animals"]
+    assert farm.animals[14]["name"] == "calf of east"
+
+
+async def test_an_update_sends_what_is_set_to_what_the_condition_names(ask, farm: Farm):
+    await ask("UPDATE farm.live.animals SET data__name = ?, data__is_old = true WHERE id = 4", "Io")
+    assert farm.asked == [("PATCH", "/animals/4", {"name": "Io", "is_old": True})]
+    assert farm.animals[4]["field"] == "south"
+
+
+async def test_replace_sends_a_put(ask, farm: Farm):
+    await ask("REPLACE farm.live.animals SET data__name = 'only' WHERE id = 4")
+    assert farm.animals[4] == {"id": 4, "name": "only"}
+
+
+async def test_a_delete_of_a_list_sends_one_request_for_each_member(ask, farm: Farm):
+    await ask("DELETE FROM farm.live.animals WHERE id IN (2, 5, 2)")
+    assert changed(farm) == ["DELETE /animals/2", "DELETE /animals/5"]
+    assert ask.cursor.affected == 2
+    await ask(
+        "DELETE FROM farm.live.animals WHERE id IN (SELECT id FROM farm.live.herd"
+        " WHERE field = 'north')"
+    )
+    assert sorted(farm.animals) == [1, 4, 7, 8, 10, 11]
+
+
+async def test_a_list_that_fails_midway_says_what_was_done(ask, farm: Farm):
+    farm.special["/animals/3"] = lambda _: Reply(409, {"message": "in use"})
+    error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (1, 3, 5, 6)")
+    assert "in use" in error.message
+    assert "1 were done" in error.message
+    assert error.details["http_status"] == 409
+    assert error.details["done"] == ["DELETE https://api.farm.example/animals/1"]
+    assert error.details["failed"] == "DELETE https://api.farm.example/animals/3"
+    assert error.details["not_sent_count"] == 2
+    assert sorted(farm.animals) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+
+
+async def test_a_change_is_never_sent_twice(ask, farm: Farm):
+    farm.special["/animals/3"] = lambda _: Reply(503, {"message": "later"}, Retry_After="0")
+    error = await ask.refusal("UPDATE farm.live.animals SET data__name = 'x' WHERE id = 3")
+    assert error.details["retryable"] is True
+    assert changed(farm) == ["PATCH /animals/3"]
+
+
+async def test_a_connection_that_breaks_leaves_the_outcome_unknown(ask, farm: Farm):
+    farm.special["/animals/3"] = lambda _: None
+    error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (2, 3, 4)")
+    assert error.code is Code.SQL_OUTCOME
+    assert error.details["done_count"] == 1
+    assert error.details["not_sent_count"] == 1
+    assert changed(farm) == ["DELETE /animals/2", "DELETE /animals/3"]
+
+
+async def test_exec_calls_any_method(ask, farm: Farm):
+    rows = await ask("EXEC farm.live.animals.feed @id = 7, @@json = '{\"grams\": 100}'")
+    assert rows == [(107,)]
+    assert [each.name for each in ask.cursor.columns] == ["fed"]
+    assert farm.asked == [("POST", "/animals/7/feed", {"grams": 100})]
+    error = await ask.refusal("EXEC farm.live.animals.feed @@json = '{}'")
+    assert "lacks the parameters id" in error.message
+    assert len(farm.asked) == 1
+
+
+async def test_what_cannot_be_sent_whole_sends_nothing(ask, farm: Farm):
+    for text, said in (
+        ("DELETE FROM farm.live.animals", "cannot find matching operation"),
+        ("DELETE FROM farm.live.animals WHERE id = 1 OR id = 2", "no condition of a change"),
+        ("DELETE FROM farm.live.animals WHERE id = 5 OR 1 = 1", "no condition of a change"),
+        ("DELETE FROM farm.live.animals WHERE NOT id = 5", "no condition of a change"),
+        ("DELETE FROM farm.live.animals WHERE id BETWEEN 1 AND 2", "no condition of a change"),
+        ("DELETE FROM farm.live.animals WHERE id NOT IN (1)", "no condition of a change"),
+        ("DELETE FROM farm.live.animals WHERE id > 1", "no condition of a change"),
+        ("DELETE FROM farm.live.animals WHERE id = 1 AND id = 2", "given twice"),
+        ("DELETE FROM farm.live.animals WHERE id = 1 AND colour = 'x'", "no parameter colour"),
+        (
+            "UPDATE farm.live.animals SET data__name = 'x', data__hue = 'y' WHERE id = 1",
+            "no parameter data__hue",
+        ),
+        ("INSERT INTO farm.live.animals VALUES (1)", "names its columns"),
+        ("INSERT INTO farm.live.animals(field, data__name) VALUES ('x')", "1 values"),
+        ("INSERT INTO farm.live.animals(field) VALUES ('a'), ('b')", "cannot find matching"),
+        (
+            "INSERT INTO farm.live.animals(field, data__name) VALUES ('a', 'b'), ('.', 'c')",
+            "must not be empty",
+        ),
+        (
+            "INSERT INTO farm.live.animals(field, data__name) VALUES ('a', 'b') RETURNING colour",
+            "nothing was sent",
+        ),
+        ("INSERT INTO farm.live.fields(name) VALUES ('a')", "cannot find matching operation"),
+        ("/*+ x */ DELETE /*+ AWAIT */ FROM farm.live.animals WHERE id = 1", "AWAIT"),
+    ):
+        error = await ask.refusal(text)
+        assert said in f"{error.message} {error.hint}", (text, error.message)
+    assert farm.asked == []
+    assert len(farm.animals) == 12
+
+
+async def test_too_many_calls_are_refused_before_the_first(opened, farm: Farm):
+    error = await opened(max_calls="2").refusal(
+        "DELETE FROM farm.live.animals WHERE id IN (1, 2, 3)"
+    )
+    assert error.code is Code.LIMIT_RATE
+    assert farm.asked == []
+
+
+async def test_a_source_that_is_only_read_changes_nothing(ask, farm: Farm):
+    ask.source = structs.replace(ask.source, access="read")
+    error = await ask.refusal("DELETE FROM farm.live.animals WHERE id = 1")
+    assert error.code is Code.POLICY_READ_ONLY
+    assert farm.asked == []
+
+
+async def test_explain_names_requests_and_sends_none(ask, farm: Farm):
+    rows = await ask(
+        "EXPLAIN SELECT * FROM farm.live.fields f JOIN farm.live.herd h ON h.field = f.name"
+        " JOIN farm.live.animals a ON a.id IN (1, 2)"
+    )
+    by_method = {row[0]: row for row in rows}
+    assert by_method["farm.live.herd"][1:5] == (
+        "list",
+        "GET https://api.farm.example/fields/{field}/animals",
+        "field",
+        "one for each key from another table",
+    )
+    assert by_method["farm.live.fields"][4] == "1"
+    assert by_method["farm.live.animals"][4] == "one for each member of id"
+    rows = await ask("EXPLAIN DELETE FROM farm.live.animals WHERE id IN (1, 2)")
+    assert [row[2] for row in rows] == [
+        "DELETE https://api.farm.example/animals/1",
+        "DELETE https://api.farm.example/animals/2",
+    ]
+    rows = await ask(
+        "EXPLAIN INSERT INTO farm.live.animals(field, data__name)"
+        " SELECT name, name FROM farm.live.fields"
+    )
+    assert rows[0][4] == "one for each row of its query"
+    error = await ask.refusal("EXPLAIN SELECT * FROM farm.live.herd")
+    assert "cannot find matching operation" in error.message
+    assert farm.asked == []
