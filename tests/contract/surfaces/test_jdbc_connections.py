@@ -482,6 +482,28 @@ async def test_an_explicit_driver_goes_to_java(tmp_path):
         assert types[0] == types[1]
 
 
+async def test_a_session_that_the_database_ended_is_opened_again(tmp_path):
+    path = jdbc_drivers.driver_path("postgresql")
+    server = postgres_server.shared()
+    name = server.new_database()
+    url = f"jdbc:postgresql://127.0.0.1:{server.port}/{name}"
+    account = {"user": "postgres", "password": PASSWORD}
+    async with served(tmp_path, temporary_sources={"driver_path": path}) as jdbc:
+        peer = jdbc.peer()
+        for more in ({}, {"driver": "org.postgresql.Driver"}):
+            id = await peer.connected(url, **account, **more)
+            query = "SELECT pg_backend_pid()"
+            before = (await peer.recorded(id, query))["rows"]
+            server.ask(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                f" WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+            )
+            again = await peer.bare("record", query=query, connectionId=id, confirmed=True)
+            assert again["rows"] != before
+            listed = await peer.bare("discover", connectionId=id, schemaPattern="public")
+            assert listed["tables"] == []
+
+
 async def test_a_wrong_dependency_is_named(tmp_path):
     async with served(tmp_path) as jdbc:
         refused = await jdbc.peer().bare("connect", url="jdbc:h2:mem:x", dependency="h2")

@@ -17,6 +17,13 @@ public class HostileDriver implements Driver {
         if (!acceptsURL(url)) {
             return null;
         }
+        while (url.endsWith(":hang")) {
+            try {
+                Thread.sleep(1_000_000);
+            } catch (InterruptedException ignored) {
+                continue;
+            }
+        }
         return (Connection) of(Connection.class, (self, method, arguments) ->
                 switch (method.getName()) {
                     case "createStatement" -> of(Statement.class, HostileDriver::statement);

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
+from support import jdbc_drivers
 from support.jdbc_surface import JdbcPeer, served
+from tidegate.engines.jdbc.connection import JdbcConnection
+from tidegate.engines.jdbc.startup import start_worker
+from tidegate.engines.jdbc.url import parse_jdbc_url
 from tidegate.model.actors import Actor, Scope
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
@@ -40,3 +45,27 @@ async def test_the_answer_names_what_a_lost_process_held(tmp_path, jar, monkeypa
         assert (await run(stranger, foreign, "fine"))["status"] == "executed"
         again = await peer.connected(**connect)
         assert (await run(peer, again, "fine"))["status"] == "executed"
+
+
+async def test_a_connection_that_is_never_made_ends_no_process_that_others_use(jar):
+    options = {"driver_path": str(jar), "driver": "HostileDriver", "heap": "64m"}
+    url = parse_jdbc_url("jdbc:hostile:x")
+    worker = await start_worker({**options, "jvm_options": jdbc_drivers.QUICK}, url)
+
+    async def hang() -> JdbcConnection:
+        connection = JdbcConnection(worker.process, "other")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await connection.open({"url": "jdbc:hostile:hang"})
+        await connection.closed()
+        return connection
+
+    other = JdbcConnection(worker.process, "other")
+    await other.open({"url": url.text})
+    assert (await hang()).gone
+    await other.ask("run", {"text": "SELECT 'fine'"}, dict)
+    other.close()
+    await other.closed()
+    await hang()
+    assert not worker.process.check()
+    await worker.leave()

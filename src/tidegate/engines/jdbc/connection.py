@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from tidegate.engines.jdbc.errors import translate, unconnected
+from tidegate.engines.jdbc.errors import SESSION, translate, unconnected
 from tidegate.engines.jdbc.messages import Greeting
 from tidegate.engines.jvm.process import JvmError, JvmProcess
 from tidegate.engines.worker.framed_process import retrieve
@@ -18,7 +18,8 @@ _LEAVES_ROWS = frozenset({"run", "fetch"})
 """What the JVM holds a statement open after."""
 
 ABORT_S = 1.0
-"""How long a driver may take to give up a connection. Then its JVM is ended, with all others."""
+"""How long a driver may take to give up a connection. Then its JVM is ended, with all others, if a
+statement runs there; a driver that only waits, for a host's answer, is left waiting."""
 
 
 class JdbcConnection:
@@ -35,6 +36,8 @@ class JdbcConnection:
         self._pending: asyncio.Future[msgspec.Raw] | None = None
         self._clear = True
         self._closing = False
+        self._ran = False
+        """Whether a statement ran when it was closed."""
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.greeting = Greeting()
 
@@ -75,7 +78,10 @@ class JdbcConnection:
             raw = await asyncio.shield(pending)
         except JvmError as error:
             self._clear = True  # the JVM closes a statement that fails
-            raise translate(error.fault, self._product) from error
+            failure = translate(error.fault, self._product)
+            if failure.details.get("cause") == SESSION:
+                self.close()
+            raise failure from error
         return msgspec.msgpack.decode(raw, type=kind)
 
     async def interrupt(self, cause: str) -> None:
@@ -99,6 +105,8 @@ class JdbcConnection:
         if self._closing:
             return
         self._closing = True
+        self._ran = self.busy
+        self._process.free_channel(self._channel)
         _, left = self._process.send(self._channel, "disconnect")
         left.add_done_callback(self._has_left)
         asyncio.get_running_loop().call_later(ABORT_S, self._abandon)
@@ -121,5 +129,10 @@ class JdbcConnection:
             self._ended.set_result(None)
 
     def _abandon(self) -> None:
-        if not self._ended.done():
+        if self._ended.done():
+            return
+        if self._ran:
             self._process.close()
+            return
+        self._process.abandon()
+        self._ended.set_result(None)

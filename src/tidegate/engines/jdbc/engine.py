@@ -8,8 +8,10 @@ driver's or database's own fence (`products.Product.fence`) and a rollback keep 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.errors import PROCESS, closed
@@ -30,7 +32,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.jdbc.catalog import find_table, tables_of
 from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
-from tidegate.engines.jdbc.errors import FILE_IN_USE, LOCK_S
+from tidegate.engines.jdbc.errors import FILE_IN_USE, LOCK_S, SESSION
 from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import Worker, start_worker
 from tidegate.engines.jdbc.texts import (
@@ -62,6 +64,8 @@ OWN_S = 30.0
 
 LOCK_RETRY_S = 1.0
 """How often a database is tried whose file is still locked by a process that was lost."""
+
+Answer = TypeVar("Answer")
 
 PLACES = 4
 """Connections of one source."""
@@ -154,18 +158,26 @@ class JdbcEngine:
         body = self._body(permit, request, writes=writes)
         timeout_s = permit.limits.timeout_s
         pool = self._writers if writes else self._readers
-        running = await start(pool, timeout_s, cancellation, self._running, writes=writes)
-        cursor = JdbcCursor(running)
-        await cursor.begin(body)
-        return cursor
+
+        async def begin() -> JdbcCursor:
+            running = await start(pool, timeout_s, cancellation, self._running, writes=writes)
+            cursor = JdbcCursor(running)
+            await cursor.begin(body)
+            return cursor
+
+        return await (begin() if writes else self._reading(begin))
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         refuse_identity(permit)
         request, _ = prepare_of(permit)
         self._check_open()
         body = self._body(permit, request, writes=False)
-        async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
-            prepared = await connection.ask("prepare", body, Prepared)
+
+        async def ask() -> Prepared:
+            async with self._borrowed(permit.limits.timeout_s, cancellation) as connection:
+                return await connection.ask("prepare", body, Prepared)
+
+        prepared = await self._reading(ask)
         columns = tuple([column_of(column) for column in prepared.columns])
         return StatementDescription(columns, tuple(prepared.parameters))
 
@@ -183,7 +195,7 @@ class JdbcEngine:
         check_cancelled(cancellation)
         if request.aspect == "databases":
             return Databases((self._status.database,))
-        tables = await self._tables(permit, request, cancellation)
+        tables = await self._reading(partial(self._tables, permit, request, cancellation))
         if request.aspect == "catalog":
             version = await self.schema_version()
             schemas = tuple(sorted({table.schema for table in tables}))
@@ -195,8 +207,12 @@ class JdbcEngine:
 
     async def schema_version(self) -> str:
         self._check_open()
-        async with self._borrowed() as connection:
-            return await connection.ask("version", self._metadata_body(None, None), str)
+
+        async def ask() -> str:
+            async with self._borrowed() as connection:
+                return await connection.ask("version", self._metadata_body(None, None), str)
+
+        return await self._reading(ask)
 
     async def close(self) -> None:
         if self._closed:
@@ -206,6 +222,18 @@ class JdbcEngine:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.leave()
+
+    async def _reading(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """What `ask` gives. It is asked once more if the database had ended the session meanwhile:
+        it only reads, and a session holds nothing. Raises: TidegateError."""
+        try:
+            return await ask()
+        except TidegateError as error:
+            if error.details.get("cause") != SESSION or self._closed:
+                raise
+        for pool in {self._readers, self._writers}:
+            pool.renew()  # a server that was started again has ended all of them
+        return await ask()
 
     async def _check_judgement(
         self, permit: Permit, request: Query | Explain, judgement: Judgement

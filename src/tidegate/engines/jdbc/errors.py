@@ -25,7 +25,13 @@ _BY_STATE: dict[str, Code] = {
     "HYT00": Code.LIMIT_TIME,
     "HY008": Code.CALL_CANCELLED,
 }
-_LOST = frozenset({"08000", "08001", "08003", "08004", "08006", "08007", "08S01"})
+_LOST = frozenset(
+    {"08000", "08001", "08003", "08004", "08006", "08007", "08S01"}
+    | {"57P01", "57P02", "90067", "90121"}
+)
+"""PostgreSQL and H2 have states of their own for it."""
+SESSION = "session"
+"""`details["cause"]` where the database has ended its session, or is not there any more."""
 _BY_NUMBER: dict[tuple[str, int], Code] = {
     ("h2", 90097): Code.POLICY_READ_ONLY,
     ("h2", 57014): Code.CALL_CANCELLED,
@@ -71,7 +77,10 @@ def translate(fault: JvmFault, product: str) -> TidegateError:
         )
         or Code.SQL_FAILED
     )
-    return TidegateError(code, clean(fault.message), hint=_hint(state), details=_details(fault))
+    details = _details(fault)
+    if code is Code.SOURCE_UNREACHABLE:
+        details["cause"] = SESSION
+    return TidegateError(code, clean(fault.message), hint=_hint(state), details=details)
 
 
 def unconnected(fault: JvmFault) -> TidegateError:

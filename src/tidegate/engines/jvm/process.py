@@ -31,6 +31,9 @@ INTERRUPT = "interrupt"
 OUT_OF_MEMORY = 3
 """The exit status of a JVM with `-XX:+ExitOnOutOfMemoryError`."""
 
+MOST_ABANDONED = 8
+"""Threads that wait for something which does not come, such as the answer of a host."""
+
 Body = TypeVar("Body")
 
 
@@ -78,6 +81,8 @@ class JvmProcess(FramedProcess):
         self._pending: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._number = 0
         self._channels = 0
+        self._open: set[int] = set()
+        self._abandoned = 0
         self._directory: Path | None = None
 
     @classmethod
@@ -110,7 +115,19 @@ class JvmProcess(FramedProcess):
     def new_channel(self) -> int:
         """The number of a connection that is yet to be opened."""
         self._channels += 1
+        self._open.add(self._channels)
         return self._channels
+
+    def free_channel(self, channel: int) -> None:
+        """Nothing more is asked of a connection."""
+        self._open.discard(channel)
+
+    def abandon(self) -> None:
+        """Leave a thread behind whose driver does not come to an end. The process is ended if no
+        connection lives there, or if too many threads were left."""
+        self._abandoned += 1
+        if not self._open or self._abandoned >= MOST_ABANDONED:
+            self.close()
 
     async def set_up(self, body: Any, kind: type[Body]) -> Body:
         """Load the driver. Raises: JvmError; TidegateError SOURCE_UNREACHABLE if the JVM does not
