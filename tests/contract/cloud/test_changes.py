@@ -122,7 +122,7 @@ async def test_what_cannot_be_sent_whole_sends_nothing(ask, farm: Farm):
             "nothing was sent",
         ),
         ("INSERT INTO farm.live.fields(name) VALUES ('a')", "cannot find matching operation"),
-        ("/*+ x */ DELETE /*+ AWAIT */ FROM farm.live.animals WHERE id = 1", "AWAIT"),
+        ("DELETE /*+ AWAIT */ FROM farm.live.animals WHERE id = 1", "AWAIT"),
     ):
         error = await ask.refusal(text)
         assert said in f"{error.message} {error.hint}", (text, error.message)
