@@ -2,10 +2,14 @@
 
 Run by the SDK's own interpreter: `python_sdk2.py CONFIG`, where CONFIG is a JSON object with
 `command` or `url`, `mode` (auto, legacy or a revision) and optionally `token` and `calls` (pairs of
-tool and arguments, made instead of the conversation with the fixtures; `resources/read` stands for
-a tool, and so does `end`, which ends the session behind the client's back). Imports nothing of the
+tool and arguments, made instead of the conversation with the fixtures; an argument `$name` is the
+member of that name in the last structured result that had it; `resources/read` stands for a tool,
+and so does `end`, which ends the session behind the client's back). Imports nothing of the
 server.
 """
+
+# pyright: reportMissingImports=false
+# The SDK is in an environment of its own.
 
 from __future__ import annotations
 
@@ -27,6 +31,7 @@ NOTIFIED = asyncio.Event()
 
 
 HTTP: dict[str, str] = {}
+KNOWN: dict[str, Any] = {}
 
 
 async def note(response: httpx2.Response) -> None:
@@ -118,6 +123,13 @@ async def talk(client: Client) -> None:
     REPORT["cancelled"] = await cancel(client)
 
 
+def known(value: Any) -> Any:
+    """`$name` stands for the member `name` of the last structured result that had one."""
+    if isinstance(value, str) and value.startswith("$"):
+        return KNOWN.get(value[1:], value)
+    return value
+
+
 async def outcome(client: Client, name: str, given: dict[str, Any]) -> dict[str, Any]:
     try:
         if name == "resources/read":
@@ -125,9 +137,11 @@ async def outcome(client: Client, name: str, given: dict[str, Any]) -> dict[str,
             return {"text": read.contents[0].text}
         if name == "end":
             return {"status": await end()}
-        result = await client.call_tool(name, given)
+        result = await client.call_tool(name, {key: known(each) for key, each in given.items()})
     except MCPError as error:
         return {"code": error.code, "message": error.message}
+    if not result.is_error and isinstance(result.structured_content, dict):
+        KNOWN.update(result.structured_content)
     return {
         "text": text_of(result),
         "structured": result.structured_content,
