@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import msgspec
 
+from tidegate.cli.cloud_server import with_cloud_server
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
-from tidegate.config.loading import load
+from tidegate.config.loading import is_inline, load
 from tidegate.config.model import Config, TlsSettings
 from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.config.postgres_environment import database_of_environment
@@ -30,8 +31,9 @@ def settings_digest(settings: str | None) -> str:
     """A digest of the path or the inline text of the settings; empty without settings."""
     if settings is None:
         return ""
-    inline = settings.lstrip().startswith("{")
-    return sha256((settings if inline else os.path.realpath(settings)).encode()).hexdigest()
+    return sha256(
+        (settings if is_inline(settings) else os.path.realpath(settings)).encode()
+    ).hexdigest()
 
 
 def chosen_state(arguments: argparse.Namespace) -> str | None:
@@ -68,6 +70,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     ARGUMENT_INVALID."""
     config = load_for_query(arguments)
     check_surfaces(config)
+    if "cloud" in config.surface:
+        config = with_cloud_server(config, arguments)
     changes: dict[str, object] = {}
     if arguments.surface:
         changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
@@ -95,7 +99,7 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         SourceSettings(
             name=name,
             url=url,
-            access="write" if arguments.allow_writes and not find(url).reads_only else "read",
+            access="write" if _admits_changes(url, arguments, config) else "read",
         )
         for name, url in arguments.source
     )
@@ -120,6 +124,14 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
             hint="Add --http HOST:PORT.",
         )
     return config
+
+
+def _admits_changes(url: str, arguments: argparse.Namespace, config: Config) -> bool:
+    """Whether callers may change a source that is named on the command line: with --allow-writes,
+    and one of cloud providers where StackQL's configuration alone decides."""
+    entry = find(url)
+    by_mode = entry.engine == "cloud" and config.allow_writes
+    return (arguments.allow_writes or by_mode) and not entry.reads_only
 
 
 def _of_pgedge_variables(arguments: argparse.Namespace, config: Config) -> dict[str, object]:

@@ -18,6 +18,9 @@ from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.old_names import rename_settings
 from tidegate.config.pgedge import is_pgedge, translate
+from tidegate.config.stackql import is_stackql
+from tidegate.config.stackql import translate as translate_stackql
+from tidegate.errors import TidegateError
 
 Note = Callable[[str], None]
 
@@ -26,17 +29,23 @@ def _ignore(note: str) -> None:
     return None
 
 
+def is_inline(path_or_inline: str) -> bool:
+    """Whether this is the text of settings: an object in braces, or several lines."""
+    text = path_or_inline.strip()
+    return text.startswith("{") or "\n" in text
+
+
 def load(path_or_inline: str, note: Note = _ignore) -> Config:
-    """Read a TOML, JSON or YAML file, by its suffix, or an inline JSON object (`{...}`). The file
-    may also be the configuration of pgEdge's server (`pgedge.py`).
+    """Read a TOML, JSON or YAML file, by its suffix, or settings that are given inline: an object
+    in braces, as JSON or YAML, or lines of TOML or YAML. It may also be the configuration of
+    pgEdge's server in a file (`pgedge.py`), or of StackQL's (`stackql.py`).
 
     `note` gets one line for each setting that is given under an old name.
     Raises: TidegateError CONFIG_INVALID that names the file or the setting and what is wrong with
     it, also for a file that another account, or one of `agent_accounts`, could write.
     """
-    text = path_or_inline.lstrip()
-    if text.startswith("{"):
-        return _convert(_parse_json(text, "the inline settings"), note)
+    if is_inline(path_or_inline):
+        return _convert(_parse_inline(path_or_inline.strip()), note)
     path = Path(path_or_inline)
     try:
         content = path.read_text(encoding="utf-8")
@@ -58,6 +67,25 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     config = _convert(parsed, note)
     require_private_file(path, config.agent_accounts)
     return config
+
+
+def _parse_inline(text: str) -> Any:
+    """The value of settings that are no file. What is wrong is said in the terms of the format that
+    they begin like."""
+    origin = "the inline settings"
+    parsers = (_parse_json, parse_yaml) if text.startswith("{") else (_parse_toml, parse_yaml)
+    try:
+        return parsers[0](text, origin)
+    except TidegateError as first:
+        if "is given twice" in first.message:
+            raise
+        try:
+            parsed = parsers[1](text, origin)
+        except TidegateError:
+            raise first from None
+        if not isinstance(parsed, dict):
+            raise
+        return parsed  # pyright: ignore[reportUnknownVariableType] - parsed text has no type
 
 
 def _parse_toml(text: str, origin: str) -> Any:
@@ -151,6 +179,8 @@ def _meant(settings: dict[Any, Any], model: type[msgspec.Struct], name: str) -> 
 def _convert(settings: Any, note: Note) -> Config:
     if not isinstance(settings, dict):
         raise invalid("The settings are not a table of names and values.")
+    if is_stackql(settings):  # pyright: ignore[reportUnknownArgumentType] - as below
+        settings = translate_stackql(settings)  # pyright: ignore[reportUnknownArgumentType] - as below
     for renamed in rename_settings(settings):  # pyright: ignore[reportUnknownArgumentType] - parsed text has no type
         note(renamed)
     return convert_table(settings, Config)

@@ -15,6 +15,7 @@ from tidegate.cli.local_actor import ask
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import place_of
+from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import find
@@ -49,7 +50,7 @@ def check_settings(arguments: argparse.Namespace) -> tuple[Config, list[Finding]
             findings.append(failed(f"source {settings.name}", error))
         else:
             good.append(settings)
-    named = "the inline settings" if path.lstrip().startswith("{") else path
+    named = "the inline settings" if is_inline(path) else path
     if not findings:
         findings = [ok("settings", f"{named} can be used")]
     return msgspec.structs.replace(config, sources=tuple(good)), findings

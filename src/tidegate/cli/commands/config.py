@@ -10,6 +10,7 @@ import msgspec
 
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
+from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.errors import FATES, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -61,4 +62,4 @@ def _shown(config: Config, *, everything: bool) -> dict[str, Any]:
 
 
 def _named(path: str) -> str:
-    return "the inline settings" if path.lstrip().startswith("{") else path
+    return "the inline settings" if is_inline(path) else path

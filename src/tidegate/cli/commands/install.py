@@ -19,6 +19,7 @@ from tidegate.cli.supported_clients import CLIENTS, Client, http_entry, local_en
 from tidegate.cli.terminal import print_status, show
 from tidegate.config.addresses import check_private_url, parse_http_url
 from tidegate.config.installation import client_command
+from tidegate.config.loading import is_inline
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import variables_of
 from tidegate.surfaces.registry import check_surface
@@ -95,7 +96,7 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
     # A client does not have the environment of this shell, so the entry names the paths.
     for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
         if path:
-            inline = path.lstrip().startswith("{")
+            inline = is_inline(path)
             words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
     return local_entry(client, words, _environment(client, arguments))
 

@@ -14,6 +14,7 @@ from tidegate.app import App
 from tidegate.cli.settings import config_path, load_for_serve, settings_digest
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
 from tidegate.edges.edge import Edge
@@ -129,6 +130,6 @@ def _bridge_notifier(descriptor: int | None) -> Callable[[], None] | None:
 
 def _settings_watcher(config: str | None) -> ConfigWatcher | None:
     """A watcher of the settings, if they are in a file."""
-    if config is None or config.lstrip().startswith("{"):
+    if config is None or is_inline(config):
         return None
     return ConfigWatcher(Path(config))

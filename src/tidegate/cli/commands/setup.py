@@ -37,6 +37,7 @@ from tidegate.cli.source_harden import apply_script
 from tidegate.cli.supported_clients import CLIENTS, Client, local_entry, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.installation import client_command, installation
+from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
 from tidegate.config.system_keyring import keyring_title
@@ -326,7 +327,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     words = [*client_command(), "bridge"]
     for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
         if path:
-            inline = path.lstrip().startswith("{")
+            inline = is_inline(path)
             words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
     return words
 

@@ -54,8 +54,9 @@ def error_text(error: TidegateError, tool: str, mode: str, *, can_ask: bool) -> 
         return f"{refused}server is in '{mode}' mode"
     status = error.details.get("http_status")
     if status is not None:
-        about = {"http_status": status, "retryable": bool(error.details.get("retryable"))}
-        return f"upstream http error: {_json(about)}: {error.message}"
+        retryable = _json(bool(error.details.get("retryable")))
+        about = f'{{"http_status": {int(status)}, "retryable": {retryable}}}'
+        return f"upstream http error: {about}: {error.message}"
     text = error.message if error.message.endswith((".", "!", "?")) else f"{error.message}."
     return f"{text} {error.hint}" if error.hint else text
 

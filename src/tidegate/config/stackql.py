@@ -1,0 +1,46 @@
+"""Reads the configuration object of StackQL's MCP server as settings of ours.
+
+It stands alone, or under `surface.cloud`. The surface's own settings follow or refuse each of its
+keys; here is only what it means for the rest of the server.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from tidegate.config.errors import invalid
+
+_KEYS = frozenset({
+    "server", "backend", "enabled_tools", "enabled_prompts", "enabled_resources",
+    "disable_instructions", "query_library",
+})  # fmt: skip
+
+
+def is_stackql(settings: object) -> bool:
+    """Whether parsed settings hold keys of that configuration: ours have none of them."""
+    return isinstance(settings, dict) and bool(_KEYS & cast("dict[Any, Any]", settings).keys())
+
+
+def translate(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same as settings of ours, not checked yet.
+
+    Its `mode` alone says what may change, as its document has it: with another one than `read_only`
+    a caller on stdio may write, and sources that are named on the command line admit changes.
+    Raises: TidegateError CONFIG_INVALID if settings of ours are among its keys.
+    """
+    own = sorted(settings.keys() - _KEYS)
+    if own:
+        theirs = sorted(settings.keys() & _KEYS)[0]
+        raise invalid(
+            f"`{theirs}` is a key of StackQL's configuration and `{own[0]}` is none of it: they"
+            " cannot stand side by side.",
+            hint=f"Put `{theirs}` under `surface.cloud`.",
+        )
+    server = settings.get("server")
+    keys = cast("dict[str, Any]", server) if isinstance(server, dict) else {}
+    mode = keys.get("mode") or ("read_only" if keys.get("read_only") else "safe")
+    return {
+        "surfaces": ["cloud"],
+        "surface": {"cloud": settings},
+        "allow_writes": mode != "read_only",
+    }
