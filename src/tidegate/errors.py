@@ -69,6 +69,7 @@ class Code(Enum):
     DRIVER_REPOSITORY = "driver.repository"
     DRIVER_UNTRUSTED = "driver.untrusted"
     DOCUMENT_INVALID = "document.invalid"
+    DOCUMENT_REGISTRY = "document.registry"
     DOCUMENT_UNTRUSTED = "document.untrusted"
     CREDENTIAL_UNAVAILABLE = "credential.unavailable"
     CREDENTIAL_REFUSED = "credential.refused"
@@ -225,6 +226,9 @@ FATES: dict[Code, Fate] = {
     ),
     Code.DOCUMENT_INVALID: Fate(
         -32000, 502, "F0000", 65, "`tidegate cloud check` shows all faults of provider documents."
+    ),
+    Code.DOCUMENT_REGISTRY: Fate(
+        -32000, 503, "08001", 69, "Check the registry's address, and that it is reachable."
     ),
     Code.DOCUMENT_UNTRUSTED: Fate(
         -32000, 502, "58000", 77, "Ask who runs the registry of the provider documents."

@@ -58,6 +58,7 @@ VERBS: dict[str, Verb] = {
     "driver bundle": Verb("keeps", ("driver", "bundle", "{directory}/none.zip"), 2),
     "driver doctor": Verb("keeps", ("driver", "doctor", "jdbc:h2:./none"), 1),
     "cloud check": Verb("keeps", ("cloud", "check", "{directory}/none"), 65),
+    "cloud pull": Verb("keeps", ("cloud", "pull", "github"), 78),
     "datalog import": Verb("keeps", ("datalog", "import", "{name}", "{directory}/none.csv"), 2),
     "datalog warm-up": Verb(
         "keeps", ("datalog", "warm-up", "--status", "--java", "{directory}/none"), 69

@@ -10,14 +10,13 @@ from typing import Final, NamedTuple
 
 from tidegate.cloud.model import Provider, Resource, ServiceEntry
 from tidegate.cloud.names import folded
+from tidegate.cloud.registry import FOLDERS
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.errors import Code, TidegateError
 
 MOST_DOCUMENTS: Final = 64
 """Service documents that are kept; of more the one that was not asked for longest is read again."""
-_FOLDERS: Final = {"google": "googleapis.com"}
-"""Providers whose folder has another name."""
 
 
 class Found(NamedTuple):
@@ -61,7 +60,7 @@ class DocumentCatalog:
         """Raises: TidegateError TABLE_UNKNOWN that names the nearest, DOCUMENT_INVALID."""
         with self._lock:
             directories = self._directories()
-            directory = _FOLDERS.get(folded(name), name)
+            directory = FOLDERS.get(folded(name), name)
             if directory in directories and folded(self._read(directory).name) == folded(name):
                 return self._read(directory)
             known = self.providers()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -13,16 +12,20 @@ from typing import Final
 from tidegate.cloud.model import Provider, ServiceEntry
 from tidegate.cloud.provider_document import read_provider
 from tidegate.cloud.service_document import ServiceDocument
+from tidegate.cloud.signatures import Verifier
+from tidegate.cloud.versions import order_of
 from tidegate.cloud.yaml_reader import MOST_BYTES, read_yaml, refused
 from tidegate.errors import Code, TidegateError
 
-_VERSION: Final = re.compile(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_SIGNATURE: Final = ".sig"
 
 
 class RegistryFolder:
     """The registry in `folder`, or in the folder whose `src` it is."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, verifier: Verifier | None = None) -> None:
+        """With a `verifier` each document must have a signature, `<document>.sig`, that holds."""
+        self._verifier = verifier
         self._src = folder / "src" if (folder / "src").is_dir() else folder
         if not self._src.is_dir():
             raise TidegateError(
@@ -32,11 +35,16 @@ class RegistryFolder:
             )
         self._real_src = self._src.resolve()
 
+    @property
+    def src(self) -> Path:
+        """The folder with `<provider>/<version>`."""
+        return self._src
+
     def provider_paths(self) -> Iterator[str]:
         """The paths of all `provider.yaml`, below `src`, sorted; of one provider the versions in
         their order."""
         found = self._src.glob("*/*/provider.yaml")
-        for path in sorted(found, key=lambda each: (each.parts[-3], _order(each.parts[-2]))):
+        for path in sorted(found, key=lambda each: (each.parts[-3], order_of(each.parts[-2]))):
             yield path.relative_to(self._src).as_posix()
 
     def provider(self, path: str) -> Provider:
@@ -63,13 +71,18 @@ class RegistryFolder:
                 raise refused(path, "it is a link that leads out of the registry")
             with real.open("rb") as file:
                 # One byte more than the reader takes: it refuses what is longer.
-                return file.read(MOST_BYTES + 1)
+                content = file.read(MOST_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise refused(path, f"it cannot be read: {error.strerror or error}") from None
-
-
-def _order(version: str) -> tuple[int, ...]:
-    match = _VERSION.fullmatch(version)
-    return tuple(map(int, match.groups())) if match else (-1,)
+        if self._verifier is not None and not path.endswith(_SIGNATURE):
+            signature = self._read(f"{path}{_SIGNATURE}")
+            if signature is None:
+                raise TidegateError(
+                    Code.DOCUMENT_UNTRUSTED,
+                    f"{path} is not trusted: it has no signature.",
+                    hint="Pull the provider again, or set `cloud.verify` to false.",
+                )
+            self._verifier.verify(content, signature, path)
+        return content

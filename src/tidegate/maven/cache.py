@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.config.drivers import DriverSettings
+from tidegate.downloads import (
+    Access,
+    Downloader,
+    Login,
+    Origin,
+    Stop,
+    check_download_url,
+    never,
+)
 from tidegate.errors import Code, TidegateError
 from tidegate.maven.coordinates import Coordinate
-from tidegate.maven.download import Access, Downloader, Login, Stop, check_repository_url, never
 from tidegate.maven.lock_file import (
     LockedDriver,
     LockedLibrary,
@@ -36,6 +44,14 @@ from tidegate.maven.resolution import resolve
 from tidegate.secrets import resolve_option
 
 RULE = "drivers.download"
+MAVEN = Origin(
+    "The Maven repository",
+    Code.DRIVER_REPOSITORY,
+    "Set `drivers.user` and `drivers.password`, or the server of the mirror in Maven's"
+    " settings.xml.",
+    "Give the proxy's account in HTTPS_PROXY, or in Maven's settings.xml.",
+    "drivers.ca_file",
+)
 
 Known = Collection[tuple[str, str]]
 """(group, artifact) of drivers that are known to be drivers."""
@@ -160,7 +176,7 @@ class DriverCache:
             url, access = self._place(repository)
             warnings: dict[str, None] = {}
             source = Repository(
-                Downloader(url, access, stop),
+                Downloader(url, access, MAVEN, stop),
                 self._directory,
                 lock.pin,
                 lambda text: warnings.setdefault(text),
@@ -298,7 +314,7 @@ class DriverCache:
                 hint="Set `drivers.repository` to the address of a Maven repository, or give it"
                 " with `tidegate driver fetch --repository`.",
             )
-        parts = check_repository_url(url, url if named is None else "drivers.repository")
+        parts = check_download_url(url, url if named is None else "drivers.repository", "Java code")
         login = None
         if url == settings.repository and settings.user is not None:
             password = resolve_option(settings.password or "")

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from tidegate.downloads import Downloader
 from tidegate.errors import Code, TidegateError
 from tidegate.maven.coordinates import Coordinate, make_coordinate
-from tidegate.maven.download import Downloader
 from tidegate.maven.jar_checks import check_jar
 from tidegate.maven.pom import Warn
 from tidegate.maven.xml_documents import read_document

@@ -4,70 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
-import tarfile
 from base64 import b64encode
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.x509.oid import NameOID
 
+from support.signed_documents import NOW, archive, certificate, sign, signed
 from tidegate.cloud.archive import unpack_provider
 from tidegate.cloud.signatures import Verifier
 from tidegate.errors import Code, TidegateError
-
-_NOW = datetime(2026, 6, 1, 12, 30, 15, 123_456, tzinfo=UTC)
-_KEY = ed25519.Ed25519PrivateKey.generate()
-
-
-def certificate(key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey = _KEY) -> bytes:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
-    algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(_NOW - timedelta(days=10))
-        .not_valid_after(_NOW + timedelta(days=10))
-        .sign(key, algorithm)
-    )
-    return made.public_bytes(serialization.Encoding.PEM)
-
-
-def sign(content: bytes, at: datetime = _NOW, key: ed25519.Ed25519PrivateKey = _KEY) -> bytes:
-    since = at - datetime(1, 1, 1, tzinfo=UTC)
-    seconds = since.days * 86_400 + since.seconds
-    time = b"\x01" + seconds.to_bytes(8, "big") + (since.microseconds * 1_000).to_bytes(4, "big")
-    time += b"\xff\xff"
-    return b64encode(time + key.sign(content + time))
-
-
-def archive(files: Mapping[str, bytes], **odd: str) -> io.BytesIO:
-    """A `.tgz` of `files`; `odd` are links by name."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w:gz") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-        for name, place in odd.items():
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname = tarfile.SYMTYPE, place
-            tar.addfile(member)
-    target.seek(0)
-    return target
-
-
-def signed(**files: bytes) -> dict[str, bytes]:
-    paths = {name.replace("__", "/") + ".yaml": content for name, content in files.items()}
-    signatures = {f"{path}.sig": sign(content) for path, content in paths.items()}
-    return {f"v1.0.0/{path}": content for path, content in (paths | signatures).items()}
 
 
 def test_a_signed_archive_is_unpacked_and_replaces_what_was_there(tmp_path: Path) -> None:
@@ -132,8 +79,8 @@ def test_a_document_without_its_signature_is_refused(tmp_path: Path) -> None:
     [
         (sign(b"other"), "not that of this content"),
         (sign(b"content", key=ed25519.Ed25519PrivateKey.generate()), "not that of this content"),
-        (sign(b"content", _NOW - timedelta(days=1_500)), "signed at 2022-04-23"),
-        (sign(b"content", _NOW + timedelta(days=11)), "the certificate is valid from"),
+        (sign(b"content", NOW - timedelta(days=1_500)), "signed at 2022-04-23"),
+        (sign(b"content", NOW + timedelta(days=11)), "the certificate is valid from"),
         (b"***", "not base64"),
         (b64encode(b"short"), "another form"),
         (b"", "another form"),
@@ -147,7 +94,7 @@ def test_a_signature_that_does_not_hold_is_refused(signature: bytes, problem: st
 
 
 def test_the_time_of_a_signature_is_read_as_go_writes_it() -> None:
-    assert Verifier(certificate()).verify(b"content", sign(b"content") + b"\n", "a") == _NOW
+    assert Verifier(certificate()).verify(b"content", sign(b"content") + b"\n", "a") == NOW
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ import zipfile
 from collections.abc import Generator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from support.maven_repository import MavenRepository, serve_repository
 from tidegate.config.drivers import DriverSettings
+from tidegate.downloads import Access, Downloader, Login
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.cache import DriverCache
+from tidegate.maven.cache import MAVEN, DriverCache
 from tidegate.maven.coordinates import parse_coordinates
-from tidegate.maven.download import Access, Downloader, Login
 from tidegate.maven.m2_settings import read_m2_settings, super_pom_repository
 
 DRIVER = parse_coordinates("g:driver:1")
@@ -58,7 +59,8 @@ SERVER = (
 
 
 def cache(home: Path, **settings: str) -> DriverCache:
-    return DriverCache(home / "drivers", DriverSettings("any", **settings), ())
+    chosen = msgspec.convert({"download": "any", **settings}, DriverSettings)
+    return DriverCache(home / "drivers", chosen, ())
 
 
 def test_without_any_setting_the_error_names_it(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_a_proxy_gets_the_request_and_its_login_is_not_shown() -> None:
         port = proxy.url.partition("127.0.0.1:")[2].partition("/")[0]
         through = {"https": f"http://me:{SECRET}@127.0.0.1:{port}"}
         access = Access(Login("reader", SECRET), through)
-        downloader = Downloader("https://maven.example/repository", access)
+        downloader = Downloader("https://maven.example/repository", access, MAVEN)
         with pytest.raises(TidegateError) as caught:
             downloader.get("x", 100)
     # It is no proxy that connects: it answers CONNECT with 501.

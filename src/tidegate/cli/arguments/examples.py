@@ -33,6 +33,7 @@ EXAMPLES: dict[str, str] = {
     "driver import": "driver import drivers.zip",
     "driver doctor": "driver doctor jdbc:h2:mem:shop",
     "cloud check": "cloud check registry --json",
+    "cloud pull": "cloud pull github",
     "query": "query shop 'SELECT * FROM orders WHERE id = ?' 7 --format csv",
     "ask": "ask shop 'How many orders came last week?'",
     "export": "export shop orders customers --directory out --format parquet",

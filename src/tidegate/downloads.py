@@ -1,4 +1,4 @@
-"""Downloads files over HTTP for the cache: https, or http on loopback; bounded in size and time.
+"""Downloads files over HTTP: https, or http on loopback; bounded in size and time.
 
 A redirect is followed to the same scheme only, and takes a login along to the same place only. The
 environment names proxies (HTTPS_PROXY, NO_PROXY) and certificate authorities (SSL_CERT_FILE), as
@@ -51,6 +51,17 @@ class Access(NamedTuple):
     ca_file: str | None = None
 
 
+class Origin(NamedTuple):
+    """What files come from, for errors: `name` begins a sentence, the hints say what to do when it
+    asks for a login or its proxy does, `ca_setting` is the setting of `Access.ca_file`."""
+
+    name: str
+    code: Code
+    login_hint: str
+    proxy_hint: str
+    ca_setting: str
+
+
 Stop = Callable[[], bool]
 
 
@@ -58,8 +69,9 @@ def never() -> bool:
     return False
 
 
-def check_repository_url(url: str, name: str) -> HttpUrl:
-    """The URL of a repository, taken apart. `name` says in errors where it stands.
+def check_download_url(url: str, name: str, purpose: str) -> HttpUrl:
+    """The address that files are downloaded below, taken apart. `name` says in errors where it
+    stands, `purpose` what would come from it.
 
     Raises: TidegateError CONFIG_INVALID for one that is neither https nor on loopback, or that has
     a login or a query.
@@ -72,12 +84,12 @@ def check_repository_url(url: str, name: str) -> HttpUrl:
         raise TidegateError(
             Code.CONFIG_INVALID,
             f"`{name}` is not the address of a repository.",
-            hint="Write it like https://maven.example.com/repository; a login is set on its own.",
+            hint="Write it like https://files.example.com/path; a login is set on its own.",
         )
     if not parts.is_private:
         raise TidegateError(
             Code.CONFIG_INVALID,
-            f"`{name}` is an address without encryption, and Java code would come from there.",
+            f"`{name}` is an address without encryption, and {purpose} would come from there.",
             hint="Use https; http works for this machine alone.",
         )
     return parts
@@ -86,11 +98,12 @@ def check_repository_url(url: str, name: str) -> HttpUrl:
 class Downloader:
     """Fetches files below one address."""
 
-    def __init__(self, url: str, access: Access, stop: Stop = never) -> None:
+    def __init__(self, url: str, access: Access, origin: Origin, stop: Stop = never) -> None:
         """`stop` says whether the caller has gone away. Raises: TidegateError CONFIG_INVALID."""
         self._base = url.rstrip("/")
-        self._parts = check_repository_url(url, "the repository")
+        self._parts = check_download_url(url, "the repository", "what is downloaded")
         self._access = access
+        self._origin = origin
         self._stop = stop
         self._opener = self._make_opener()
 
@@ -110,7 +123,7 @@ class Downloader:
             except (OSError, ssl.SSLError):
                 raise TidegateError(
                     Code.CONFIG_INVALID,
-                    f"`drivers.ca_file` has no certificates: {self._access.ca_file}.",
+                    f"`{self._origin.ca_setting}` has no certificates: {self._access.ca_file}.",
                     hint="Name a file of certificates in PEM form.",
                     details={"path": self._access.ca_file},
                 ) from None
@@ -123,7 +136,8 @@ class Downloader:
         )
 
     def get(self, path: str, most_bytes: int) -> bytes | None:
-        """A small file; None if there is none. Raises: TidegateError DRIVER_REPOSITORY."""
+        """A small file; None if there is none. Raises: TidegateError with the origin's
+        code."""
         from io import BytesIO
 
         target = BytesIO()
@@ -132,7 +146,7 @@ class Downloader:
     def save(self, path: str, target: BinaryIO, most_bytes: int) -> bool:
         """Write a file to `target`; False if there is none.
 
-        Raises: TidegateError DRIVER_REPOSITORY; OSError of `target`.
+        Raises: TidegateError with the origin's code; OSError of `target`.
         """
         try:
             response = self._open(f"{self._base}/{path}")
@@ -175,7 +189,7 @@ class Downloader:
         return self._parts.scheme, self._parts.host, self._parts.tcp_port
 
     def _next(self, url: str, location: str | None) -> str:
-        """Where a redirect leads. Raises: TidegateError DRIVER_REPOSITORY if it may not."""
+        """Where a redirect leads. Raises: TidegateError if it may not."""
         found = urljoin(url, location or "")
         try:
             parts = parse_http_url(found)
@@ -211,12 +225,9 @@ class Downloader:
     def _refused(self, status: int) -> TidegateError:
         hint = None
         if status in (401, 403):
-            hint = (
-                "Set `drivers.user` and `drivers.password`, or the server of the mirror in Maven's"
-                " settings.xml."
-            )
+            hint = self._origin.login_hint
         elif status == 407:
-            hint = "Give the proxy's account in HTTPS_PROXY, or in Maven's settings.xml."
+            hint = self._origin.proxy_hint
         return self._failed(f"it answered with HTTP status {status}", hint)
 
     def _unreachable(self, reason: str) -> TidegateError:
@@ -224,8 +235,8 @@ class Downloader:
 
     def _failed(self, reason: str, hint: str | None = None) -> TidegateError:
         return TidegateError(
-            Code.DRIVER_REPOSITORY,
-            f"The Maven repository at {self._parts.origin} failed: {reason}.",
+            self._origin.code,
+            f"{self._origin.name} at {self._parts.origin} failed: {reason}.",
             hint=hint,
         )
 
