@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,10 @@ class Desk:
             "2": {"id": "2", "title": "Line one\nline two", "open": False},
         }
         self.url = ""
+        self.hold = threading.Event()
+        self.hold.set()
+        """Cleared, it keeps requests waiting; `arrived` says that one came."""
+        self.arrived = threading.Event()
 
     @property
     def writes(self) -> list[tuple[str, str]]:
@@ -199,13 +203,16 @@ def running_desk() -> Iterator[Desk]:
         def _answer(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
             raw = self.rfile.read(size)
+            desk.arrived.set()
+            desk.hold.wait(30)
             status, payload = desk.answer(self.command, self.path, json.loads(raw) if raw else None)
             body = b"" if payload is None else json.dumps(payload).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(BrokenPipeError, ConnectionResetError):  # who asked has gone
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _answer
 
@@ -253,6 +260,7 @@ class CloudClient:
         self.waiting: set[asyncio.Task[Any]] = set()
         self.open = True
         self._greeted = False
+        self._last_id = 0
 
     @property
     def _capabilities(self) -> dict[str, Any]:
@@ -309,7 +317,9 @@ class CloudClient:
             more = {"inputResponses": answers, "requestState": result["requestState"]}
 
     async def _message(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._post({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        self._last_id += 1
+        message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
+        return await self._post(message)
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The result of a tool call, which may be an error."""

@@ -213,3 +213,105 @@ async def test_the_mode_holds_on_another_surface_too(tmp_path: Path, desk: Desk)
         reply = await peer.call(tool, sql=DELETE)
         assert "its mode is 'read_only'" in str(reply)
     assert desk.requests == []
+
+
+SENT = {
+    INSERT: ("POST", "/v1/teams/red/tickets"),
+    UPDATE: ("PATCH", "/v1/teams/red/tickets/1"),
+    REPLACE: ("PUT", "/v1/teams/red/tickets/1"),
+    EXEC: ("POST", "/v1/teams/red/close"),
+    DELETE: ("DELETE", "/v1/teams/red/tickets/1"),
+}
+"""What each change sends, in an order in which all succeed."""
+
+
+@pytest.mark.parametrize("tool", QUERY_TOOLS)
+async def test_full_access_sends_each_change_once_and_asks_nothing(
+    tmp_path: Path, tool: str
+) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, {"server": {"mode": "full_access"}}, desk) as app:
+            client = CloudClient(app, reply=answering("decline"))
+            for statement in SENT:
+                await client.good(tool, sql=statement)
+            assert client.asked == []
+        assert desk.writes == list(SENT.values())
+    lines = recorded(tmp_path)
+    assert [line["decision"] for line in lines] == ["allow"] * len(SENT)
+    assert [line["query_class"] for line in lines] == [CLASSES[each] for each in SENT]
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, MODERN])
+async def test_delete_safe_sends_changes_and_asks_about_delete_and_exec(
+    tmp_path: Path, revision: str
+) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, {"server": {"mode": "delete_safe"}}, desk) as app:
+            client = CloudClient(app, revision=revision, reply=answering("accept"))
+            for statement in SENT:
+                await client.good("run_mutation_query", sql=statement)
+        assert desk.writes == list(SENT.values())
+    assert [each["message"].partition("SQL: ")[2] for each in client.asked] == [EXEC, DELETE]
+    assert [line["decision"] for line in recorded(tmp_path)] == [
+        "allow", "allow", "allow", "needs_approval_accepted", "needs_approval_accepted",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, MODERN])
+async def test_what_a_person_accepts_is_sent_once_and_is_asked_again_the_next_time(
+    tmp_path: Path, revision: str
+) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app, revision=revision, reply=answering("accept"))
+            text, payload = await client.good("run_mutation_query", sql=INSERT)
+            assert payload["messages"] == ["The operation was despatched successfully"]
+            assert payload["timestamp"].endswith("+00:00 UTC")
+            assert text == (
+                "# Mutation Result\n\n## Record 1\n\n"
+                "messages: [The operation was despatched successfully]\n"
+                f"timestamp: {payload['timestamp']}\n"
+            )
+            await client.good("run_mutation_query", sql=INSERT)
+            assert len(client.asked) == 2
+        assert desk.writes == [SENT[INSERT]] * 2
+
+
+async def test_an_upstream_failure_after_approval_keeps_the_decision(tmp_path: Path) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app, reply=answering("accept"))
+            text = await client.bad("run_mutation_query", sql=DELETE.replace("'1'", "'77'"))
+        assert text.startswith('upstream http error: {"http_status": 404, "retryable": false}: ')
+    (line,) = recorded(tmp_path)
+    assert line["decision"] == "needs_approval_accepted"
+    assert line["error"] == text
+
+
+async def test_a_grant_from_the_inbox_is_used_by_the_same_call(tmp_path: Path) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app)
+            await client.bad("run_mutation_query", sql=INSERT)
+            (question,) = app.approvals.list()
+            app.approvals.resolve(question.id, "allowed", "the operator")
+            await client.good("run_mutation_query", sql=INSERT)
+            await client.bad("run_mutation_query", sql=INSERT)
+        assert desk.writes == [SENT[INSERT]]
+    assert [line["decision"] for line in recorded(tmp_path)] == [
+        "needs_approval_unavailable", "needs_approval_accepted", "needs_approval_unavailable",
+    ]  # fmt: skip
+
+
+async def test_with_a_wait_the_refusal_says_that_the_question_is_still_there(
+    tmp_path: Path, desk: Desk
+) -> None:
+    desk.requests.clear()
+    async with opened(tmp_path, desk=desk, approvals={"wait_s": 0.05}) as app:
+        text = await CloudClient(app).bad("run_mutation_query", sql=INSERT)
+        assert text.startswith(
+            refused("run_mutation_query", "server is in 'safe' mode and the MCP")
+        )
+        assert text.endswith("waits for the operator: send the same call again later")
+        assert len(app.approvals.list()) == 1
+    assert desk.requests == []

@@ -57,6 +57,7 @@ _QUERIES = Annotations(open_world_hint=True)
 _ABOUT_SQL = frozenset({
     Code.SQL_EMPTY, Code.SQL_TOO_LONG, Code.SQL_TOO_DEEP, Code.SQL_MULTIPLE, Code.SQL_UNREADABLE,
     Code.SQL_UNKNOWN, Code.SQL_FUNCTION, Code.SQL_FAILED, Code.TABLE_UNKNOWN,
+    Code.ARGUMENT_INVALID, Code.UNSUPPORTED,
 })  # fmt: skip
 """Errors that say that a query is not valid, and not that it could not be looked at."""
 
@@ -152,7 +153,8 @@ class CloudTools:
                 call.context, f"EXPLAIN {args.sql}", args.row_limit, call.until
             )
         except Refusal as refusal:
-            problem = f"{refusal.finding.reason}. {refusal.finding.hint or ''}".strip()
+            reason = refusal.finding.reason.removesuffix(".")
+            problem = f"{reason}. {refusal.finding.hint or ''}".strip()
         except TidegateError as error:
             if error.code not in _ABOUT_SQL:
                 raise
