@@ -14,6 +14,10 @@ thresholds are in `bench/questions.toml`; the exit status is 1 if one is missed.
   are then answered; `accepted` the share of mutations that ran although they are wrong.
 * `linking`: the share of questions of which all tables are among the first 10 and 40, of Defog's
   tables in one schema with 1,000 decoys, partition families among them, and without foreign keys.
+* `knowledge`: what the set says of columns (`NAME.json`), its glossary, and the instructions of
+  questions, each in the source's knowledge file: the share of prompts that have all instructions of
+  their question and the whole glossary, the share of descriptions that are in the prompt with the
+  table that they are of, and of prompts that have neither where only names are shared.
 * `checks`: the share of accepted statements of which a check says that they may be wrong.
 """
 
@@ -36,8 +40,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from bench import defog
-from support.asking import GateCaller
-from support.scripted_model import Prompt, ScriptedModel, wrote
+from support.asking import GateCaller  # pyright: ignore[reportMissingImports] - of tests
+from support.scripted_model import (  # pyright: ignore[reportMissingImports] - of tests
+    Prompt,
+    ScriptedModel,
+    wrote,
+)
 from tidegate.app import App
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
@@ -46,7 +54,7 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.model.statements import Effect, Statement
 from tidegate.sql.judge import judge
-from tidegate.text_to_sql.answering import answer
+from tidegate.text_to_sql.answering import answer, show_prompt
 from tidegate.text_to_sql.knowledge import Knowledge
 from tidegate.text_to_sql.linking import Linker
 from tidegate.text_to_sql.model import Question
@@ -206,6 +214,84 @@ async def _repaired(
     return "repaired" if found.page is not None and found.rounds <= 4 else "lost"
 
 
+def knowledge_of(folder: Path, database: str) -> dict[str, Any]:
+    """What the set says of a database and its questions, as a knowledge file."""
+    given = json.loads((folder / f"{database}.json").read_text())
+    tables = {
+        table.rpartition(".")[2]: {
+            "columns": {
+                column["column_name"]: {"description": column["column_description"]}
+                for column in columns
+                if column["column_description"]
+            }
+        }
+        for table, columns in given["table_metadata"].items()
+    }
+    asked = defog.read_questions(folder, "postgres", database)
+    instructions = [question.instructions for question in asked if question.instructions]
+    glossary = [line.removeprefix("- ") for line in given["glossary"].splitlines() if line.strip()]
+    return {"tables": tables, "instructions": list(dict.fromkeys([*instructions, *glossary]))}
+
+
+async def measure_knowledge(folder: Path, urls: dict[str, str], directory: Path) -> dict[str, Any]:
+    """`knowledge`: what of the knowledge files is in the first prompt of each question."""
+    found: Counter[str] = Counter()
+    missing: list[str] = []
+    own = {name: knowledge_of(folder, name) for name in urls}
+    for name, known in own.items():
+        (directory / f"{name}.yaml").write_text(json.dumps(known))
+    for share in ("comments", "names"):
+        sources = {
+            name: {"share": share, "knowledge": str(directory / f"{name}.yaml")} for name in urls
+        }
+        settings = {
+            "state": str(directory / f"state-{share}"),
+            "sources": [{"name": name, "url": url} for name, url in urls.items()],
+            "language": {"sources": sources},
+        }
+        app = App.open(convert_table(settings, Config))
+        try:
+            caller = GateCaller(app)
+            for question in defog.read_questions(folder, "sqlite"):
+                known = own[question.database]
+                text = await show_prompt(
+                    caller, Question(text=question.text, source=question.database, mode="nl")
+                )
+                one_line = " ".join(text.split())
+                said = [" ".join(each.split()) in one_line for each in known["instructions"]]
+                described = [
+                    (f"{table}.{column}", " ".join(each["description"].split()) in one_line)
+                    for table, columns in known["tables"].items()
+                    for column, each in columns["columns"].items()
+                ]
+                if share == "names":
+                    # A description of one word can be a name as well.
+                    leaked = any(said) or any(
+                        held for name, held in described if " " in _description(known, name)
+                    )
+                    found["withheld"] += not leaked
+                    continue
+                found["questions"] += 1
+                found["instructions"] += all(said)
+                found["described"] += len(described)
+                found["descriptions"] += sum(held for _, held in described)
+                missing += [f"{question.database}.{name}" for name, held in described if not held]
+        finally:
+            await app.close()
+    return {
+        "questions": found["questions"],
+        "instructions": found["instructions"] / found["questions"],
+        "descriptions": found["descriptions"] / max(1, found["described"]),
+        "withheld": found["withheld"] / found["questions"],
+        "missing": sorted(set(missing))[:5],
+    }
+
+
+def _description(known: dict[str, Any], name: str) -> str:
+    table, _, column = name.partition(".")
+    return known["tables"][table]["columns"][column]["description"]
+
+
 def measure_linking(folder: Path) -> dict[str, Any]:
     """Recall of all tables of a question among the first 10 and 40 of a large schema."""
     databases = [defog.read_database(folder, name) for name in defog.list_databases(folder)]
@@ -325,9 +411,10 @@ async def run(folder: Path, *, postgres: bool) -> dict[str, Any]:
         for name in names:
             defog.make_database(name, directory / f"{name}.sqlite", folder)
             urls[name] = f"sqlite:///{directory / name}.sqlite"
+        found["knowledge"] = await measure_knowledge(folder, urls, directory)
         found |= await measure_answers(folder, urls, "sqlite", directory)
         if postgres:
-            from support import postgres_server
+            from support import postgres_server  # pyright: ignore[reportMissingImports]
 
             server: Any = postgres_server.shared()
             for name in names:

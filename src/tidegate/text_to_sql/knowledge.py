@@ -33,6 +33,15 @@ class KnownTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default_filter: str = ""
     columns: dict[str, KnownColumn] = {}
 
+    def column(self, name: str) -> KnownColumn | None:
+        """What is known of a column: by its very name, else in any case of letters, since a
+        database may fold names that a person has written otherwise."""
+        if name in self.columns:
+            return self.columns[name]
+        folded = name.casefold()
+        found = (known for key, known in self.columns.items() if key.casefold() == folded)
+        return next(found, None)
+
 
 class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a term of the business means, in words or SQL."""

@@ -242,7 +242,7 @@ def _words_of(family: Family, knowledge: Knowledge) -> Counter[str]:
     for column in table.columns:
         words.update(split(column.name))
         words.update(split(column.comment or ""))
-        described = known.columns.get(column.name) if known is not None else None
+        described = known.column(column.name) if known is not None else None
         if described is not None:
             for synonym in described.synonyms:
                 words.update(split(synonym))

@@ -46,7 +46,7 @@ def _shared(table: Table, share: Share, known: KnownTable | None) -> Table:
 
 def _column(column: ColumnInfo, with_comments: bool, known: KnownTable | None) -> ColumnInfo:
     comment = column.comment
-    own = known.columns.get(column.name) if known is not None else None
+    own = known.column(column.name) if known is not None else None
     if own is not None:
         unit = f"in {own.unit}" if own.unit else ""
         comment = ", ".join([part for part in (own.description or comment, unit) if part])

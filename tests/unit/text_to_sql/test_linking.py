@@ -7,15 +7,17 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from support.asking import GateCaller, opened_shop
 from tidegate.model.profiles import ColumnProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.search.requests import EmbedTexts
 from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.knowledge import Knowledge, KnownJoin, KnownTable
+from tidegate.text_to_sql.knowledge import Knowledge, KnownColumn, KnownJoin, KnownTable
 from tidegate.text_to_sql.linking import Linker
 from tidegate.text_to_sql.model import Answer, Question
+from tidegate.text_to_sql.shared_schema import shared_catalog
 
 
 def table(name: str, columns: str = "id", key: tuple[str, str] | None = None, **more: str) -> Table:
@@ -30,6 +32,18 @@ def linker(*tables: Table, knowledge: Knowledge = Knowledge()) -> Linker:  # noq
 
 def names(of: Linker, places: list[int]) -> list[str]:
     return [of.families[at].newest.name for at in places]
+
+
+def test_what_is_known_of_a_column_is_found_in_any_case_of_letters() -> None:
+    known = KnownTable(columns={"custId": KnownColumn("folded"), "Total": KnownColumn("by name")})
+    assert known.column("custid") == KnownColumn("folded")
+    both = structs.replace(known, columns={**known.columns, "total": KnownColumn("exact")})
+    assert both.column("total") == KnownColumn("exact")
+    assert both.column("Total") == KnownColumn("by name")
+    assert both.column("tax") is None
+    catalog = Catalog("d", "main", ("main",), (table("orders", "id custid"),), "1", (), "sqlite")
+    shared = shared_catalog(catalog, "comments", Knowledge(tables={"ORDERS": known}))
+    assert [each.comment for each in shared.tables[0].columns] == [None, "folded"]
 
 
 def test_names_columns_comments_and_synonyms_find_a_table() -> None:
@@ -106,9 +120,9 @@ def test_tables_are_found_by_vectors_without_masked_columns(tmp_path: Path) -> N
         }
         async with opened_shop(tmp_path, settings, others) as app:
             caller = GateCaller(app)
-            for _ in range(2):
-                found = await answer(caller, Question(text="amount of each invoice"))
-            return found, [each for each in caller.sent if isinstance(each, EmbedTexts)]
+            question = Question(text="amount of each invoice")
+            answers = [await answer(caller, question) for _ in range(2)]
+            return answers[-1], [each for each in caller.sent if isinstance(each, EmbedTexts)]
 
     found, sent = asyncio.run(work())
     assert found.guide is not None
