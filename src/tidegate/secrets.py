@@ -287,6 +287,7 @@ def _fetch(kind: str, name: str) -> str:
             raise TidegateError(
                 Code.SOURCE_URL,
                 f"The secret file `{name}` cannot be read: {reason}.",
+                hint="Correct the reference, or let the account of this program read the file.",
                 details={"path": name, "cause": UNRESOLVED},
             ) from None
         raise TidegateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
