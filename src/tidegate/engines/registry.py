@@ -178,7 +178,7 @@ ENGINES: dict[str, Entry] = {
         options=(
             *("connections", "driver", "driver_coordinate", "driver_path", "driver_repository"),
             *("heap", "java", "jvm_options", "password", "process", "property.*", "restart"),
-            *("time_zone", "user"),
+            *("time_zone", "user", "variables"),
         ),
         locate=_locate_jdbc,
         path=_jdbc_path,

@@ -184,3 +184,29 @@ def test_a_type_of_an_unknown_database_has_the_code_of_its_kind():
     assert jdbc_type(Column("c", "number", "decimal"), "oracle") == JdbcType(
         3, "number", "java.math.BigDecimal"
     )
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+async def test_times_and_texts_are_those_of_the_database_in_every_time_zone(tmp_path, zone):
+    folder = tmp_path / "données 日本"
+    folder.mkdir()
+    script = ("CREATE TABLE t (a VARCHAR(20))", "INSERT INTO t VALUES ('naïve 日本 🌊')")
+    url = jdbc_drivers.new_database("h2", folder, script)
+    options = {
+        "driver_path": jdbc_drivers.driver_path("h2"),
+        "jvm_options": jdbc_drivers.QUICK,
+        "time_zone": zone,
+    }
+    source = Source("s1", "h2", url, *engine_of(url), options=tuple(options.items()))
+    _, row = await _result(
+        source,
+        "SELECT a, TIMESTAMP '2026-03-08 02:30:00', DATE '2026-03-08', TIME '02:30:00',"
+        " TIMESTAMP WITH TIME ZONE '2026-01-01 00:00:00+05:30' FROM t",
+    )
+    assert row == [
+        "naïve 日本 🌊",
+        "2026-03-08T02:30:00",
+        "2026-03-08",
+        "02:30:00",
+        "2026-01-01T00:00:00+05:30",
+    ]

@@ -118,7 +118,10 @@ async def test_a_class_that_is_no_driver_is_refused_and_runs_nothing(jar, tmp_pa
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("driver", "com.example.Absent"), ("driver_path", "/nowhere/driver.jar")],
+    [
+        ("driver", "com.example.Absent"),
+        ("driver_path", "/nowhere/driver.jar"),
+    ],
 )
 async def test_a_driver_that_is_not_there_is_named(jar, option, value):
     with pytest.raises(TidegateError) as caught:
@@ -126,6 +129,13 @@ async def test_a_driver_that_is_not_there_is_named(jar, option, value):
     assert caught.value.code is Code.ENGINE_MISSING
     assert value in caught.value.message
     assert "driver" in caught.value.hint
+
+
+async def test_a_variable_that_is_not_set_is_named(jar):
+    with pytest.raises(TidegateError) as caught:
+        await open_engine(source_of(jar, variables="TIDEGATE_TEST_ABSENT"))
+    assert caught.value.code is Code.CONFIG_INVALID
+    assert "TIDEGATE_TEST_ABSENT" in caught.value.message
 
 
 async def test_a_file_that_is_no_jar_is_a_driver_without_classes(tmp_path):
@@ -139,9 +149,12 @@ async def test_a_file_that_is_no_jar_is_a_driver_without_classes(tmp_path):
 
 async def test_the_process_shows_no_secret_and_leaves_no_file(jar, monkeypatch):
     monkeypatch.setenv("TIDEGATE_TEST_SECRET", "battery staple")
-    source = source_of(jar)
+    monkeypatch.setenv("TIDEGATE_TEST_PLACE", "/etc/drivers")
+    source = source_of(jar, variables="TIDEGATE_TEST_PLACE")
     async with opened(source) as engine:
         process = engine.process
+        environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+        assert b"TIDEGATE_TEST_PLACE=/etc/drivers" in environment
         directory = process._directory
         assert directory.is_dir()
         for name in ("environ", "cmdline"):

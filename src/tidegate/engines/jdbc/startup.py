@@ -8,6 +8,7 @@ surface `jdbc` live in one.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from tidegate.engines.jdbc.messages import Loaded, fields
 from tidegate.engines.jdbc.url import JdbcUrl
 from tidegate.engines.jvm.process import JvmError, JvmProcess
 from tidegate.engines.jvm.runtime import Runtime, find_runtime
+from tidegate.errors import Code, TidegateError
 
 HEAP = "256m"
 
@@ -31,6 +33,7 @@ class _Kind(NamedTuple):
     heap: str
     time_zone: str
     options: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...]
 
 
 class _SharedProcess:
@@ -53,7 +56,7 @@ class _SharedProcess:
             if self.process is None:
                 kind = self.kind
                 self.process = await JvmProcess.start(
-                    kind.runtime, kind.heap, kind.time_zone, kind.options
+                    kind.runtime, kind.heap, kind.time_zone, kind.options, dict(kind.variables)
                 )
             return self.process
 
@@ -91,8 +94,8 @@ class Worker:
 async def start_worker(options: Mapping[str, str], url: JdbcUrl) -> Worker:
     """A Java process for the source, with its driver loaded. Nothing is connected yet.
 
-    Raises: TidegateError ENGINE_MISSING without Java or a driver, SOURCE_UNREACHABLE if the process
-    does not start.
+    Raises: TidegateError ENGINE_MISSING without Java or a driver, CONFIG_INVALID for a variable
+    that is not set, SOURCE_UNREACHABLE if the process does not start.
     """
     jars = find_jars(options, url.product)
     runtime = await asyncio.to_thread(find_runtime, options.get("java"))
@@ -105,6 +108,7 @@ async def start_worker(options: Mapping[str, str], url: JdbcUrl) -> Worker:
             options.get("heap", HEAP),
             options.get("time_zone", "UTC"),
             tuple(options.get("jvm_options", "").split()),
+            _variables(options.get("variables", "")),
         )
     )
     shared.users += 1
@@ -118,6 +122,22 @@ async def start_worker(options: Mapping[str, str], url: JdbcUrl) -> Worker:
         if isinstance(error, JvmError):
             raise unconnected(error.fault) from error
         raise
+
+
+def _variables(names: str) -> tuple[tuple[str, str], ...]:
+    """The variables of our environment with these names, which have commas between them. Raises:
+    TidegateError CONFIG_INVALID."""
+    found: list[tuple[str, str]] = []
+    for name in filter(None, map(str.strip, names.split(","))):
+        value = os.environ.get(name)
+        if value is None:
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                f"The source's option `variables` names {name[:80]}, which is not set.",
+                hint="Set it where the server starts, or take it out of the option.",
+            )
+        found.append((name, value))
+    return tuple(sorted(found))
 
 
 def _process_of(kind: _Kind) -> _SharedProcess:

@@ -9,6 +9,7 @@ import asyncio
 import shutil
 import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,9 +88,15 @@ class JvmProcess(FramedProcess):
 
     @classmethod
     async def start(
-        cls, runtime: Runtime, heap: str, time_zone: str, options: tuple[str, ...] = ()
+        cls,
+        runtime: Runtime,
+        heap: str,
+        time_zone: str,
+        options: tuple[str, ...] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> JvmProcess:
-        """Start a JVM in a private directory, which is removed when it ends.
+        """Start a JVM in a private directory, which is removed when it ends. It gets the
+        environment `variables`, and none of ours.
 
         Raises: TidegateError SOURCE_UNREACHABLE.
         """
@@ -103,7 +110,12 @@ class JvmProcess(FramedProcess):
                 hint="Make room where temporary files are, or set TMPDIR for the server.",
             ) from error
         command = runtime.command(heap, time_zone, directory, options)
-        environment = {"LANG": "C.UTF-8", "HOME": str(directory), "TMPDIR": str(directory)}
+        environment = {
+            **(variables or {}),
+            "LANG": "C.UTF-8",
+            "HOME": str(directory),
+            "TMPDIR": str(directory),
+        }
         try:
             process = await cls.launch(command, environment, directory)
         except BaseException:
