@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tidegate.app import App, surface_paths
+from tidegate.config.addresses import LOOPBACK
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
 from tidegate.identity.builtin_actors import cli
@@ -257,6 +258,29 @@ def open_http(
         companions=[*companions, idle],
         wrapper=idle,
         certificate=certificate,
+    )
+
+
+def open_pg(
+    app: App, host: str, port: int, *, certificate: ServerCertificate | None = None
+) -> Edge:
+    """The edge of PostgreSQL's wire protocol at an address; port 0 takes a free one. With
+    `certificate` a client that comes from elsewhere must use TLS. Raises: TidegateError
+    CONFIG_INVALID."""
+    from tidegate.edges.http.edge import bind
+    from tidegate.edges.pgwire.logins import Logins
+    from tidegate.edges.pgwire.server import WireServer
+
+    config = app.config
+    return WireServer(
+        app.gateway,
+        bind(host, port),
+        Logins(app.tokens, app.authenticator) if config.auth else None,
+        config.pg,
+        config.limits,
+        max_message=config.body_limit_bytes,
+        tls=None if certificate is None else certificate.context,
+        requires_tls=host not in LOOPBACK or config.pg.client_ca is not None,
     )
 
 

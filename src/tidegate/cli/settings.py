@@ -77,6 +77,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
     if arguments.http:
         changes["http"] = arguments.http
+    if arguments.pg:
+        changes["pg"] = msgspec.structs.replace(config.pg, listen=arguments.pg)
     if arguments.tls_cert or arguments.tls_key:
         changes["tls"] = _tls(arguments, config.tls)
     if arguments.token_file:
@@ -117,10 +119,11 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     config = msgspec.structs.replace(config, sources=kept + given, **changes)
     if not config.auth and config.allow_writes:
         raise _refuse_open_writes()
-    if (arguments.tls_cert or arguments.tls_key) and config.http is None:
+    listens = config.http is not None or config.pg.listen is not None
+    if (arguments.tls_cert or arguments.tls_key) and not listens:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
-            "--tls-cert and --tls-key are for HTTP, and this server would have stdio only.",
+            "--tls-cert and --tls-key are for --http and --pg, and this server has stdio only.",
             hint="Add --http HOST:PORT.",
         )
     return config
@@ -168,14 +171,15 @@ def _tls(arguments: argparse.Namespace, configured: TlsSettings | None) -> TlsSe
 def _check_no_auth(arguments: argparse.Namespace) -> None:
     if arguments.allow_writes:
         raise _refuse_open_writes()
-    host = http_address(arguments.http)[0] if arguments.http else "localhost"
-    if host not in LOOPBACK:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"--no-auth works on loopback only: it would let everyone who can reach {host} read "
-            "the sources.",
-            hint="Use --http 127.0.0.1:PORT, or leave --no-auth out and create a token.",
-        )
+    for option, address in (("--http", arguments.http), ("--pg", arguments.pg)):
+        host = http_address(address)[0] if address else "localhost"
+        if host not in LOOPBACK:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--no-auth works on loopback only: it would let everyone who can reach "
+                f"{host} read the sources.",
+                hint=f"Use {option} 127.0.0.1:PORT, or leave --no-auth out and create a token.",
+            )
 
 
 def _refuse_open_writes() -> TidegateError:

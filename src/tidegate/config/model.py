@@ -17,6 +17,7 @@ from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
 from tidegate.config.language import LanguageSettings
 from tidegate.config.oauth import OAuthSettings
+from tidegate.config.pgwire import PgWireSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
 from tidegate.model.sources import Mask, RowFilter
 
@@ -147,7 +148,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
     write the settings or the state. `surface` has a section for each surface
     with settings of its own. `masks` and `filters` here bind every source, or those of
-    their `tag`.
+    their `tag`. `pg` is where clients of PostgreSQL's wire protocol connect.
     """
 
     sources: tuple[SourceSettings, ...] = ()
@@ -180,6 +181,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     embeddings: EmbeddingSettings = EmbeddingSettings()
     language: LanguageSettings = LanguageSettings()
     drivers: DriverSettings = DriverSettings()
+    pg: PgWireSettings = PgWireSettings()
     cloud: CloudSettings = CloudSettings()
 
     def __post_init__(self) -> None:
@@ -200,3 +202,19 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     f"Without authentication the server listens on loopback only, not `{host}`.",
                     hint="Use 127.0.0.1, or leave authentication on.",
                 )
+        if self.pg.listen is not None:
+            self._check_pg(self.pg.listen)
+
+    def _check_pg(self, listen: str) -> None:
+        host, _ = http_address(listen)
+        if host not in LOOPBACK and (self.tls is None or not self.auth):
+            raise invalid(
+                f"`pg.listen` is `{host}`, which is not this machine alone: that takes TLS and"
+                " authentication.",
+                hint="Set `tls.cert` and `tls.key` and leave `auth` on, or listen on 127.0.0.1.",
+            )
+        if self.pg.client_ca is not None and self.tls is None:
+            raise invalid(
+                "`pg.client_ca` asks for client certificates, which takes TLS.",
+                hint="Set `tls.cert` and `tls.key`.",
+            )

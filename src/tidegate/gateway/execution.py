@@ -10,7 +10,14 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.api import Cursor, Row, SchemaChangedError, UpstreamCursor, can_prepare
+from tidegate.engines.api import (
+    Cursor,
+    Row,
+    SchemaChangedError,
+    StatementDescription,
+    UpstreamCursor,
+    can_prepare,
+)
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
@@ -59,10 +66,13 @@ async def run(ctx: CallContext) -> Any:
 async def _prepare(ctx: CallContext, request: Prepare) -> Prepared:
     """What the query would give, under the rules that hide data from the caller."""
     engine, judgement = ctx.engine, ctx.judgement
-    if judgement.effect is not Effect.READ:
+    reads, writes = judgement.effect is Effect.READ, judgement.effect is Effect.WRITE
+    if not reads and not request.changes:
         raise TidegateError(Code.UNSUPPORTED, "Only what reads is prepared without running it.")
     described = None
-    if can_prepare(engine):
+    if not reads and not writes:
+        described = StatementDescription()  # what else there is gives no rows and takes no values
+    elif can_prepare(engine):
         try:
             described = await engine.prepare(ctx.permit(request), ctx.call.cancellation)
         except TidegateError as error:

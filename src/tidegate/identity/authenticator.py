@@ -71,17 +71,17 @@ class Authenticator:
                 return self._bridge.verify(bearer, address)
             return self._tokens.verify(bearer)
         except TidegateError as error:
-            self._reject(error, address)
+            self.reject(error, address)
             raise
 
     async def _verify(self, verifier: Verifier, bearer: str, address: str) -> Actor:
         try:
             return await verifier.verify(bearer)
         except TidegateError as error:
-            self._reject(error, address)
+            self.reject(error, address)
             raise
 
-    def _reject(self, error: TidegateError, address: str) -> None:
+    def reject(self, error: TidegateError, address: str) -> None:
         """Count a failed attempt. Raises: TidegateError AUTH_LOCKED_OUT instead of the other."""
         if error.code not in _TURNED_AWAY:
             return

@@ -130,12 +130,14 @@ class Explain(EngineRequest, frozen=True):
 
 class Prepare(EngineRequest, frozen=True):
     """Say what a query gives and takes, without running it. The answer is a `replies.Prepared`, and
-    no person is asked to approve it. `masked` is set as in `Query`."""
+    no person is asked to approve it. With `changes` a statement that changes data is described as
+    well. `masked` is set as in `Query`."""
 
     kind: ClassVar[str] = "prepare"
     asks_person: ClassVar[bool] = False
 
     statement: Statement
+    changes: bool = False
     masked: tuple[tuple[str, str], ...] = ()
 
     def recorded_text(self) -> str | None:

@@ -26,6 +26,7 @@ def add_serve(commands: Commands) -> None:
         "serve",
         help="serve MCP on stdio, or on HTTP with --http",
         description="Serve MCP on stdio, on HTTP with --http, or on both with --stdio --http. "
+        "With --pg psql and drivers of PostgreSQL can use the same sources. "
         "SIGTERM and SIGINT stop the server: running calls get `stop_grace_s` seconds to finish, "
         "none after a second signal. SIGHUP reads the settings file and the certificate again. On "
         "stdio alone the server also stops at the end of the input.",
@@ -59,10 +60,17 @@ def add_serve(commands: Commands) -> None:
         help="serve HTTP there instead of stdio; port 0 takes a free one",
     )
     serve.add_argument(
+        "--pg",
+        type=filled,
+        metavar="HOST:PORT",
+        help="serve PostgreSQL's wire protocol there as well: the database is a source, the user a "
+        "token's name, the password the token",
+    )
+    serve.add_argument(
         "--tls-cert",
         type=filled,
         metavar="FILE",
-        help="serve HTTPS with this certificate, a PEM file with the chain behind it",
+        help="use TLS with this certificate, a PEM file with the chain behind it",
     )
     serve.add_argument(
         "--tls-key", type=filled, metavar="FILE", help="the key of the certificate, a PEM file"

@@ -19,7 +19,7 @@ from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
-from tidegate.serve import Shutdown, log_to_stderr, open_http, open_stdio
+from tidegate.serve import Shutdown, log_to_stderr, open_http, open_pg, open_stdio
 from tidegate.serve import run as run_edges
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
     log_to_stderr()
     app = App.open(config, default_actor="server")
     certificate = _certificate(config)
+    wire = _wire_certificate(config)
     reread: list[Callable[[], None]] = []
     if watcher is not None:
         load = partial(load_for_serve, arguments)
         reread.append(app.follow_settings(watcher, load, logger.warning))
-    if certificate is not None:
-        reread.append(partial(_reload, certificate))
+    reread += [partial(_reload, each) for each in (certificate, wire) if each is not None]
 
     def open_edges(shutdown: Shutdown) -> Sequence[Edge]:
         edges = [open_stdio(app)] if config.stdio or config.http is None else []
@@ -59,13 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
                     certificate=certificate,
                 )
             )
+        if config.pg.listen is not None:
+            edges.append(open_pg(app, *http_address(config.pg.listen), certificate=wire))
         return edges
 
+    listens = config.http is not None or config.pg.listen is not None
     run_edges(
         app,
         open_edges,
-        fast=config.http is not None,
-        ready=None if config.http is None else lambda edges: _announce(app, config, edges[-1].name),
+        fast=listens,
+        ready=(lambda edges: _announce(app, config, edges)) if listens else None,
         reread=partial(_call_all, reread) if reread else None,
     )
     return 0
@@ -78,6 +81,15 @@ def _certificate(config: Config) -> ServerCertificate | None:
     from tidegate.edges.http.certificate import ServerCertificate
 
     return ServerCertificate(config.tls)
+
+
+def _wire_certificate(config: Config) -> ServerCertificate | None:
+    """The same for the wire protocol. Raises: TidegateError CONFIG_INVALID."""
+    if config.tls is None or config.pg.listen is None:
+        return None
+    from tidegate.edges.http.certificate import ServerCertificate
+
+    return ServerCertificate(config.tls, protocols=("postgresql",), client_ca=config.pg.client_ca)
 
 
 def _reload(certificate: ServerCertificate) -> None:
@@ -99,11 +111,17 @@ def _call_all(functions: Sequence[Callable[[], None]]) -> None:
         function()
 
 
-def _announce(app: App, config: Config, address: str) -> None:
-    """Print the address, and warnings about its protection."""
+def _announce(app: App, config: Config, edges: Sequence[Edge]) -> None:
+    """Print the addresses, and warnings about their protection."""
     surfaces = ", ".join(config.surfaces) or "core"
-    print_status(f"tidegate: serving {surfaces} on {address}/mcp")
-    if config.tls is None and http_address(config.http or "")[0] not in LOOPBACK:
+    for edge in edges:
+        if edge.name.startswith("http"):
+            print_status(f"tidegate: serving {surfaces} on {edge.name}/mcp")
+        elif edge.name.startswith("postgresql"):
+            print_status(f"tidegate: serving every source as a database on {edge.name}")
+    if config.http is None:
+        pass
+    elif config.tls is None and http_address(config.http or "")[0] not in LOOPBACK:
         print_status(
             "tidegate: serving plain HTTP on a public address: use --tls-cert and --tls-key, or put"
             " a TLS proxy in front of it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 import stat
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,22 +22,48 @@ from tidegate.config.model import TlsSettings
 class ServerCertificate:
     """The certificate and key of `settings`, for a server that speaks TLS 1.2 and 1.3.
 
-    `context` is what a listener gets. Raises: TidegateError CONFIG_INVALID that names the file and
-    what is wrong with it.
+    `context` is what a listener gets. `protocols` are those of ALPN. With `client_ca`, a PEM file,
+    a client must have a certificate of that authority.
+
+    Raises: TidegateError CONFIG_INVALID that names the file and what is wrong with it.
     """
 
-    def __init__(self, settings: TlsSettings) -> None:
+    def __init__(
+        self,
+        settings: TlsSettings,
+        *,
+        protocols: Sequence[str] = ("http/1.1",),
+        client_ca: str | None = None,
+    ) -> None:
         self._settings = settings
-        self._current, self.expires_at = _load(settings)
-        self.context = _Context(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.context.set_alpn_protocols(["http/1.1"])
+        self._protocols = list(protocols)
+        self._client_ca = client_ca
+        self._current, self.expires_at = self._load()
+        plain_http = "http/1.1" in self._protocols
+        self.context = (_Context if plain_http else ssl.SSLContext)(ssl.PROTOCOL_TLS_SERVER)
+        self._set_up(self.context)
         self.context.sni_callback = self._choose
 
     def reload(self) -> None:
         """Take what the files hold now for further connections. Raises: TidegateError
         CONFIG_INVALID; the certificate stays as it was then."""
-        self._current, self.expires_at = _load(self._settings)
+        self._current, self.expires_at = self._load()
+
+    def _load(self) -> tuple[ssl.SSLContext, datetime]:
+        context, expires_at = _load(self._settings)
+        self._set_up(context)
+        return context, expires_at
+
+    def _set_up(self, context: ssl.SSLContext) -> None:
+        """What must hold of the context that takes a connection, and of the one that it gets."""
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(self._protocols)
+        if self._client_ca is None:
+            return
+        path = Path(self._client_ca)
+        _certificate(_read(path, "authority of client certificates"), path)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(path)
 
     def _choose(
         self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, initial: ssl.SSLContext
@@ -93,8 +120,6 @@ def _load(settings: TlsSettings) -> tuple[ssl.SSLContext, datetime]:
             f"Every account can read or write the key `{key}`.", hint=f"Run `chmod o-rwx {key}`."
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(cert, key, password=_refuse_encrypted)
     except _EncryptedKeyError:

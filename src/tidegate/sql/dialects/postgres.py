@@ -238,7 +238,14 @@ _LITERAL_TYPES = (
 )
 """Types whose name may come before a string."""
 
+_IDENTIFIERS = (
+    "OID", "REGCLASS", "REGCOLLATION", "REGCONFIG", "REGDICTIONARY", "REGNAMESPACE", "REGOPER",
+    "REGOPERATOR", "REGPROC", "REGPROCEDURE", "REGROLE", "REGTYPE",
+)  # fmt: skip
+"""Types of which the parser knows no arrays."""
+
 _RESPELLINGS = (
+    *((f":: {name} [ ]", ":: INT [ ]") for name in _IDENTIFIERS),
     *((f"{name} '", "1") for name in _LITERAL_TYPES.split()),
     ("BIT VARYING '", "2"),
     ("AT LOCAL", "AT TIME ZONE '"),

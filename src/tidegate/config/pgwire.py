@@ -1,0 +1,23 @@
+"""Settings of the PostgreSQL wire protocol: the section `pg`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class PgWireSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where clients of PostgreSQL's wire protocol connect.
+
+    `listen` is HOST:PORT; none: they cannot. With `client_ca`, a PEM file, every client must have a
+    certificate of that authority, and one whose common name is its user needs no password. A
+    result is cut at `max_rows`. At most `max_connections` clients are connected at a time.
+    """
+
+    listen: str | None = None
+    client_ca: str | None = None
+    max_rows: _Count = 1_000_000
+    max_connections: _Count = 2_000

@@ -1,0 +1,2 @@
+"""The PostgreSQL wire protocol: psql, drivers and BI tools enter through the same gate as an
+agent."""

@@ -1,0 +1,94 @@
+"""The login of a client: SCRAM-SHA-256 with a token's name as the user and the token as the
+password, or a client certificate that names the token.
+
+Source: RFC 5802 and RFC 7677; PostgreSQL documentation, "SASL Authentication". A name without a
+verifier goes through the same messages with one that nothing fits, so that neither the answer nor
+its time tells which names exist.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+from base64 import b64decode, b64encode
+from hashlib import sha256
+
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.scram import ITERATIONS, ScramVerifier
+
+MECHANISM = "SCRAM-SHA-256"
+_NONCE_BYTES = 18
+_CLIENT_FIRST = re.compile(
+    rb"(?P<gs2>[ny],(?:a=[^,]*)?,)(?P<bare>n=(?P<user>[^,]*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+))"
+)
+_CLIENT_FINAL = re.compile(
+    rb"(?P<unsigned>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+))"
+    rb",p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+MAX_NONCE = 512
+"""Bytes of a client's nonce: those of drivers have 24."""
+
+
+class ScramExchange:
+    """The server's side of one exchange: `first` answers the client's first message, `final` its
+    second. Both raise TidegateError AUTH_INVALID."""
+
+    def __init__(self, verifier: ScramVerifier | None, user: str, decoy: bytes) -> None:
+        """`decoy` is a secret of this process, from which a name without a verifier gets a salt
+        that stays the same."""
+        self._known = verifier is not None
+        self._verifier = verifier or ScramVerifier(
+            hmac.digest(decoy, user.encode("utf-8", "replace"), "sha256")[:16],
+            ITERATIONS,
+            os.urandom(32),
+            os.urandom(32),
+        )
+        self._gs2 = b""
+        self._nonce = b""
+        self._said = b""
+
+    def first(self, message: bytes) -> bytes:
+        """The server's first message: nonce, salt and iterations."""
+        found = _CLIENT_FIRST.fullmatch(message)
+        if found is None or len(found["nonce"]) > MAX_NONCE:
+            raise _invalid("The client's first SCRAM message cannot be read.")
+        self._gs2 = found["gs2"]
+        self._nonce = found["nonce"] + b64encode(os.urandom(_NONCE_BYTES))
+        salt = b64encode(self._verifier.salt)
+        answer = b"r=%b,s=%b,i=%d" % (self._nonce, salt, self._verifier.iterations)
+        self._said = found["bare"] + b"," + answer
+        return answer
+
+    def final(self, message: bytes) -> bytes:
+        """The server's proof, if the client's holds."""
+        found = _CLIENT_FINAL.fullmatch(message)
+        if found is None or not self._nonce:
+            raise _invalid("The client's last SCRAM message cannot be read.")
+        try:
+            binding = b64decode(found["binding"], validate=True)
+            proof = b64decode(found["proof"], validate=True)
+        except ValueError:
+            raise _invalid("The client's last SCRAM message is not base64.") from None
+        said = self._said + b"," + found["unsigned"]
+        same_nonce = hmac.compare_digest(found["nonce"], self._nonce)
+        # What the client said of channel binding comes again under the proof: nothing between the
+        # two can have changed it.
+        same_binding = hmac.compare_digest(binding, self._gs2)
+        proven = self._verifier.check(proof, said)
+        if not (proven and same_nonce and same_binding and self._known):
+            raise _invalid("The token's name or its secret is wrong.")
+        return b"v=" + b64encode(self._verifier.server_signature(said))
+
+
+def _invalid(message: str) -> TidegateError:
+    return TidegateError(
+        Code.AUTH_INVALID,
+        message,
+        hint="The user is a token's name and the password the token: `tidegate token list`.",
+    )
+
+
+def decoy_secret() -> bytes:
+    """A secret for `ScramExchange`."""
+    return sha256(os.urandom(32)).digest()

@@ -1,0 +1,622 @@
+"""Commands of a PostgreSQL session that the edge answers itself: settings, transactions, cursors,
+COPY. Pure.
+
+Only a command that is read to its last token is one. Everything else is a statement for the gate,
+which judges it whole, so that what is not recognized here has no way around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Literal, NamedTuple
+
+from msgspec import structs
+
+from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import LexicalRules
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import NAME, NUMBER, OP, PARAM, STRING, WORD, Token, lex
+
+
+class Begin(NamedTuple):
+    """BEGIN or START TRANSACTION; `read_only` None where it is not said."""
+
+    read_only: bool | None = None
+
+
+class End(NamedTuple):
+    """COMMIT or ROLLBACK. `chain` begins the next transaction at once."""
+
+    commit: bool
+    chain: bool = False
+
+
+class Savepoint(NamedTuple):
+    """SAVEPOINT, RELEASE or ROLLBACK TO."""
+
+    word: Literal["SAVEPOINT", "RELEASE", "ROLLBACK"]
+    name: str
+
+
+class Characteristics(NamedTuple):
+    """SET TRANSACTION, or SET SESSION CHARACTERISTICS for all later ones (`session`)."""
+
+    session: bool
+    read_only: bool | None
+
+
+class SetValue(NamedTuple):
+    """SET name TO value; None is DEFAULT. `local`: until the transaction ends."""
+
+    name: str
+    value: str | None
+    local: bool = False
+
+
+class Show(NamedTuple):
+    """SHOW name."""
+
+    name: str
+
+
+class Reset(NamedTuple):
+    """RESET name; `all` for every setting."""
+
+    name: str
+
+
+class Discard(NamedTuple):
+    """DISCARD ALL, PLANS, SEQUENCES or TEMP."""
+
+    what: str
+
+
+class Deallocate(NamedTuple):
+    """DEALLOCATE of a prepared statement; None for all."""
+
+    name: str | None
+
+
+class CloseCursor(NamedTuple):
+    """CLOSE of a cursor; None for all."""
+
+    name: str | None
+
+
+class Declare(NamedTuple):
+    """DECLARE name CURSOR FOR text. `hold`: it outlives the transaction."""
+
+    name: str
+    text: str
+    hold: bool
+
+
+class Fetch(NamedTuple):
+    """FETCH or MOVE forward; `rows` None is all."""
+
+    name: str
+    rows: int | None
+    move: bool
+
+
+class CopyOut(NamedTuple):
+    """COPY (text) TO STDOUT, or of a table's columns, as `text`."""
+
+    text: str
+    form: Literal["text", "csv"]
+    header: bool
+    delimiter: str
+    null: str
+
+
+class Unlisten(NamedTuple):
+    """UNLISTEN, which has nothing to end: there are no notifications."""
+
+
+class UnlockAll(NamedTuple):
+    """SELECT pg_advisory_unlock_all(), which drivers send between two uses: nothing is locked."""
+
+
+class Setting(NamedTuple):
+    """One column of a SetConfig: `value` None shows the setting, else it is set first."""
+
+    label: str
+    name: str
+    value: str | None
+
+
+class SetConfig(NamedTuple):
+    """SELECT of nothing but current_setting('…') and set_config('…', '…', false), as drivers send
+    it after they have connected."""
+
+    settings: tuple[Setting, ...]
+
+
+Command = (
+    Begin
+    | End
+    | Savepoint
+    | Characteristics
+    | SetValue
+    | Show
+    | Reset
+    | Discard
+    | Deallocate
+    | CloseCursor
+    | Declare
+    | Fetch
+    | CopyOut
+    | Unlisten
+    | UnlockAll
+    | SetConfig
+)
+
+_RULES = find("postgres").lexical_rules
+_FIRST = (
+    "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "SHOW",
+    "RESET", "DISCARD", "DEALLOCATE", "CLOSE", "UNLISTEN", "DECLARE", "FETCH", "MOVE", "COPY",
+    "SELECT",
+)  # fmt: skip
+
+
+def split(text: str, dialect: str) -> list[str]:
+    """The statements of a text, without those that are empty. A text that the dialect's lexer
+    refuses is one statement: the gate says what is wrong with it."""
+    if ";" not in text:
+        return [text] if text.strip() else []
+    try:
+        tokens = lex(text, find(dialect).lexical_rules)
+    except Refusal:
+        return [text]
+    parts: list[str] = []
+    begun = 0
+    has_tokens = False
+    for token in tokens:
+        if token.kind == OP and token.key == ";":
+            if has_tokens:
+                parts.append(text[begun : token.at].strip())
+            begun, has_tokens = token.at + 1, False
+        else:
+            has_tokens = True
+    if has_tokens:
+        parts.append(text[begun:].strip())
+    return parts
+
+
+def read_command(text: str) -> Command | None:
+    """The command that the text is, or None: a statement for the gate."""
+    if not text[:2_000].lstrip().upper().startswith((*_FIRST, "/*", "--")):
+        return None
+    try:
+        tokens = lex(text, _RULES)
+    except Refusal:
+        return None
+    while tokens and tokens[-1].key == ";":
+        tokens.pop()
+    if not tokens or any(token.key == ";" for token in tokens):
+        return None
+    reader = _Reader(text, tokens)
+    word = reader.word()
+    read = _READERS.get(word)
+    found = None if read is None else read(reader)
+    return found if reader.at_end or isinstance(found, (Declare, CopyOut)) else None
+
+
+class _Reader:
+    """Goes through the tokens. What does not fit gives None or False, and is not passed."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.at = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self.at >= len(self.tokens)
+
+    def word(self) -> str:
+        """The next token's keyword, passed; empty if it is none."""
+        if self.at_end or self.tokens[self.at].kind != WORD:
+            return ""
+        self.at += 1
+        return self.tokens[self.at - 1].key
+
+    def take(self, *keys: str) -> bool:
+        """Pass these keywords or operators, if all of them come now."""
+        coming = self.tokens[self.at : self.at + len(keys)]
+        if [token.key for token in coming] != list(keys):
+            return False
+        self.at += len(keys)
+        return True
+
+    def name(self) -> str:
+        """A name, folded as PostgreSQL folds it; empty if there is none."""
+        if self.at_end or self.tokens[self.at].kind not in (WORD, NAME):
+            return ""
+        token = self.tokens[self.at]
+        self.at += 1
+        return token.text.lower() if token.kind == WORD else token.text
+
+    def value(self) -> str | None:
+        """A string, a number with its sign, or a word; None if there is none."""
+        sign = "-" if self.take("-") else ""
+        if self.at_end or self.tokens[self.at].kind not in (STRING, NUMBER, WORD, NAME):
+            return None
+        self.at += 1
+        return sign + self.tokens[self.at - 1].text
+
+    def text_value(self) -> str | None:
+        """A string; None if there is none."""
+        if self.at_end or self.tokens[self.at].kind != STRING:
+            return None
+        return self.value()
+
+    def rest(self) -> str:
+        """The text from here on."""
+        return "" if self.at_end else self.text[self.tokens[self.at].at :].rstrip("; \t\r\n")
+
+
+_Read = Callable[[_Reader], Command | None]
+
+
+def _transaction_modes(reader: _Reader) -> tuple[bool, bool | None]:
+    """(whether all of them are known, READ ONLY or READ WRITE)."""
+    read_only: bool | None = None
+    while not reader.at_end:
+        reader.take(",")
+        if reader.take("READ", "ONLY"):
+            read_only = True
+        elif reader.take("READ", "WRITE"):
+            read_only = False
+        elif reader.take("ISOLATION", "LEVEL"):
+            if not (
+                reader.take("SERIALIZABLE")
+                or reader.take("REPEATABLE", "READ")
+                or reader.take("READ", "COMMITTED")
+                or reader.take("READ", "UNCOMMITTED")
+            ):
+                return False, None
+        elif not (reader.take("NOT", "DEFERRABLE") or reader.take("DEFERRABLE")):
+            return False, None
+    return True, read_only
+
+
+def _begin(reader: _Reader) -> Command | None:
+    if not reader.take("TRANSACTION"):
+        reader.take("WORK")
+    known, read_only = _transaction_modes(reader)
+    return Begin(read_only) if known else None
+
+
+def _start(reader: _Reader) -> Command | None:
+    if not reader.take("TRANSACTION"):
+        return None
+    known, read_only = _transaction_modes(reader)
+    return Begin(read_only) if known else None
+
+
+def _end(commit: bool) -> _Read:
+    def read(reader: _Reader) -> Command | None:
+        if not reader.take("WORK"):
+            reader.take("TRANSACTION")
+        if not commit and reader.take("TO"):
+            reader.take("SAVEPOINT")
+            name = reader.name()
+            return Savepoint("ROLLBACK", name) if name else None
+        if reader.take("AND", "NO", "CHAIN"):
+            return End(commit)
+        return End(commit, chain=reader.take("AND", "CHAIN"))
+
+    return read
+
+
+def _savepoint(reader: _Reader) -> Command | None:
+    name = reader.name()
+    return Savepoint("SAVEPOINT", name) if name else None
+
+
+def _release(reader: _Reader) -> Command | None:
+    reader.take("SAVEPOINT")
+    name = reader.name()
+    return Savepoint("RELEASE", name) if name else None
+
+
+def _set(reader: _Reader) -> Command | None:
+    if reader.take("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION"):
+        known, read_only = _transaction_modes(reader)
+        return Characteristics(True, read_only) if known else None
+    if reader.take("TRANSACTION"):
+        known, read_only = _transaction_modes(reader)
+        return Characteristics(False, read_only) if known else None
+    local = reader.take("LOCAL")
+    if not local:
+        reader.take("SESSION")
+    if reader.take("TIME", "ZONE"):
+        name = "timezone"
+    elif reader.take("NAMES"):
+        name = "client_encoding"
+    else:
+        name = reader.name()
+        while name and reader.take("."):
+            name += "." + reader.name()
+        if not (reader.take("=") or reader.take("TO")):
+            return None
+    if not name:
+        return None
+    if reader.take("DEFAULT"):
+        return SetValue(name, None, local)
+    values: list[str] = []
+    while True:
+        value = reader.value()
+        if value is None:
+            return None
+        values.append(value)
+        if not reader.take(","):
+            return SetValue(name, ", ".join(values), local)
+
+
+def _show(reader: _Reader) -> Command | None:
+    if reader.take("TRANSACTION", "ISOLATION", "LEVEL"):
+        return Show("transaction_isolation")
+    if reader.take("TIME", "ZONE"):
+        return Show("timezone")
+    name = reader.name()
+    while name and reader.take("."):
+        name += "." + reader.name()
+    return Show(name) if name else None
+
+
+def _reset(reader: _Reader) -> Command | None:
+    name = reader.name()
+    return Reset(name) if name else None
+
+
+def _discard(reader: _Reader) -> Command | None:
+    what = reader.word()
+    return Discard(what) if what in ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY") else None
+
+
+def _deallocate(reader: _Reader) -> Command | None:
+    reader.take("PREPARE")
+    if reader.take("ALL"):
+        return Deallocate(None)
+    name = reader.name()
+    return Deallocate(name) if name else None
+
+
+def _close(reader: _Reader) -> Command | None:
+    if reader.take("ALL"):
+        return CloseCursor(None)
+    name = reader.name()
+    return CloseCursor(name) if name else None
+
+
+def _unlisten(reader: _Reader) -> Command | None:
+    return Unlisten() if reader.take("*") or reader.name() else None
+
+
+def _declare(reader: _Reader) -> Command | None:
+    name = reader.name()
+    while reader.take("INSENSITIVE") or reader.take("ASENSITIVE") or reader.take("NO", "SCROLL"):
+        pass
+    if not name or not reader.take("CURSOR"):
+        return None
+    hold = reader.take("WITH", "HOLD")
+    reader.take("WITHOUT", "HOLD")
+    if not reader.take("FOR") or reader.at_end:
+        return None
+    return Declare(name, reader.rest(), hold)
+
+
+def _fetch(move: bool) -> _Read:
+    def read(reader: _Reader) -> Command | None:
+        count: int | None = 1
+        if reader.take("ALL") or reader.take("FORWARD", "ALL"):
+            count = None
+        else:
+            if not reader.take("NEXT"):
+                reader.take("FORWARD")
+            if not reader.at_end and reader.tokens[reader.at].kind == NUMBER:
+                digits = reader.value() or ""
+                if not digits.isdecimal():
+                    return None
+                count = int(digits)
+        if not reader.take("FROM"):
+            reader.take("IN")
+        name = reader.name()
+        return Fetch(name, count, move) if name else None
+
+    return read
+
+
+def _select(reader: _Reader) -> Command | None:
+    found: list[Setting] = []
+    while True:
+        reader.take("PG_CATALOG", ".")
+        if reader.take("PG_ADVISORY_UNLOCK_ALL", "(", ")"):
+            return None if found else UnlockAll()
+        setting = _setting(reader)
+        if setting is None:
+            return None
+        found.append(setting)
+        if not reader.take(","):
+            return SetConfig(tuple(found))
+
+
+def _setting(reader: _Reader) -> Setting | None:
+    if reader.take("CURRENT_SETTING", "("):
+        label, name, value = "current_setting", reader.text_value(), None
+    elif reader.take("SET_CONFIG", "("):
+        label, name = "set_config", reader.text_value()
+        value = reader.text_value() if reader.take(",") else None
+        if value is None or not reader.take(",", "FALSE"):
+            return None
+    else:
+        return None
+    if name is None or not reader.take(")"):
+        return None
+    if reader.take("AS"):
+        label = reader.name()
+    return Setting(label, name.lower(), value) if label else None
+
+
+def _copy(reader: _Reader) -> Command | None:
+    """COPY { table [(column, …)] | (query) } TO STDOUT [[WITH] (option, …)]. COPY FROM, and options
+    that are not here, are left to the gate, which refuses them by name."""
+    if reader.take("("):
+        inner = _within_brackets(reader)
+        if inner is None:
+            return None
+    else:
+        begun = reader.at
+        while reader.name() and reader.take("."):
+            pass
+        if reader.at == begun:
+            return None
+        table = reader.text[reader.tokens[begun].at : _end_of(reader)]
+        columns = "*"
+        if reader.take("("):
+            listed = _within_brackets(reader)
+            if listed is None:
+                return None
+            columns = listed
+        inner = f"SELECT {columns} FROM {table}"
+    if not reader.take("TO", "STDOUT"):
+        return None
+    reader.take("WITH")
+    options = _copy_options(reader)
+    if options is None:
+        return None
+    form = options.pop("format", "text").lower()
+    if form not in ("text", "csv"):
+        return None
+    is_csv = form == "csv"
+    header = options.pop("header", "false").lower() in ("", "true", "on", "1")
+    delimiter = options.pop("delimiter", "," if is_csv else "\t")
+    null = options.pop("null", "" if is_csv else "\\N")
+    encoding = options.pop("encoding", "utf8").lower()
+    if options or len(delimiter) != 1 or encoding not in ("utf8", "utf-8"):
+        return None
+    return CopyOut(inner, "csv" if is_csv else "text", header, delimiter, null)
+
+
+def _copy_options(reader: _Reader) -> dict[str, str] | None:
+    """The options in brackets, or CSV and HEADER as before PostgreSQL 9.0; None if they cannot be
+    read."""
+    found: dict[str, str] = {}
+    if reader.take("("):
+        while True:
+            name = reader.name()
+            if not name or name in found:
+                return None
+            has_value = not reader.at_end and reader.tokens[reader.at].key not in (",", ")")
+            found[name] = (reader.value() or "") if has_value else ""
+            if reader.take(")"):
+                return found if reader.at_end else None
+            if not reader.take(","):
+                return None
+    while not reader.at_end:
+        if reader.take("CSV"):
+            found["format"] = "csv"
+        elif reader.take("HEADER"):
+            found["header"] = "true"
+        else:
+            return None
+    return found
+
+
+def _within_brackets(reader: _Reader) -> str | None:
+    """The text up to the bracket that closes the one just passed, which is passed as well."""
+    begun, depth = reader.at, 1
+    while not reader.at_end:
+        key = reader.tokens[reader.at].key
+        depth += (key == "(") - (key == ")")
+        reader.at += 1
+        if depth == 0:
+            first = reader.tokens[begun].at
+            return reader.text[first : reader.tokens[reader.at - 1].at].strip() or None
+    return None
+
+
+def _end_of(reader: _Reader) -> int:
+    """Where the next token begins, or the text ends."""
+    return len(reader.text) if reader.at_end else reader.tokens[reader.at].at
+
+
+_READERS: dict[str, _Read] = {
+    "BEGIN": _begin,
+    "START": _start,
+    "COMMIT": _end(True),
+    "END": _end(True),
+    "ROLLBACK": _end(False),
+    "ABORT": _end(False),
+    "SAVEPOINT": _savepoint,
+    "RELEASE": _release,
+    "SET": _set,
+    "SHOW": _show,
+    "RESET": _reset,
+    "DISCARD": _discard,
+    "DEALLOCATE": _deallocate,
+    "CLOSE": _close,
+    "UNLISTEN": _unlisten,
+    "DECLARE": _declare,
+    "FETCH": _fetch(False),
+    "MOVE": _fetch(True),
+    "SELECT": _select,
+    "COPY": _copy,
+}
+
+
+def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> Placed:
+    """The text with `$1`, `$2`, … as the dialect writes placeholders.
+
+    `names` are the types that the client gave for its parameters: PostgreSQL gets them as casts.
+    A text that cannot be read stays as it is: the gate says what is wrong with it.
+    """
+    if "$" not in text:
+        return Placed(text, (), 0)
+    try:
+        tokens = lex(text, _rules_with_numbers(dialect))
+    except Refusal:
+        return Placed(text, (), 0)
+    pieces: list[str] = []
+    order: list[int] = []
+    end = most = 0
+    for token in tokens:
+        digits = token.text[1:] if token.kind == PARAM and token.text[0] == "$" else ""
+        if not digits.isdecimal() or len(digits) > 5 or int(digits) == 0:
+            continue
+        number = int(digits)
+        most = max(most, number)
+        name = names[number - 1] if number <= len(names) else None
+        if dialect == "postgres":
+            mark = f"${number}" if name is None else f"(${number}::{name})"
+        elif dialect == "duckdb":
+            mark = f"${number}"
+        elif dialect in ("sqlite", "cloud"):
+            mark = f"?{number}"
+        else:
+            mark = "?"
+            order.append(number)
+        pieces += text[end : token.at], mark
+        end = token.at + len(token.text)
+    return Placed("".join([*pieces, text[end:]]), tuple(order), most)
+
+
+@cache
+def _rules_with_numbers(dialect: str) -> LexicalRules:
+    """The dialect's rules, by which `$1` is a parameter as well."""
+    rules = find(dialect).lexical_rules
+    if dialect in ("postgres", "duckdb"):
+        return rules
+    return structs.replace(rules, parameters=rf"\$\d+|{rules.parameters}")
+
+
+class Placed(NamedTuple):
+    """A text with placeholders of its dialect. `order` gives the number of the parameter at each
+    of them, empty where they are numbered; `most` is the highest number."""
+
+    text: str
+    order: tuple[int, ...]
+    most: int

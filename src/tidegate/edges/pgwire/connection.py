@@ -1,0 +1,432 @@
+"""One connection: frames messages, logs the client in, and hands each message to its session.
+
+Nothing is kept that the client does not read: what it sends ahead is bounded by `READ_AHEAD` and
+the largest message, what it leaves unread by the transport's high-water mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import struct
+from typing import TYPE_CHECKING, cast
+
+from tidegate.edges.pgwire import messages
+from tidegate.edges.pgwire.authentication import MECHANISM, ScramExchange
+from tidegate.edges.pgwire.messages import ProtocolError
+from tidegate.edges.pgwire.session import Session, error_fields
+from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor
+
+if TYPE_CHECKING:
+    from tidegate.edges.pgwire.server import WireServer
+
+logger = logging.getLogger("tidegate.pgwire")
+
+READ_AHEAD = 65_536
+"""Bytes that a client may send before it is read: then its socket waits."""
+WRITE_AHEAD = 262_144
+"""Bytes that may wait for the client to read; the statement waits then."""
+LOGIN_S = 15.0
+"""How long a client may take to log in."""
+FLUSH_BYTES = 32_768
+
+_LENGTH = struct.Struct("!I")
+_TLS_HELLO = 0x16
+_NO_MORE = b""
+
+
+class Disconnected(Exception):
+    """The client has gone."""
+
+
+class WireConnection(asyncio.Protocol):
+    """One client, from its first byte to its last."""
+
+    def __init__(self, server: WireServer) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._out = bytearray()
+        self._gone = False
+        self._held = False
+        self._stopping = ""
+        self._busy = False
+        self._task: asyncio.Task[None] | None = None
+        self.address = ""
+        self.session: Session | None = None
+        self.number = 0
+        self.secret = b""
+        self.tls_name: str | None = None
+        self._is_tls = False
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_AHEAD)
+        peer = transport.get_extra_info("peername")
+        self.address = peer[0] if peer else ""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._server.admit(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._arrived.set()
+        if len(self._buffer) > READ_AHEAD and not self._held and self._transport is not None:
+            self._held = True
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._gone = True
+        self._arrived.set()
+        self._writable.set()
+        if self.session is not None:
+            self.session.cancel("the client has disconnected")
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # What a session writes (`rows.Client`)
+
+    def write(self, data: bytes | bytearray) -> None:
+        self._out += data
+        if len(self._out) >= FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what has been written so far."""
+        if self._out and self._transport is not None and not self._gone:
+            self._transport.write(bytes(self._out))
+        self._out.clear()
+
+    async def drain(self) -> None:
+        if len(self._out) >= FLUSH_BYTES:
+            self.flush()
+        if not self._writable.is_set():
+            await self._writable.wait()
+        if self._gone:
+            raise TidegateError(Code.CALL_CANCELLED, "The client has disconnected.")
+
+    # The end
+
+    @property
+    def busy(self) -> bool:
+        """Whether a message is being answered."""
+        return self._busy
+
+    def end(self, error: TidegateError) -> None:
+        """Say why, once what runs has ended, and close. What runs is cancelled."""
+        self._stopping = self._stopping or error.message
+        if self.session is not None:
+            self.session.cancel(error.message)
+        if not self._busy:
+            self._refuse(error)
+            self.abort_softly()
+
+    def abort_softly(self) -> None:
+        """Close when what was written has been sent."""
+        self.flush()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def wait_ended(self) -> None:
+        """Return when the connection's task has ended."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def cancel_task(self) -> None:
+        """End the connection's task."""
+        if self._task is not None:
+            self._task.cancel()
+
+    # Messages
+
+    async def _read(self, count: int) -> bytes:
+        """That many bytes. Raises: Disconnected."""
+        while len(self._buffer) < count:
+            if self._gone:
+                raise Disconnected
+            self._arrived.clear()
+            if self._held and self._transport is not None:
+                self._held = False
+                self._transport.resume_reading()
+            await self._arrived.wait()
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        if self._held and len(self._buffer) <= READ_AHEAD and self._transport is not None:
+            self._held = False
+            self._transport.resume_reading()
+        return taken
+
+    async def _message(self, most: int) -> tuple[bytes, bytes]:
+        """The type and body of the next message. Raises: ProtocolError, Disconnected."""
+        head = await self._read(5)
+        length = _LENGTH.unpack_from(head, 1)[0] - 4
+        if not 0 <= length <= most:
+            raise ProtocolError(f"a message of {length} bytes, and the limit is {most}")
+        return head[:1], await self._read(length) if length else b""
+
+    async def _run(self) -> None:
+        try:
+            try:
+                async with asyncio.timeout(LOGIN_S):
+                    entered = await self._enter()
+            except TimeoutError:
+                raise ProtocolError(f"no login within {LOGIN_S:.0f} seconds") from None
+            if entered is not None:
+                self.session = entered
+                await self._serve(entered)
+        except (Disconnected, ConnectionError, ssl.SSLError):
+            pass
+        except ProtocolError as error:
+            self._refuse(
+                TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"This is not PostgreSQL's protocol: {error}.",
+                    details={"sqlstate": "08P01"},
+                )
+            )
+        except TidegateError as error:
+            self._refuse(error.without_secrets())
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("a fault in the connection of %s", self.address)
+            self._refuse(TidegateError(Code.INTERNAL, "A fault of the server."))
+        finally:
+            if self.session is not None:
+                await self.session.close()
+            self.abort_softly()
+            self._server.forget(self)
+
+    def _refuse(self, error: TidegateError) -> None:
+        if not self._gone:
+            self.write(messages.error(error_fields(error, "FATAL")))
+            self.flush()
+
+    # The login
+
+    async def _enter(self) -> Session | None:
+        """The session, once the client is known; None if it asked for something else. Raises:
+        TidegateError, ProtocolError, Disconnected."""
+        while True:
+            head = await self._read(4)
+            if head[0] == _TLS_HELLO:
+                raise Disconnected  # TLS without a request for it: nothing here could answer
+            length = _LENGTH.unpack(head)[0] - 4
+            if not 4 <= length <= messages.MAX_STARTUP:
+                raise Disconnected  # another protocol, which an error message would not reach
+            body = await self._read(length)
+            code = _LENGTH.unpack_from(body)[0]
+            if code == messages.CANCEL_REQUEST:
+                self._server.cancel(*messages.read_cancel(body[4:]))
+                return None
+            if code == messages.GSSENC_REQUEST:
+                self._send_byte(b"N")
+            elif code == messages.SSL_REQUEST:
+                await self._start_tls()
+            elif code >> 16 == 3:
+                return await self._log_in(code, messages.read_startup(body[4:]))
+            else:
+                raise ProtocolError(f"version {code >> 16}.{code & 0xFFFF} is not spoken here")
+
+    def _send_byte(self, byte: bytes) -> None:
+        if self._transport is not None and not self._gone:
+            self._transport.write(byte)
+
+    async def _start_tls(self) -> None:
+        context = self._server.tls
+        if context is None:
+            self._send_byte(b"N")
+            return
+        if self._buffer or self._is_tls:
+            # Bytes that came in plain text before the handshake have no sender that is known.
+            raise ProtocolError("data before the handshake of TLS")
+        transport = self._transport
+        if transport is None or self._gone:
+            raise Disconnected
+        transport.pause_reading()
+        transport.write(b"S")
+        loop = asyncio.get_running_loop()
+        try:
+            upgraded = await loop.start_tls(
+                transport, self, context, server_side=True, ssl_handshake_timeout=LOGIN_S
+            )
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            transport.abort()
+            raise
+        if upgraded is None:
+            raise Disconnected
+        self._transport, self._is_tls = upgraded, True
+        self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
+        certificate = upgraded.get_extra_info("peercert")
+        self.tls_name = _common_name(certificate)
+
+    async def _log_in(self, version: int, said: dict[str, str]) -> Session:
+        user = said.pop("user", "")
+        if not user:
+            raise TidegateError(
+                Code.AUTH_MISSING,
+                "The startup message names no user.",
+                hint="The user is the name of a token.",
+                details={"sqlstate": "28000"},
+            )
+        self._server.check_protected(self._is_tls)
+        options = [name for name in said if name.startswith("_pq_.")]
+        if version > messages.PROTOCOL_3_0 or options:
+            self.write(messages.negotiate_version(options))
+        if said.pop("replication", "false").lower() not in ("false", "off", "no", "0"):
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "There is no replication here.",
+                hint="Connect without `replication`.",
+            )
+        actor = await self._authenticate(user)
+        self.write(messages.AUTHENTICATION_OK)
+        database = said.pop("database", "") or user
+        session = await self._server.open_session(self, actor, database, user, said)
+        for name, value in session.settings.reported():
+            self.write(messages.parameter_status(name, value))
+        self._server.register(self)
+        self.write(messages.backend_key(self.number, self.secret))
+        self.write(messages.ready(session.status))
+        self.flush()
+        return session
+
+    async def _authenticate(self, user: str) -> Actor:
+        logins = self._server.logins
+        if logins is None:
+            return self._server.anonymous
+        if self.tls_name is not None and self.tls_name == user:
+            return logins.of_certificate(user)
+        verifier, actor = logins.find(user, self.address)
+        exchange = ScramExchange(verifier, user, self._server.decoy)
+        try:
+            self.write(messages.authentication_sasl([MECHANISM]))
+            self.flush()
+            mechanism, first = messages.read_sasl_start(await self._password_message())
+            if mechanism != MECHANISM:
+                raise ProtocolError("the client chose a mechanism that was not offered")
+            self.write(messages.authentication_sasl_continue(exchange.first(first)))
+            self.flush()
+            last = exchange.final(await self._password_message())
+        except TidegateError as error:
+            raise logins.rejected(error, self.address) from None
+        if actor is None:
+            raise AssertionError("a proof without an actor")
+        self.write(messages.authentication_sasl_final(last))
+        return actor
+
+    async def _password_message(self) -> bytes:
+        kind, body = await self._message(messages.MAX_STARTUP)
+        if kind != b"p":
+            raise ProtocolError("a password was expected")
+        return body
+
+    # The session
+
+    async def _serve(self, session: Session) -> None:
+        most = self._server.max_message
+        skipping = False
+        while not self._stopping:
+            kind, body = await self._message(most)
+            if kind == b"X":
+                return
+            if skipping and kind != b"S":
+                continue
+            self._busy = True
+            try:
+                skipping = not await self._answer(session, kind, body)
+            finally:
+                self._busy = False
+        self._refuse(
+            TidegateError(
+                Code.CALL_CANCELLED,
+                f"The session was ended: {self._stopping}.",
+                details={"sqlstate": "57P01"},
+            )
+        )
+
+    async def _answer(self, session: Session, kind: bytes, body: bytes) -> bool:
+        """Whether the messages up to the next Sync are to be read. Raises: ProtocolError."""
+        try:
+            if kind == b"Q":
+                try:
+                    await session.query(messages.read_query(body))
+                except TidegateError as error:
+                    self._send_error(session, error)
+                self._ready(session)
+            elif kind == b"S":
+                try:
+                    await session.settle()
+                except TidegateError as error:
+                    self._send_error(session, error)
+                await session.sync()
+                self._ready(session)
+            elif kind == b"E":
+                await session.execute(messages.read_execute(body))
+            else:
+                await session.settle()
+                await self._extended(session, kind, body)
+        except TidegateError as error:
+            self._send_error(session, error)
+            return False
+        return True
+
+    async def _extended(self, session: Session, kind: bytes, body: bytes) -> None:
+        if kind == b"P":
+            await session.parse(messages.read_parse(body))
+        elif kind == b"B":
+            await session.bind(messages.read_bind(body))
+        elif kind == b"D":
+            await session.describe(messages.read_target(body))
+        elif kind == b"C":
+            await session.close_target(messages.read_target(body))
+        elif kind == b"H":
+            self.flush()
+        elif kind in (b"d", b"c", b"f"):
+            pass  # data of a COPY that has failed or was never begun: PostgreSQL skips it, too
+        elif kind == b"F":
+            raise TidegateError(
+                Code.UNSUPPORTED, "There are no function calls here.", hint="Use SELECT."
+            )
+        else:
+            raise ProtocolError(f"there is no message of the type {kind!r}")
+
+    def _send_error(self, session: Session, error: TidegateError) -> None:
+        session.failed()
+        shown = error if session.actor.kind == "human" else error.without_secrets()
+        self.write(messages.error(error_fields(shown)))
+        self.flush()  # a client that sent Flush and no Sync waits for it
+
+    def _ready(self, session: Session) -> None:
+        self.write(messages.ready(session.status))
+        self.flush()
+
+
+def _common_name(certificate: object) -> str | None:
+    """The common name of a verified client certificate."""
+    if not isinstance(certificate, dict):
+        return None
+    for part in certificate.get("subject", ()):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        for name, value in part:  # pyright: ignore[reportUnknownVariableType]
+            if name == "commonName":
+                return str(value)  # pyright: ignore[reportUnknownArgumentType]
+    return None

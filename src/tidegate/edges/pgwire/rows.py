@@ -1,0 +1,178 @@
+"""Sinks that send the rows of a result to a client as they are fetched, as DataRow or COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Protocol
+
+from msgspec import structs
+
+from tidegate.edges.pgwire import messages
+from tidegate.edges.pgwire.commands import CopyOut
+from tidegate.edges.pgwire.values import RowEncoder, wire_type
+from tidegate.model.results import Column, ColumnKind
+
+Rows = Sequence[Sequence[Any]]
+
+
+class Client(Protocol):
+    """The connection that a session writes to."""
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Send bytes; they may wait in memory."""
+        ...
+
+    async def drain(self) -> None:
+        """Return when the client has read enough of what waits. Raises: TidegateError
+        CALL_CANCELLED once it is gone."""
+        ...
+
+
+class RowSender:
+    """Sends rows as DataRow messages (`model.results.RowSink`). With `describes` the columns go
+    first, as their description; a result without columns has none, and with `says_nothing` a
+    message that says so."""
+
+    def __init__(
+        self,
+        client: Client,
+        dialect: str,
+        formats: Sequence[int],
+        *,
+        describes: bool,
+        says_nothing: bool = False,
+    ) -> None:
+        self._client = client
+        self._dialect = dialect
+        self._formats = formats
+        self._describes = describes
+        self._says_nothing = says_nothing
+        self._encoder: RowEncoder | None = None
+        self.columns: tuple[Column, ...] = ()
+
+    @property
+    def writer(self) -> None:
+        return None
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        self.columns = columns
+
+    def finish(self) -> None:
+        """Describe the columns of a result without rows."""
+        if self._encoder is None:
+            self._describe(())
+
+    def _describe(self, rows: Rows) -> None:
+        columns = self.columns
+        if self._describes:
+            columns = with_kinds_of(columns, rows, self._dialect)
+        self._encoder = RowEncoder(columns, self._dialect, self._formats)
+        if self._describes and columns:
+            self._client.write(messages.row_description(self._encoder.fields))
+        elif self._describes and self._says_nothing:
+            self._client.write(messages.NO_DATA)
+
+    async def write(self, rows: Rows) -> None:
+        if self._encoder is None:
+            self._describe(rows)
+        if self._encoder is None or not self.columns:
+            return
+        buffer = bytearray()
+        self._encoder.append(buffer, rows)
+        self._client.write(buffer)
+        await self._client.drain()
+
+
+_KINDS: dict[type, ColumnKind] = {
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    bytes: "bytes",
+    Decimal: "decimal",
+}
+
+
+def with_kinds_of(columns: tuple[Column, ...], rows: Rows, dialect: str) -> tuple[Column, ...]:
+    """The columns, with the kinds of the first values where the database names no type: of an
+    expression such as `count(*)` SQLite says none. Values of several types stay text."""
+    if dialect == "postgres" or not rows or all(each.kind != "other" for each in columns):
+        return columns
+    found: list[Column] = []
+    for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+        types = {type(value) for value in values if value is not None}
+        kind = _KINDS.get(types.pop()) if column.kind == "other" and len(types) == 1 else None
+        found.append(column if kind is None else structs.replace(column, kind=kind))
+    return tuple(found)
+
+
+class CopySender:
+    """Sends rows as the data of a COPY, in its text or CSV format (`model.results.RowSink`)."""
+
+    def __init__(self, client: Client, dialect: str, command: CopyOut) -> None:
+        self._client = client
+        self._dialect = dialect
+        self._command = command
+        self._types: list[Any] = []
+        self._line = self._csv_line if command.form == "csv" else self._text_line
+        self._null = command.null.encode()
+        self._delimiter = command.delimiter.encode()
+
+    @property
+    def writer(self) -> None:
+        return None
+
+    def begin(self, columns: tuple[Column, ...]) -> None:
+        self._types = [wire_type(column, self._dialect).text for column in columns]
+        self._client.write(messages.copy_out(len(columns)))
+        if self._command.header:
+            names = [column.name.encode("utf-8", "replace") for column in columns]
+            self._client.write(messages.copy_data(self._line(names)))
+
+    def finish(self) -> None:
+        """Say that there are no more rows."""
+        self._client.write(messages.COPY_DONE)
+
+    async def write(self, rows: Rows) -> None:
+        buffer = bytearray()
+        for row in rows:
+            cells = [
+                None if value is None else encode(value)
+                for value, encode in zip(row, self._types, strict=True)
+            ]
+            buffer += messages.copy_data(self._line(cells))
+        self._client.write(buffer)
+        await self._client.drain()
+
+    def _text_line(self, cells: Sequence[bytes | None]) -> bytes:
+        parts = [self._null if cell is None else self._escaped(cell) for cell in cells]
+        return self._delimiter.join(parts) + b"\n"
+
+    def _escaped(self, cell: bytes) -> bytes:
+        for byte, escape in _ESCAPES:
+            if byte in cell:
+                cell = cell.replace(byte, escape)
+        if self._delimiter != b"\t" and self._delimiter in cell:
+            cell = cell.replace(self._delimiter, b"\\" + self._delimiter)
+        return cell
+
+    def _csv_line(self, cells: Sequence[bytes | None]) -> bytes:
+        parts = [self._null if cell is None else self._quoted(cell) for cell in cells]
+        return self._delimiter.join(parts) + b"\n"
+
+    def _quoted(self, cell: bytes) -> bytes:
+        special = self._delimiter in cell or any(byte in cell for byte in (b'"', b"\n", b"\r"))
+        if special or cell in (self._null, b"\\."):
+            return b'"' + cell.replace(b'"', b'""') + b'"'
+        return cell
+
+
+_ESCAPES = (
+    (b"\\", b"\\\\"),
+    (b"\n", b"\\n"),
+    (b"\r", b"\\r"),
+    (b"\t", b"\\t"),
+    (b"\b", b"\\b"),
+    (b"\f", b"\\f"),
+    (b"\v", b"\\v"),
+)

@@ -1,0 +1,278 @@
+"""The edge of the wire protocol: accepts clients at an address, and ends them in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, cast
+
+from tidegate.config.model import LimitSettings
+from tidegate.config.pgwire import PgWireSettings
+from tidegate.edges.pgwire.authentication import decoy_secret
+from tidegate.edges.pgwire.connection import WireConnection
+from tidegate.edges.pgwire.logins import Logins
+from tidegate.edges.pgwire.session import SURFACE, Session
+from tidegate.edges.pgwire.settings import SessionSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.gateway import Gateway
+from tidegate.identity.builtin_actors import ANONYMOUS
+from tidegate.model.actors import Actor
+from tidegate.model.replies import ConnectionState, SourceEntry
+from tidegate.model.requests import Call, Connect, ListSources, Request, ShowStatus
+from tidegate.model.sources import Source
+
+BACKLOG = 512
+CANCEL_S = 2.0
+"""How long cancelled statements may take to answer that they were cancelled."""
+SHOWN_SOURCES = 20
+_QUIET = frozenset({"client_encoding", "database", "options"})
+
+
+class WireServer:
+    """Serves `gateway` at a bound socket (`edges.edge.Edge`, `identity.revocation.SessionOwner`).
+
+    `logins` None: everyone is let in as the anonymous caller, who may only read. With `tls` a
+    client may ask for TLS, and must where `requires_tls`.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        listener: socket.socket,
+        logins: Logins | None,
+        settings: PgWireSettings,
+        limits: LimitSettings,
+        *,
+        max_message: int,
+        tls: ssl.SSLContext | None = None,
+        requires_tls: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        host, port = listener.getsockname()[:2]
+        self.name = f"postgresql://{f'[{host}]' if ':' in host else host}:{port}"
+        self.logins = logins
+        self.anonymous = ANONYMOUS
+        self.tls = tls
+        self.max_message = max_message
+        self.decoy = decoy_secret()
+        self._requires_tls = requires_tls
+        self._gateway = gateway
+        self._listener = listener
+        self._settings = settings
+        self._limits = limits
+        self._clock = clock
+        self._connections: set[WireConnection] = set()
+        self._by_number: dict[int, WireConnection] = {}
+        self._accepting: asyncio.Server | None = None
+        self._ended = asyncio.Event()
+        self._stopping = False
+
+    @property
+    def sessions(self) -> WireServer:
+        """This edge owns its sessions."""
+        return self
+
+    # The edge
+
+    async def start(self) -> None:
+        """Accept clients."""
+        loop = asyncio.get_running_loop()
+        self._accepting = await loop.create_server(
+            lambda: WireConnection(self), sock=self._listener, backlog=BACKLOG
+        )
+
+    async def wait_ended(self) -> None:
+        """Return after `stop`."""
+        await self._ended.wait()
+
+    async def stop(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
+        """Accept no more clients, let running statements end for `grace_s` seconds, then cancel
+        them. Safe to call twice."""
+        accepting, self._accepting = self._accepting, None
+        self._stopping = True
+        if accepting is None:
+            self._listener.close()
+            self._ended.set()
+            return
+        accepting.close()
+        for connection in list(self._connections):
+            if not connection.busy:
+                connection.end(_stopped())
+        await self._wait_idle(grace_s, hurry)
+        for connection in list(self._connections):
+            connection.end(_stopped())
+        await self._wait_idle(CANCEL_S, None)
+        for connection in list(self._connections):
+            connection.abort()
+            connection.cancel_task()
+        self._ended.set()
+
+    async def _wait_idle(self, seconds: float, hurry: asyncio.Event | None) -> None:
+        waiting = [asyncio.ensure_future(each.wait_ended()) for each in self._connections]
+        if not waiting:
+            return
+        ended = asyncio.ensure_future(asyncio.wait(waiting))
+        awaited: set[asyncio.Future[Any]] = {ended}
+        if hurry is not None:
+            awaited.add(asyncio.ensure_future(hurry.wait()))
+        await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for each in (*awaited, *waiting):
+            each.cancel()
+
+    # What connections ask
+
+    def admit(self, connection: WireConnection) -> None:
+        """Take a connection in, or refuse it if there are too many."""
+        if self._stopping or len(self._connections) >= self._settings.max_connections:
+            connection.end(
+                TidegateError(
+                    Code.SOURCE_BUSY,
+                    f"The server has {len(self._connections)} connections, which is the most.",
+                    hint="Raise `pg.max_connections`, or close some.",
+                    details={"sqlstate": "53300"},
+                )
+            )
+            connection.cancel_task()
+            return
+        self._connections.add(connection)
+
+    def register(self, connection: WireConnection) -> None:
+        """Give a session the number and the secret by which it can be cancelled."""
+        number = int.from_bytes(os.urandom(4), "big") & 0x7FFF_FFFF
+        while number in self._by_number:
+            number = int.from_bytes(os.urandom(4), "big") & 0x7FFF_FFFF
+        connection.number, connection.secret = number, os.urandom(4)
+        self._by_number[number] = connection
+
+    def forget(self, connection: WireConnection) -> None:
+        """The connection has ended."""
+        self._connections.discard(connection)
+        if self._by_number.get(connection.number) is connection:
+            del self._by_number[connection.number]
+
+    def cancel(self, number: int, secret: bytes) -> None:
+        """End what that session runs, if the secret is its own. Says nothing in either case."""
+        connection = self._by_number.get(number)
+        if connection is None or connection.session is None:
+            return
+        if hmac.compare_digest(connection.secret, secret):
+            connection.session.cancel("the client asked for it")
+
+    def check_protected(self, is_tls: bool) -> None:
+        """Raises: TidegateError AUTH_INVALID for a client without TLS where it must have it."""
+        if self._requires_tls and not is_tls:
+            raise TidegateError(
+                Code.AUTH_INVALID,
+                "This server wants TLS.",
+                hint="Connect with sslmode=require, better verify-full.",
+                details={"sqlstate": "28000"},
+            )
+
+    async def open_session(
+        self,
+        connection: WireConnection,
+        actor: Actor,
+        database: str,
+        user: str,
+        said: dict[str, str],
+    ) -> Session:
+        """A session on the source of that name, opened now. Raises: TidegateError."""
+        address = connection.address
+        source = await self._find(actor, database, user, address)
+        await self._ask(actor, Connect(), source.name, address)
+        version = None
+        if source.dialect == "postgres":
+            reply = await self._ask(actor, ShowStatus(), source.name, address)
+            if isinstance(reply, ConnectionState) and reply.current is not None:
+                version = reply.current.server_version
+        settings = SessionSettings(user, version)
+        for name, value in said.items():
+            if name not in _QUIET and not name.startswith("_pq_."):
+                settings.set(name, value)
+        encoding = said.get("client_encoding", "utf8").strip("'").lower()
+        if encoding not in ("utf8", "utf-8", "unicode", "auto"):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The client's encoding is {encoding[:40]!r}, and only UTF8 is spoken here.",
+                hint="Set client_encoding (PGCLIENTENCODING) to UTF8.",
+                details={"sqlstate": "22023"},
+            )
+        return Session(
+            self._gateway,
+            connection,
+            actor,
+            source,
+            settings,
+            self._limits,
+            max_rows=self._settings.max_rows,
+            address=address,
+        )
+
+    async def _find(self, actor: Actor, database: str, user: str, address: str) -> Source:
+        """The source that the connection's database names; the actor's only one if it names
+        none, in which case clients send the user."""
+        asked = ListSources(keys=(database,))
+        found = await self._sources(actor, asked, address)
+        if found:
+            return found[0].source
+        seen = await self._sources(actor, ListSources(limit=SHOWN_SOURCES), address)
+        if database == user and len(seen) == 1:
+            return seen[0].source
+        names = ", ".join(entry.source.name for entry in seen)
+        raise TidegateError(
+            Code.SOURCE_UNKNOWN,
+            f'The database "{database[:80]}" is no source that {actor.name!r} may see.',
+            hint=f"Connect to one of: {names}." if names else "Ask the operator for a source.",
+        )
+
+    async def _sources(
+        self, actor: Actor, request: ListSources, address: str
+    ) -> tuple[SourceEntry, ...]:
+        found = await self._ask(actor, request, None, address)
+        return cast("tuple[SourceEntry, ...]", found)
+
+    async def _ask(
+        self, actor: Actor, request: Request, source: str | None, address: str
+    ) -> object:
+        call = Call(actor, SURFACE, SURFACE, request, source, address=address)
+        return (await self._gateway.handle(call)).payload
+
+    # What a session owner does
+
+    def actors(self) -> Iterator[Actor]:
+        """Those who are logged in."""
+        for connection in self._connections:
+            if connection.session is not None:
+                yield connection.session.actor
+
+    def end_actors(self, ids: Collection[str], reason: str) -> None:
+        """End the sessions of these actors."""
+        for connection in list(self._connections):
+            session = connection.session
+            if session is not None and session.actor.id in ids:
+                connection.end(_ended(reason))
+
+    def end_expired(self, now: float, reason: str) -> None:
+        """End the sessions whose token has expired."""
+        for connection in list(self._connections):
+            session = connection.session
+            expires_at = None if session is None else session.actor.expires_at
+            if expires_at is not None and now >= expires_at:
+                connection.end(_ended(reason))
+
+
+def _stopped() -> TidegateError:
+    return _ended("the server stops")
+
+
+def _ended(reason: str) -> TidegateError:
+    return TidegateError(
+        Code.CALL_CANCELLED,
+        f"The session was ended: {reason}.",
+        details={"sqlstate": "57P01"},
+    )

@@ -1,0 +1,200 @@
+"""The settings of a session: what clients set, what they may read, and what is reported to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tidegate.errors import Code, TidegateError
+
+_DEFAULTS = {
+    "application_name": "",
+    "bytea_output": "hex",
+    "client_encoding": "UTF8",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "extra_float_digits": "1",
+    "idle_in_transaction_session_timeout": "0",
+    "integer_datetimes": "on",
+    "intervalstyle": "postgres",
+    "is_superuser": "off",
+    "jit": "off",
+    "lock_timeout": "0",
+    "max_identifier_length": "63",
+    "row_security": "off",
+    "search_path": "",
+    "server_encoding": "UTF8",
+    "server_version": "17.0",
+    "server_version_num": "170000",
+    "session_authorization": "",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "synchronize_seqscans": "on",
+    "timezone": "UTC",
+    "transaction_isolation": "read committed",
+    "transaction_read_only": "off",
+}
+
+_REPORTED = {
+    "application_name": "application_name",
+    "client_encoding": "client_encoding",
+    "datestyle": "DateStyle",
+    "default_transaction_read_only": "default_transaction_read_only",
+    "in_hot_standby": "in_hot_standby",
+    "integer_datetimes": "integer_datetimes",
+    "intervalstyle": "IntervalStyle",
+    "is_superuser": "is_superuser",
+    "search_path": "search_path",
+    "server_encoding": "server_encoding",
+    "server_version": "server_version",
+    "session_authorization": "session_authorization",
+    "standard_conforming_strings": "standard_conforming_strings",
+    "timezone": "TimeZone",
+}
+"""What PostgreSQL reports by itself, under the names by which it does."""
+
+_FIXED = {
+    "bytea_output": {"hex"},
+    "client_encoding": {"utf8", "utf-8", "unicode"},
+    "integer_datetimes": {"on"},
+    "intervalstyle": {"postgres"},
+    "standard_conforming_strings": {"on", "true", "1"},
+    "row_security": {"on", "off"},
+}
+"""Settings on which the form of values depends, and what they may be set to."""
+
+_READ_ONLY = frozenset(
+    {
+        "integer_datetimes",
+        "is_superuser",
+        "max_identifier_length",
+        "server_encoding",
+        "server_version",
+        "server_version_num",
+        "session_authorization",
+    }
+)
+_ON = frozenset({"on", "true", "yes", "1"})
+_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class SessionSettings:
+    """The settings of one session. `changed` are those to report to the client."""
+
+    def __init__(self, user: str, server_version: str | None) -> None:
+        self._defaults = dict(_DEFAULTS)
+        self._defaults["session_authorization"] = user
+        if server_version is not None:
+            version = _VERSION.search(server_version)
+            if version is not None:
+                self._defaults["server_version"] = version[0]
+                self._defaults["server_version_num"] = _version_number(version[0])
+        self._values = dict(self._defaults)
+
+    def reported(self) -> Iterator[tuple[str, str]]:
+        """What is reported when a session begins."""
+        for name, shown in _REPORTED.items():
+            yield shown, self._values.get(name, "off")
+
+    def get(self, name: str) -> str | None:
+        """The value of a setting, None if there is none of that name."""
+        return self._values.get(name.lower())
+
+    def items(self) -> list[tuple[str, str]]:
+        """All settings, by name."""
+        return sorted(self._values.items())
+
+    def set(self, name: str, value: str | None) -> tuple[str, str] | None:
+        """Set a setting; None sets its default. Returns what is to be reported.
+
+        The time zone stays UTC: values with a time zone travel with their offset.
+        Raises: TidegateError with SQLSTATE 42704, 55P02 or 22023.
+        """
+        key = name.lower()
+        if key not in self._values:
+            if "." in key and value is not None:  # a name of the client's own, as PostgreSQL has
+                self._values[key] = value
+                return None
+            raise _refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
+        if key in _READ_ONLY:
+            raise _refused("55P02", f'The parameter "{key}" cannot be changed.')
+        new = self._defaults[key] if value is None else value
+        fixed = _FIXED.get(key)
+        if fixed is not None and new.lower() not in fixed:
+            raise _refused(
+                "22023",
+                f'The parameter "{key}" cannot be {new[:80]!r} here.',
+                f"It stays {self._values[key]!r}.",
+            )
+        if key == "datestyle" and not new.lower().startswith("iso"):
+            raise _refused(
+                "22023", "Dates are in ISO format here.", "Leave DateStyle as it is: ISO."
+            )
+        if key == "timezone":
+            new = "UTC"
+        elif key == "client_encoding":
+            new = "UTF8"
+        elif key.endswith("timeout"):
+            milliseconds(new)
+        elif key.endswith("read_only"):
+            new = "on" if new.lower() in _ON else "off"
+        self._values[key] = new
+        shown = _REPORTED.get(key)
+        return None if shown is None else (shown, new)
+
+    def reset(self) -> list[tuple[str, str]]:
+        """Set every default. Returns what is to be reported."""
+        changed = [
+            (shown, self._defaults[name])
+            for name, shown in _REPORTED.items()
+            if name in self._defaults and self._values[name] != self._defaults[name]
+        ]
+        self._values = dict(self._defaults)
+        return changed
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether the client asked that its transactions change nothing."""
+        return self._values["default_transaction_read_only"] == "on"
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The client's `statement_timeout`; None for the server's default."""
+        found = milliseconds(self._values["statement_timeout"])
+        return found / 1000 if found else None
+
+    @property
+    def schema(self) -> str | None:
+        """The first schema of the search path that is a name; None for the source's own."""
+        for part in self._values["search_path"].split(","):
+            name = part.strip().strip('"')
+            if name and name != "$user":
+                return name
+        return None
+
+
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+
+
+def milliseconds(text: str) -> float:
+    """A time as PostgreSQL writes it: `1500`, `30s`, `2min`. Raises: TidegateError 22023."""
+    digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text.strip()[len(digits) :].strip() or "ms"
+    try:
+        found = float(digits) * _UNITS_MS[unit]
+    except (ValueError, KeyError):
+        raise _refused("22023", f"{text[:40]!r} is no time.", "Write it as in 30s.") from None
+    if not 0 <= found <= 2**31:
+        raise _refused("22023", f"The time {text[:40]!r} is out of range.")
+    return found
+
+
+def _version_number(version: str) -> str:
+    major, _, rest = version.partition(".")
+    return f"{int(major) * 10_000 + int(rest.partition('.')[0] or 0)}"
+
+
+def _refused(sqlstate: str, message: str, hint: str | None = None) -> TidegateError:
+    return TidegateError(Code.ARGUMENT_INVALID, message, hint=hint, details={"sqlstate": sqlstate})

@@ -1,0 +1,630 @@
+"""Values in PostgreSQL's text and binary formats: columns and rows out, parameters in. Pure.
+
+Source: PostgreSQL 17, `src/backend/utils/adt` (the `send` and `recv` functions of each type) and
+`pg_type.dat` for the oids. Values come as engines give them, see `results/json_values.py`: times as
+Python's objects or as ISO 8601 texts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+from typing import Any, NamedTuple, cast
+from uuid import UUID
+
+import msgspec
+
+from tidegate.edges.pgwire.messages import Field
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column, ColumnKind
+from tidegate.results import json_values
+
+Encode = Callable[[Any], bytes]
+"""A value that is not None, in one format. Raises: ValueError, TypeError, struct.error,
+OverflowError for what the type cannot hold."""
+
+TEXT_OID = 25
+_INT16 = struct.Struct("!h")
+_INT32 = struct.Struct("!i")
+_INT64 = struct.Struct("!q")
+_UINT32 = struct.Struct("!I")
+_FLOAT4 = struct.Struct("!f")
+_FLOAT8 = struct.Struct("!d")
+_TIME_TZ = struct.Struct("!qi")
+_INTERVAL = struct.Struct("!qii")
+_EPOCH_DAYS = datetime.date(2000, 1, 1).toordinal()
+_EPOCH = datetime.datetime(2000, 1, 1)
+_EPOCH_TZ = _EPOCH.replace(tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_DAY_US = 86_400_000_000
+_INFINITE: dict[str, int] = {"infinity": 2**63 - 1, "-infinity": -(2**63)}
+
+
+class WireType(NamedTuple):
+    """How the values of a column travel. `array` is the oid of its arrays, 0 if there is none."""
+
+    oid: int
+    size: int
+    text: Encode
+    binary: Encode
+    array: int = 0
+
+
+# Text.
+
+
+def _write_text(value: Any) -> bytes:
+    written = value if type(value) is str else json_values.text(value)
+    return (written or "").replace("\0", "").encode("utf-8", "replace")
+
+
+def _write_boolean(value: Any) -> bytes:
+    return b"t" if value is True or value == 1 else b"f" if value in (False, 0) else _odd(value)
+
+
+def _odd(value: Any) -> bytes:
+    """What a database without strict types keeps in a column of another type."""
+    return _write_text(value)
+
+
+def _write_bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return _write_text(value)
+    return b"\\x" + bytes(value).hex().encode()
+
+
+def _write_time(value: Any) -> bytes:
+    """A date, time or timestamp, from Python's object or an ISO 8601 text."""
+    written = value if isinstance(value, str) else value.isoformat()
+    if written[10:11] == "T":
+        written = f"{written[:10]} {written[11:]}"
+    if written.endswith("Z"):
+        written = written[:-1] + "+00"
+    return written.encode()
+
+
+def _write_interval(value: Any) -> bytes:
+    months, days, microseconds = _read_interval(value)
+    years, months = int(months / 12), months - int(months / 12) * 12
+    words = [
+        f"{count} {unit}{'' if abs(count) == 1 else 's'}"
+        for count, unit in ((years, "year"), (months, "mon"), (days, "day"))
+        if count
+    ]
+    if microseconds or not words:
+        seconds, fraction = divmod(abs(microseconds), 1_000_000)
+        sign = "-" if microseconds < 0 else ""
+        clock = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        words.append(clock + (f".{fraction:06}".rstrip("0") if fraction else ""))
+    return " ".join(words).encode()
+
+
+_DURATION = re.compile(
+    r"(-?)P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?"
+    r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?"
+)
+
+
+def _read_interval(value: Any) -> tuple[int, int, int]:
+    """(months, days, microseconds) of a timedelta or an ISO 8601 duration."""
+    if isinstance(value, datetime.timedelta):
+        return 0, value.days, value.seconds * 1_000_000 + value.microseconds
+    found = _DURATION.fullmatch(str(value))
+    if found is None:
+        raise ValueError("not a duration")
+    turn = -1 if found[1] else 1
+    years, months, weeks, days, hours, minutes = (int(found[at] or 0) for at in range(2, 8))
+    late = -1 if found[8] else 1
+    seconds = late * (int(found[9] or 0) * 1_000_000 + int((found[10] or "").ljust(6, "0")))
+    clock = (hours * 3600 + minutes * 60) * 1_000_000 + seconds
+    return turn * (years * 12 + months), turn * (weeks * 7 + days), turn * clock
+
+
+def _write_json(value: Any) -> bytes:
+    if isinstance(value, msgspec.Raw):
+        return bytes(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    return json_values.encode(json_values.plain(value))
+
+
+# Binary.
+
+
+def _pack_boolean(value: Any) -> bytes:
+    return b"\1" if value else b"\0"
+
+
+def _pack_integer(packer: struct.Struct) -> Encode:
+    return lambda value: packer.pack(int(value))
+
+
+def _pack_float(packer: struct.Struct) -> Encode:
+    return lambda value: packer.pack(float(value))
+
+
+def _pack_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _pack_date(value: Any) -> bytes:
+    if isinstance(value, str):
+        if value in _INFINITE:
+            return _INT32.pack(2**31 - 1 if value == "infinity" else -(2**31))
+        value = datetime.date.fromisoformat(value)
+    return _INT32.pack(value.toordinal() - _EPOCH_DAYS)
+
+
+def _microseconds(value: datetime.time) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+def _pack_time(value: Any) -> bytes:
+    if isinstance(value, str):
+        if value.startswith("24:00:00"):
+            return _INT64.pack(_DAY_US)
+        value = datetime.time.fromisoformat(value)
+    elif isinstance(value, datetime.timedelta):
+        return _INT64.pack(value // _MICROSECOND)
+    return _INT64.pack(_microseconds(value))
+
+
+def _pack_time_tz(value: Any) -> bytes:
+    if isinstance(value, str):
+        value = datetime.time.fromisoformat(value)
+    offset = value.utcoffset() or datetime.timedelta()
+    return _TIME_TZ.pack(_microseconds(value), -round(offset.total_seconds()))
+
+
+def _pack_timestamp(value: Any) -> bytes:
+    if isinstance(value, str):
+        if value in _INFINITE:
+            return _INT64.pack(_INFINITE[value])
+        value = datetime.datetime.fromisoformat(value)
+    return _INT64.pack((value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
+
+
+def _pack_timestamp_tz(value: Any) -> bytes:
+    if isinstance(value, str):
+        if value in _INFINITE:
+            return _INT64.pack(_INFINITE[value])
+        value = datetime.datetime.fromisoformat(value)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=datetime.UTC)
+    return _INT64.pack((value - _EPOCH_TZ) // _MICROSECOND)
+
+
+def _pack_interval(value: Any) -> bytes:
+    months, days, microseconds = _read_interval(value)
+    return _INTERVAL.pack(microseconds, days, months)
+
+
+def _pack_uuid(value: Any) -> bytes:
+    return (value if isinstance(value, UUID) else UUID(str(value))).bytes
+
+
+def _pack_jsonb(value: Any) -> bytes:
+    return b"\1" + _write_json(value)
+
+
+_SPECIAL_NUMERIC = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
+
+
+def _pack_numeric(value: Any) -> bytes:
+    """Base 10,000 digits with a weight, a sign and a display scale (`numeric_send`)."""
+    try:
+        number = value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError("not a number") from None
+    if not number.is_finite():
+        name = "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"
+        return struct.pack("!hhHh", 0, 0, _SPECIAL_NUMERIC[name], 0)
+    sign, digits, exponent = number.as_tuple()
+    power = cast("int", exponent)
+    scale = max(0, -power)
+    text = "".join(map(str, digits)) + "0" * max(0, power)
+    whole, fraction = (text[:-scale], text[-scale:].rjust(scale, "0")) if scale else (text, "")
+    whole = whole.lstrip("0")
+    whole = whole.rjust(-(-len(whole) // 4) * 4, "0")
+    fraction = fraction.ljust(-(-len(fraction) // 4) * 4, "0")
+    groups = [int((whole + fraction)[at : at + 4]) for at in range(0, len(whole + fraction), 4)]
+    weight = len(whole) // 4 - 1
+    while groups and groups[0] == 0:
+        groups.pop(0)
+        weight -= 1
+    while groups and groups[-1] == 0:
+        groups.pop()
+    if not groups:
+        weight = 0
+    head = struct.pack("!hhHH", len(groups), weight, 0x4000 if sign else 0, scale)
+    return head + struct.pack(f"!{len(groups)}h", *groups)
+
+
+# Types.
+
+_TEXT = WireType(TEXT_OID, -1, _write_text, _write_text, 1009)
+_INTEGERS = _write_text
+_BY_NAME: dict[str, WireType] = {
+    "boolean": WireType(16, 1, _write_boolean, _pack_boolean, 1000),
+    "bytea": WireType(17, -1, _write_bytes, _pack_bytes, 1001),
+    "name": WireType(19, 64, _write_text, _write_text, 1003),
+    "bigint": WireType(20, 8, _INTEGERS, _pack_integer(_INT64), 1016),
+    "smallint": WireType(21, 2, _INTEGERS, _pack_integer(_INT16), 1005),
+    "integer": WireType(23, 4, _INTEGERS, _pack_integer(_INT32), 1007),
+    "text": _TEXT,
+    "oid": WireType(26, 4, _INTEGERS, _pack_integer(_UINT32), 1028),
+    "json": WireType(114, -1, _write_json, _write_json, 199),
+    "real": WireType(700, 4, _write_text, _pack_float(_FLOAT4), 1021),
+    "double precision": WireType(701, 8, _write_text, _pack_float(_FLOAT8), 1022),
+    "character": WireType(1042, -1, _write_text, _write_text, 1014),
+    "character varying": WireType(1043, -1, _write_text, _write_text, 1015),
+    "date": WireType(1082, 4, _write_time, _pack_date, 1182),
+    "time without time zone": WireType(1083, 8, _write_time, _pack_time, 1183),
+    "timestamp without time zone": WireType(1114, 8, _write_time, _pack_timestamp, 1115),
+    "timestamp with time zone": WireType(1184, 8, _write_time, _pack_timestamp_tz, 1185),
+    "interval": WireType(1186, 16, _write_interval, _pack_interval, 1187),
+    "time with time zone": WireType(1266, 12, _write_time, _pack_time_tz, 1270),
+    "numeric": WireType(1700, -1, _write_text, _pack_numeric, 1231),
+    "uuid": WireType(2950, 16, _write_text, _pack_uuid, 2951),
+    "jsonb": WireType(3802, -1, _write_json, _pack_jsonb, 3807),
+}
+"""PostgreSQL's types as `format_type` names them. What is not here travels as text: a client that
+asks for the binary format of such a type could not read ours."""
+
+_BY_KIND: dict[ColumnKind, WireType] = {
+    "boolean": _BY_NAME["boolean"],
+    "integer": _BY_NAME["bigint"],
+    "decimal": _BY_NAME["numeric"],
+    "float": _BY_NAME["double precision"],
+    "text": _TEXT,
+    "bytes": _BY_NAME["bytea"],
+    "date": _BY_NAME["date"],
+    "time": _BY_NAME["time without time zone"],
+    "time_tz": _BY_NAME["time with time zone"],
+    "timestamp": _BY_NAME["timestamp without time zone"],
+    "timestamp_tz": _BY_NAME["timestamp with time zone"],
+    "interval": _BY_NAME["interval"],
+    "uuid": _BY_NAME["uuid"],
+    "json": _BY_NAME["json"],
+    "array": _TEXT,
+    "struct": _BY_NAME["json"],
+    "other": _TEXT,
+}
+_WIDER_THAN_INT8 = frozenset({"hugeint", "uhugeint", "ubigint", "bigint unsigned", "varint"})
+_ARRAY_ELEMENTS = {each.array: each for each in _BY_NAME.values()}
+_MODIFIER = re.compile(r"\([^)]*\)")
+
+
+def wire_type(column: Column, dialect: str) -> WireType:
+    """How the values of a column travel, by its type in a source of that dialect."""
+    if dialect == "postgres":
+        name = _MODIFIER.sub("", column.type)
+        if name.endswith("[]"):
+            element = _BY_NAME.get(name[:-2])
+            return _TEXT if element is None else _array_of(element)
+        return _BY_NAME.get(name, _TEXT)
+    if column.kind == "integer" and column.type.lower() in _WIDER_THAN_INT8:
+        return _BY_NAME["numeric"]
+    return _BY_KIND[column.kind]
+
+
+def field_of(column: Column, kind: WireType, form: int) -> Field:
+    """The column in a row description; `form` is its format code."""
+    modifier = -1
+    if column.precision is not None:
+        if kind.oid == 1700:
+            modifier = (column.precision << 16 | (column.scale or 0) & 0xFFFF) + 4
+        elif kind.oid in (1042, 1043):
+            modifier = column.precision + 4
+    return Field(column.name, kind.oid, kind.size, modifier, form)
+
+
+def _array_of(element: WireType) -> WireType:
+    def write(value: Any) -> bytes:
+        return (
+            _write_array(cast("list[Any]", value), element.text)
+            if isinstance(value, list)
+            else _write_text(value)
+        )
+
+    def pack(value: Any) -> bytes:
+        return _pack_array(cast("Sequence[Any]", value), element)
+
+    return WireType(element.array, -1, write, pack)
+
+
+_PLAIN_ITEM = re.compile(rb'[^\s{}",\\]+')
+
+
+def _write_array(values: Sequence[Any], write: Encode) -> bytes:
+    """`{1,NULL,"a b"}` (`array_out`)."""
+    items: list[bytes] = []
+    for value in values:
+        if value is None:
+            items.append(b"NULL")
+        elif isinstance(value, list):
+            items.append(_write_array(cast("list[Any]", value), write))
+        else:
+            item = write(value)
+            if _PLAIN_ITEM.fullmatch(item) and item.upper() != b"NULL":
+                items.append(item)
+            else:
+                items.append(b'"' + item.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"')
+    return b"{" + b",".join(items) + b"}"
+
+
+def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
+    """Dimensions, then the elements (`array_send`)."""
+    sizes: list[int] = []
+    level: Sequence[Any] = values
+    while isinstance(level, list):
+        sizes.append(len(level))
+        level = cast("Sequence[Any]", level[0]) if level else ()
+    flat: list[Any] = list(values)
+    for _ in sizes[1:]:
+        flat = [item for part in flat for item in part]
+    if not flat:
+        sizes = []
+    parts = [_INT32.pack(len(sizes)), _INT32.pack(int(None in flat)), _UINT32.pack(element.oid)]
+    for size in sizes:
+        parts += _INT32.pack(size), _INT32.pack(1)
+    for item in flat:
+        if item is None:
+            parts.append(_INT32.pack(-1))
+        else:
+            packed = element.binary(item)
+            parts += _INT32.pack(len(packed)), packed
+    return b"".join(parts)
+
+
+class RowEncoder:
+    """Writes rows as DataRow messages. `formats` are those of a Bind: none means all text, one
+    stands for all. Raises: TidegateError ARGUMENT_INVALID for another number of formats."""
+
+    def __init__(self, columns: Sequence[Column], dialect: str, formats: Sequence[int]) -> None:
+        if len(formats) not in (0, 1, len(columns)):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"Bind asks for {len(formats)} formats, and the result has {len(columns)} columns.",
+            )
+        types = [wire_type(column, dialect) for column in columns]
+        if len(formats) == 1:
+            formats = tuple(formats) * len(types)
+        forms = [*formats, *[0] * (len(types) - len(formats))]
+        self._columns = columns
+        self.fields = [
+            field_of(column, kind, form)
+            for column, kind, form in zip(columns, types, forms, strict=True)
+        ]
+        self._encoders = [
+            kind.binary if form else kind.text for kind, form in zip(types, forms, strict=True)
+        ]
+        self._count = struct.pack("!H", len(types))
+
+    def append(self, buffer: bytearray, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows behind what the buffer holds. Raises: TidegateError SQL_FAILED for a value
+        that is none of its column's type, of which the binary format has no room."""
+        pack, encoders, count = _INT32.pack, self._encoders, self._count
+        for row in rows:
+            parts: list[bytes] = [count]
+            for value, encode in zip(row, encoders, strict=True):
+                if value is None:
+                    parts.append(b"\xff\xff\xff\xff")
+                    continue
+                try:
+                    cell = encode(value)
+                except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
+                    raise self._unfit(row) from None
+                parts += pack(len(cell)), cell
+            body = b"".join(parts)
+            buffer += b"D" + pack(len(body) + 4)
+            buffer += body
+
+    def _unfit(self, row: Sequence[Any]) -> TidegateError:
+        for value, column, encode in zip(row, self._columns, self._encoders, strict=True):
+            try:
+                if value is not None:
+                    encode(value)
+            except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
+                return TidegateError(
+                    Code.SQL_FAILED,
+                    f"A value of the column `{column.name[:80]}` does not fit its type"
+                    f" ({column.type[:80] or column.kind}) in the format that was asked for.",
+                    hint="Cast the column to text, or ask for the text format.",
+                    details={"sqlstate": "22P03"},
+                )
+        raise AssertionError("every value fits")
+
+
+# Parameters.
+
+
+def _read_bytes(text: str) -> bytes:
+    if text.startswith("\\x"):
+        return bytes.fromhex(text[2:])
+    raise ValueError("not in hex format")
+
+
+_TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
+_FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
+
+
+def _read_boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError("not a boolean")
+
+
+def _finite(text: str) -> Decimal:
+    return Decimal(text)
+
+
+_FROM_TEXT: Mapping[int, Callable[[str], Any]] = {
+    16: _read_boolean,
+    17: _read_bytes,
+    20: int,
+    21: int,
+    23: int,
+    26: int,
+    700: float,
+    701: float,
+    1700: _finite,
+}
+
+
+def _unpack_numeric(data: bytes) -> Any:
+    count, weight, sign, scale = struct.unpack_from("!hhHH", data)
+    for name, code in _SPECIAL_NUMERIC.items():
+        if sign == code:
+            return Decimal(name)
+    groups = struct.unpack_from(f"!{count}h", data, 8)
+    digits = "".join(f"{group:04}" for group in groups) or "0"
+    number = Decimal(digits).scaleb((weight - count + 1) * 4)
+    return (-number if sign == 0x4000 else number).quantize(Decimal(1).scaleb(-scale))
+
+
+def _unpack_timestamp(data: bytes) -> str:
+    moment = _EPOCH + datetime.timedelta(microseconds=_INT64.unpack(data)[0])
+    return moment.isoformat(sep=" ")
+
+
+def _unpack_timestamp_tz(data: bytes) -> str:
+    return _unpack_timestamp(data) + "+00:00"
+
+
+def _unpack_date(data: bytes) -> str:
+    return datetime.date.fromordinal(_EPOCH_DAYS + _INT32.unpack(data)[0]).isoformat()
+
+
+def _unpack_time(data: bytes) -> str:
+    seconds, fraction = divmod(_INT64.unpack(data)[0], 1_000_000)
+    return datetime.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction).isoformat()
+
+
+def _unpack_interval(data: bytes) -> str:
+    microseconds, days, months = _INTERVAL.unpack(data)
+    return f"{months} months {days} days {microseconds} microseconds"
+
+
+def _unpack_jsonb(data: bytes) -> str:
+    if data[:1] != b"\1":
+        raise ValueError("an unknown version of jsonb")
+    return data[1:].decode()
+
+
+def _unpack_boolean(data: bytes) -> bool:
+    return data != b"\0"
+
+
+def _unpack(packer: struct.Struct) -> Callable[[bytes], Any]:
+    return lambda data: packer.unpack(data)[0]
+
+
+_FROM_BINARY: Mapping[int, Callable[[bytes], Any]] = {
+    0: bytes.decode,
+    16: _unpack_boolean,
+    17: bytes,
+    18: bytes.decode,
+    19: bytes.decode,
+    20: _unpack(_INT64),
+    21: _unpack(_INT16),
+    23: _unpack(_INT32),
+    25: bytes.decode,
+    26: _unpack(_UINT32),
+    114: bytes.decode,
+    700: _unpack(_FLOAT4),
+    701: _unpack(_FLOAT8),
+    1042: bytes.decode,
+    1043: bytes.decode,
+    1082: _unpack_date,
+    1083: _unpack_time,
+    1114: _unpack_timestamp,
+    1184: _unpack_timestamp_tz,
+    1186: _unpack_interval,
+    1700: _unpack_numeric,
+    2950: lambda data: str(UUID(bytes=data)),
+    3802: _unpack_jsonb,
+}
+
+
+def _unpack_array(data: bytes, oid: int) -> list[Any]:
+    element = _ARRAY_ELEMENTS[oid]
+    dimensions, _, element_oid = struct.unpack_from("!iiI", data)
+    read = _FROM_BINARY[element_oid or element.oid]
+    if not 0 <= dimensions <= 1:
+        raise ValueError("arrays of several dimensions are sent as text")
+    if dimensions == 0:
+        return []
+    (count,) = struct.unpack_from("!i", data, 12)
+    at, found = 20, list[Any]()
+    for _ in range(count):
+        (length,) = struct.unpack_from("!i", data, at)
+        at += 4
+        if length < 0:
+            found.append(None)
+            continue
+        if at + length > len(data):
+            raise ValueError("the array ends too early")
+        found.append(read(data[at : at + length]))
+        at += length
+    return found
+
+
+def read_parameter(data: bytes | None, oid: int, form: int, dialect: str) -> Any:
+    """The value of a parameter of that type (0: unknown). For PostgreSQL a text stays as it is:
+    the database reads it better.
+
+    Raises: TidegateError ARGUMENT_INVALID with SQLSTATE 22P02 or 22P03.
+    """
+    if data is None:
+        return None
+    try:
+        if form == 0:
+            text = data.decode()
+            read = None if dialect == "postgres" else _FROM_TEXT.get(oid)
+            return text if read is None else read(text)
+        if oid in _ARRAY_ELEMENTS:
+            return _unpack_array(data, oid)
+        value = _FROM_BINARY[oid](data)
+        if isinstance(value, float) and not isfinite(value):
+            return value
+        return value
+    except KeyError:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"A parameter of the type with oid {oid} is not read in binary format.",
+            hint="Send it as text.",
+            details={"sqlstate": "0A000"},
+        ) from None
+    except (ValueError, struct.error, InvalidOperation, OverflowError) as error:
+        named = "text" if form == 0 else "binary"
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"A parameter in {named} format is no value of the type with oid {oid}:"
+            f" {type(error).__name__}.",
+            details={"sqlstate": "22P02" if form == 0 else "22P03"},
+        ) from None
+
+
+_NAMES_BY_OID = {kind.oid: name for name, kind in _BY_NAME.items()} | {
+    kind.array: f"{name}[]" for name, kind in _BY_NAME.items()
+}
+_OIDS_BY_NAME = {name: oid for oid, name in _NAMES_BY_OID.items()}
+
+
+def type_name(oid: int) -> str | None:
+    """PostgreSQL's name of a type that a parameter may be cast to; None for text and unknown
+    types, which the database infers."""
+    return None if oid in (0, TEXT_OID, 705, 1043) else _NAMES_BY_OID.get(oid)
+
+
+def oid_of(name: str) -> int:
+    """The oid of a type that the database named; text for one that is not known."""
+    return _OIDS_BY_NAME.get(_MODIFIER.sub("", name.lower()), TEXT_OID)
