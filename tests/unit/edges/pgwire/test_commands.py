@@ -1,0 +1,132 @@
+"""Which texts are commands of the session, and how texts are parted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.edges.pgwire import commands
+from tidegate.edges.pgwire.commands import (
+    Begin,
+    Characteristics,
+    CloseCursor,
+    CopyOut,
+    Deallocate,
+    Declare,
+    Discard,
+    End,
+    Fetch,
+    Reset,
+    Savepoint,
+    SetConfig,
+    Setting,
+    SetValue,
+    Show,
+    Unlisten,
+    UnlockAll,
+    place_parameters,
+    read_command,
+    split,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("begin", Begin()),
+        ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY;", Begin(read_only=True)),
+        ("BEGIN READ WRITE", Begin(read_only=False)),
+        ("/* x */ commit", End(commit=True)),
+        ("END WORK", End(commit=True)),
+        ("ROLLBACK AND CHAIN", End(commit=False, chain=True)),
+        ("ABORT", End(commit=False)),
+        ("rollback to savepoint A", Savepoint("ROLLBACK", "a")),
+        ('RELEASE "A"', Savepoint("RELEASE", "A")),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", Characteristics(True, True)),
+        ("SET search_path TO a, 'B'", SetValue("search_path", "a, B")),
+        ("SET LOCAL x.y = -3", SetValue("x.y", "-3", local=True)),
+        ("SET TIME ZONE 'UTC'", SetValue("timezone", "UTC")),
+        ("SET x TO DEFAULT", SetValue("x", None)),
+        ("SHOW TRANSACTION ISOLATION LEVEL", Show("transaction_isolation")),
+        ("RESET ALL", Reset("all")),
+        ("DISCARD ALL", Discard("ALL")),
+        ("DEALLOCATE PREPARE ALL", Deallocate(None)),
+        ("CLOSE c", CloseCursor("c")),
+        ("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1;", Declare("c", "SELECT 1", True)),
+        ("FETCH FORWARD 10 FROM c", Fetch("c", 10, False)),
+        ("MOVE ALL IN c", Fetch("c", None, True)),
+        ("UNLISTEN *", Unlisten()),
+        ("SELECT pg_advisory_unlock_all()", UnlockAll()),
+        (
+            "SELECT current_setting('jit') AS a, pg_catalog.set_config('jit', 'off', false)",
+            SetConfig((Setting("a", "jit", None), Setting("set_config", "jit", "off"))),
+        ),
+        ("COPY t (a, b) TO STDOUT", CopyOut("SELECT a, b FROM t ", "text", False, "\t", "\\N")),
+        (
+            "COPY (SELECT ')', 2) TO STDOUT WITH (FORMAT csv, HEADER true, DELIMITER ';')",
+            CopyOut("SELECT ')', 2", "csv", True, ";", ""),
+        ),
+    ],
+)
+def test_commands_are_read_whole(text: str, command: object):
+    assert read_command(text) == command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "BEGIN; DELETE FROM t",
+        "BEGIN SOMETHING",
+        "COMMIT PREPARED 'x'",
+        "SET x = (SELECT 1)",
+        "SET ROLE admin",
+        "SHOW a b",
+        "FETCH BACKWARD 1 FROM c",
+        "FETCH PRIOR FROM c",
+        "COPY t FROM STDIN",
+        "COPY t TO PROGRAM 'sh'",
+        "COPY t TO '/tmp/x'",
+        "COPY t TO STDOUT (FORMAT binary)",
+        "COPY (SELECT 1) TO STDOUT (FORCE_QUOTE *)",
+        "SELECT pg_advisory_unlock_all(), secret FROM t",
+        "SELECT set_config('x', 'y', true)",
+        "SELECT set_config('x', name, false) FROM t",
+        "SELECT 'unterminated",
+        "",
+        ";",
+    ],
+)
+def test_what_is_not_read_to_its_end_is_left_to_the_gate(text: str):
+    assert read_command(text) is None
+
+
+@given(st.text(alphabet="abcSET=;'\"()$-/* \n1", max_size=60))
+def test_a_text_falls_into_parts_that_hold_all_of_it(text: str):
+    parts = split(text, "postgres")
+    assert all(part.strip() == part or parts == [text] for part in parts)
+    assert "".join(parts).replace(";", "").replace(" ", "").replace("\n", "") in text.replace(
+        ";", ""
+    ).replace(" ", "").replace("\n", "") or parts == [text]
+    read_command(text)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "order"),
+    [
+        ("postgres", "SELECT ($1::bigint), '$2', $2, ($1::bigint)", ()),
+        ("duckdb", "SELECT $1, '$2', $2, $1", ()),
+        ("sqlite", "SELECT ?1, '$2', ?2, ?1", ()),
+        ("mysql", "SELECT ?, '$2', ?, ?", (1, 2, 1)),
+    ],
+)
+def test_parameters_are_written_as_the_source_reads_them(
+    dialect: str, text: str, order: tuple[int, ...]
+):
+    placed = place_parameters("SELECT $1, '$2', $2, $1", dialect, ("bigint", None))
+    assert (placed.text, placed.order, placed.most) == (text, order, 2)
+
+
+def test_a_text_without_parameters_stays_as_it_is():
+    assert commands.place_parameters("SELECT '$1'", "sqlite", ()) == ("SELECT '$1'", (), 0)

@@ -1,0 +1,138 @@
+"""psycopg and asyncpg on the wire protocol: values as PostgreSQL itself gives them, pipelines,
+cursors, parameters."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+
+from support.postgres_surface import PostgresShop
+from support.wire_server import WireServer
+
+
+def reached(value: Any) -> Any:
+    """What can be compared: NaN is not equal to itself."""
+    if isinstance(value, (float, Decimal)) and value != value:
+        return "NaN"
+    return value
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_psycopg_reads_what_postgresql_itself_gives(
+    server: WireServer, postgres: PostgresShop, binary: bool
+):
+    direct = psycopg.connect(postgres.server.conninfo(postgres.database))
+    gate = psycopg.connect(server.conninfo("pg"), autocommit=True)
+    with direct, gate:
+        text = "SELECT * FROM kinds WHERE id <= 40 ORDER BY id"  # psycopg reads no infinite times
+        expected = direct.execute(text, binary=binary)
+        found = gate.execute(text, binary=binary)
+        assert found.fetchall() == expected.fetchall()
+        types = [(each.name, each.type_code) for each in expected.description or ()]
+        assert [(each.name, each.type_code) for each in found.description or ()] == types
+        rest = "SELECT amount, ratio FROM kinds WHERE id > 40 ORDER BY id"
+        rows = [list(map(reached, row)) for row in gate.execute(rest, binary=binary)]
+        assert rows == [list(map(reached, row)) for row in direct.execute(rest, binary=binary)]
+
+
+async def test_asyncpg_reads_what_postgresql_itself_gives(
+    server: WireServer, postgres: PostgresShop
+):
+    direct = await asyncpg.connect(
+        host=str(postgres.server.directory), port=postgres.server.port, user="postgres",
+        database=postgres.database,
+    )  # fmt: skip
+    gate = await asyncpg.connect(
+        host="127.0.0.1", port=server.port, user="writer", password=server.secrets["writer"],
+        database="pg",
+    )  # fmt: skip
+    try:
+        text = "SELECT * FROM kinds WHERE id <= $1 OR code = ANY($2::text[]) ORDER BY id"
+        expected = await direct.fetch(text, 30, ["n40", None])
+        assert await gate.fetch(text, 30, ["n40", None]) == expected
+        ends = "SELECT at FROM kinds WHERE id IN (41, 42) ORDER BY id"
+        assert await gate.fetch(ends) == await direct.fetch(ends)
+        async with gate.transaction(readonly=True):
+            seen = [row["id"] async for row in gate.cursor("SELECT id FROM kinds", prefetch=7)]
+        assert len(seen) == 44
+        made = "INSERT INTO kinds (id, code) VALUES ($1, $2) RETURNING id, code"
+        assert tuple(await gate.fetchrow(made, 900, "x")) == (900, "x")
+        assert await gate.execute("DELETE FROM kinds WHERE id = $1", 900) == "DELETE 1"
+        with pytest.raises(asyncpg.UndefinedColumnError):
+            await gate.fetch("SELECT nope FROM kinds")
+        await gate.reset()
+        assert await gate.fetchval("SELECT count(*) FROM kinds") == 44
+    finally:
+        await direct.close()
+        await gate.close()
+
+
+def test_parameters_of_every_driver_type_reach_a_source_without_types(server: WireServer):
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        row = gate.execute(
+            "SELECT %s, %s, %s, %s, %s", (7, 2.5, "it's", None, b"\0\xff")
+        ).fetchone()
+        assert row == (7, 2.5, "it's", None, b"\0\xff")
+        found = gate.execute("SELECT id FROM item WHERE id = %s AND name = %s", (1, "boots"))
+        assert found.fetchall() == [(1,)]
+        again = [gate.execute("SELECT %s", (n,), prepare=True).fetchone() for n in range(7)]
+        assert again == [(n,) for n in range(7)]
+
+
+def test_a_pipeline_gives_each_result_and_an_error_spoils_only_what_follows(server: WireServer):
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        with gate.pipeline():
+            first, second = gate.execute("SELECT 1"), gate.execute("SELECT %s", (2,))
+            assert (first.fetchone(), second.fetchone()) == ((1,), (2,))
+        with pytest.raises(psycopg.errors.SyntaxErrorOrAccessRuleViolation), gate.pipeline():
+            gate.execute("SELECT nope FROM item")
+            gate.execute("SELECT 1")
+        assert gate.execute("SELECT 3").fetchone() == (3,)
+
+
+def test_a_cursor_of_the_server_gives_rows_in_parts(server: WireServer):
+    with psycopg.connect(server.conninfo("pg")) as gate, gate.cursor(name="some") as cursor:
+        cursor.itersize = 7
+        cursor.execute("SELECT id FROM kinds ORDER BY id")
+        assert [row[0] for row in cursor] == list(range(1, 45))
+
+
+def test_a_block_that_a_driver_opens_unasked_reads_and_refuses_a_change(server: WireServer):
+    with psycopg.connect(server.conninfo()) as gate:
+        assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:
+            gate.execute("DELETE FROM item WHERE id = 1")
+        assert "autocommit" in (refused.value.diag.message_hint or "")
+        gate.rollback()
+        gate.read_only = True
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            gate.execute("DELETE FROM item WHERE id = 1")
+    assert server.rows("SELECT count(*) FROM item") == [(3,)]
+
+
+def test_copy_out_streams_to_a_driver(server: WireServer):
+    text = "COPY (SELECT id, name FROM item ORDER BY id) TO STDOUT"
+    with (
+        psycopg.connect(server.conninfo(), autocommit=True) as gate,
+        gate.cursor().copy(text) as copy,
+    ):
+        assert list(copy.rows()) == [("1", "boots"), ("2", "hat"), ("3", "it's")]
+
+
+def test_settings_are_reported_noted_and_reset(server: WireServer):
+    notes: list[str] = []
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        gate.add_notice_handler(lambda note: notes.append(note.sqlstate or ""))
+        gate.execute("COMMIT")
+        assert notes == ["25P01"]
+        assert gate.info.parameter_status("TimeZone") == "UTC"
+        gate.execute("SET application_name = 'tests'")
+        assert gate.info.parameter_status("application_name") == "tests"
+        gate.execute("SET statement_timeout = '90s'")
+        assert gate.execute("SHOW statement_timeout").fetchone() == ("90s",)
+        gate.execute("DISCARD ALL")
+        assert gate.execute("SHOW statement_timeout").fetchone() == ("0",)

@@ -1,0 +1,127 @@
+"""What is no client of PostgreSQL, or not one that means well: before and after its login."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import struct
+
+import psycopg
+import pytest
+
+from support.eventually import PATIENCE_S
+from support.wire_server import WireServer
+
+START = struct.pack("!I", 196_608) + b"user\0writer\0database\0shop\0\0"
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack("!I", len(body) + 4) + body
+
+
+def answer(server: WireServer, *parts: bytes, ends: bool = True) -> bytes:
+    """All that comes back until the server closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line:
+        for part in parts:
+            try:
+                line.sendall(part)
+            except OSError:
+                break
+        if ends:
+            line.shutdown(socket.SHUT_WR)
+        said = b""
+        while True:
+            try:
+                more = line.recv(65_536)
+            except OSError:
+                return said
+            if not more:
+                return said
+            said += more
+
+
+def still_answers(server: WireServer) -> None:
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        struct.pack("!II", 0x7FFF_FFFF, 196_608),
+        struct.pack("!II", 4, 0),
+        framed(struct.pack("!I", 131_072) + b"user\0x\0\0"),
+        framed(START[:-1]),
+        framed(struct.pack("!I", 196_608) + b"\0"),
+        framed(struct.pack("!I", 196_608) + b"user\0writer"),
+        framed(struct.pack("!I", 196_608) + b"user\0\xff\xfe\0\0"),
+        framed(struct.pack("!I", 80_877_102) + b"\0\0\0\1\0\0\0\2"),
+        framed(START) + b"Q" + framed(b"SELECT 1\0"),
+        framed(START) + b"p" + struct.pack("!I", 0x4000_0000),
+        framed(START) + b"p" + framed(b"SCRAM-SHA-256\0" + struct.pack("!i", 3) + b"n,,"),
+        framed(START) + b"p" + framed(b"SCRAM-SHA-256-PLUS\0" + struct.pack("!i", 0)),
+        framed(START) + b"p" + framed(b"md5abcdef\0"),
+    ],
+)
+def test_what_comes_before_a_login_gets_no_session(server: WireServer, sent: bytes):
+    said = answer(server, sent)
+    assert b"Z" + struct.pack("!I", 5) not in said  # ReadyForQuery
+    still_answers(server)
+
+
+def test_random_bytes_end_no_other_session(server: WireServer):
+    chance = random.Random(7)
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        for _ in range(60):
+            answer(server, os.urandom(chance.randint(1, 600)))
+        for _ in range(60):
+            noise = chance.randbytes(chance.randint(1, 60))
+            answer(server, framed(START), b"p" + framed(noise), chance.randbytes(20))
+        assert gate.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_bytes_in_plain_text_before_the_handshake_of_tls_are_never_read(server: WireServer):
+    said = answer(server, framed(struct.pack("!I", 80_877_103)) + framed(START))
+    assert said[:1] == b"N"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"?" + framed(b""),
+        b"Q" + struct.pack("!I", 0x7FFF_FFF0),
+        b"Q" + struct.pack("!I", 2),
+        b"Q" + framed(b"SELECT 1"),
+        b"Q" + framed(b"SELECT '\xff'\0"),
+        b"P" + framed(b"\0SELECT 1\0\xff\xff"),
+        b"B" + framed(b"\0\0\0\1\0\7\0\0\0\0"),
+        b"D" + framed(b"X\0"),
+        b"E" + framed(b"\0"),
+        b"B" + framed(b"\0\0\0\0\0\1\xff\xff\xff\xf0\0\0"),
+    ],
+)
+def test_a_broken_message_ends_its_own_session_and_says_why(server: WireServer, sent: bytes):
+    gate = psycopg.connect(server.conninfo(), autocommit=True)
+    line = socket.socket(fileno=os.dup(gate.fileno()))
+    line.setblocking(True)
+    line.settimeout(PATIENCE_S)
+    line.sendall(sent)
+    said = b""
+    while more := line.recv(65_536):
+        said += more
+    line.close()
+    gate.close()
+    assert b"C08P01" in said
+    still_answers(server)
+
+
+def test_a_guessed_cancel_key_cancels_nothing(server: WireServer):
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        number = gate.info.backend_pid
+        for guess in (b"\0\0\0\0", b"\xff" * 4, os.urandom(4), b"", b"\0" * 200):
+            answer(server, framed(struct.pack("!II", 80_877_102, number) + guess))
+        assert gate.execute("SELECT 1").fetchone() == (1,)
