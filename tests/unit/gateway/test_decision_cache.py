@@ -103,7 +103,9 @@ def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(
 def test_the_keys_of_kept_decisions_have_all_that_a_rule_looks_at() -> None:
     """Who lets rules look at more must add it to both keys, then here."""
     looked_at = {"actor", "source", "scope", "judgement", "confirmed", "reads_only"}
-    assert set(PolicyInput.__struct_fields__) == looked_at
-    assert set(inspect.signature(verdict.evaluate).parameters) == looked_at
+    # Rules for classes of statements are about changes alone, and only verdicts on reads are kept.
+    of_changes = {"statements"}
+    assert set(PolicyInput.__struct_fields__) == looked_at | of_changes
+    assert set(inspect.signature(verdict.evaluate).parameters) == looked_at | of_changes
     # The gateway's key has the text in place of the judgement; a connection has one source.
     assert len(DecisionKey.__args__) == len(looked_at) - 1

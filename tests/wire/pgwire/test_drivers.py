@@ -101,7 +101,7 @@ def test_a_cursor_of_the_server_gives_rows_in_parts(server: WireServer):
         assert [row[0] for row in cursor] == list(range(1, 45))
 
 
-def test_a_block_that_a_driver_opens_unasked_reads_and_refuses_a_change(server: WireServer):
+def test_a_block_that_a_driver_opens_by_itself_reads_and_refuses_a_change(server: WireServer):
     with psycopg.connect(server.conninfo()) as gate:
         assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
         with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:

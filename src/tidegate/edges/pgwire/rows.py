@@ -84,7 +84,7 @@ class RowSender:
         await self._client.drain()
 
 
-_KINDS: dict[type, ColumnKind] = {
+_KINDS: dict[type[Any], ColumnKind] = {
     bool: "boolean",
     int: "integer",
     float: "float",
@@ -100,7 +100,7 @@ def with_kinds_of(columns: tuple[Column, ...], rows: Rows, dialect: str) -> tupl
         return columns
     found: list[Column] = []
     for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-        types = {type(value) for value in values if value is not None}
+        types: set[type[Any]] = {type(value) for value in values if value is not None}
         kind = _KINDS.get(types.pop()) if column.kind == "other" and len(types) == 1 else None
         found.append(column if kind is None else structs.replace(column, kind=kind))
     return tuple(found)

@@ -1,8 +1,8 @@
 """One session of the wire protocol: what each message does, through the gate.
 
 The edge holds no transaction of a database. A block (BEGIN … COMMIT) is accepted, since most
-drivers open one unasked; in it each read sees the data as they are then, and a statement that would
-change data is refused with SQLSTATE 0A000.
+drivers open one by themselves; in it each read sees the data as they are then, and a statement that
+would change data is refused with SQLSTATE 0A000.
 """
 
 from __future__ import annotations
