@@ -60,6 +60,13 @@ VERBS: dict[str, Verb] = {
     "cloud check": Verb("keeps", ("cloud", "check", "{directory}/none"), 65),
     "cloud pull": Verb("keeps", ("cloud", "pull", "github"), 78),
     "datalog import": Verb("keeps", ("datalog", "import", "{name}", "{directory}/none.csv"), 2),
+    "datalog copy": Verb("keeps", ("datalog", "copy", "{name}", "{directory}/copied"), 2),
+    "datalog dump": Verb("keeps", ("datalog", "dump", "{name}", "{directory}/dumped"), 2),
+    "datalog load": Verb("keeps", ("datalog", "load", "{name}", "{directory}/none.edn"), 2),
+    "datalog stat": Verb("keeps", ("datalog", "stat", "{name}"), 2),
+    "datalog migrate": Verb(
+        "keeps", ("datalog", "migrate", "{name}", "--copy-to", "{directory}/new"), 2
+    ),
     "datalog warm-up": Verb(
         "keeps", ("datalog", "warm-up", "--status", "--java", "{directory}/none"), 69
     ),

@@ -271,6 +271,16 @@ def _check_types(arguments: Arguments) -> None:
             )
 
 
+def _reads_all(operation: str, arguments: Arguments) -> Judged:
+    reading = Reading()
+    reading.everything = True
+    return Judged(Effect.READ, reading)
+
+
+def _loads(operation: str, arguments: Arguments) -> Judged:
+    return Judged(Effect.WRITE, _reads_all(operation, arguments).reading)
+
+
 def _table(name: str, reading: Reading) -> None:
     if name.startswith(OWN_DBI):
         reading.everything = True
@@ -343,4 +353,8 @@ _JUDGES: Mapping[str, Callable[[str, Arguments], Judged]] = {
     "vector_indexed": _reads_index,
     "add_vector": _writes_index,
     "remove_vector": _writes_index,
+    "copy": _reads_all,
+    "dump": _reads_all,
+    "stat": _reads_all,
+    "load": _loads,
 }

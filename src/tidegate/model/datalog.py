@@ -22,6 +22,7 @@ class DatalogOperation(StrEnum):
     """What a Datalog source is asked for. The set is closed: an engine has no way to another.
 
     The values are the tools' names without `datalevin_`. `api_info` is missing: it asks no source.
+    The last four have no tool: the command line asks for them.
     """
 
     OPEN_DATABASE = "open_database"
@@ -55,6 +56,10 @@ class DatalogOperation(StrEnum):
     VECTOR_INDEX_INFO = "vector_index_info"
     VECTOR_INDEXED = "vector_indexed"
     VECTOR_SEARCH = "vector_search"
+    COPY = "copy"
+    DUMP = "dump"
+    LOAD = "load"
+    STAT = "stat"
 
 
 WRITING_OPERATIONS = frozenset(
@@ -66,6 +71,7 @@ WRITING_OPERATIONS = frozenset(
         DatalogOperation.CLEAR_DOCUMENTS,
         DatalogOperation.ADD_VECTOR,
         DatalogOperation.REMOVE_VECTOR,
+        DatalogOperation.LOAD,
     }
 )
 """The operations that change data whatever their arguments are."""

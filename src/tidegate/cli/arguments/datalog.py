@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from tidegate.cli.arguments.options import (
     Commands,
     consent_option,
@@ -55,7 +57,52 @@ def add_datalog(commands: Commands) -> None:
         "--schema-only", action="store_true", help="show the schema and import nothing"
     )
     consent_option(importing)
-    for action in (warm_up, importing):
+    for action in (warm_up, importing, *_maintenance(actions)):
         action.set_defaults(module="datalog")
         home_options(action)
         json_option(action)
+
+
+def _maintenance(actions: Commands) -> list[argparse.ArgumentParser]:
+    """Datalevin's commands on a whole directory."""
+    copy = actions.add_parser(
+        "copy",
+        help="copy the directory of a source, also while it is in use",
+        description="Copy a Datalevin directory as it is at one moment, also while other programs "
+        "write to it.",
+    )
+    dump = actions.add_parser(
+        "dump",
+        help="write all of a source to a file of text",
+        description="Write the schema, the facts and the tables of a source to a new file, as the "
+        "command dump of Datalevin does, as they are at one moment.",
+    )
+    load = actions.add_parser(
+        "load",
+        help="fill a new source from a dump",
+        description="Fill a source from a file that `dump`, or Datalevin's own command, wrote. Its "
+        "directory must hold nothing yet, and it may be written.",
+    )
+    stat = actions.add_parser(
+        "stat",
+        help="show entries and pages of each table of a source",
+        description="Show how many entries and pages each table of the store has.",
+    )
+    migrate = actions.add_parser(
+        "migrate",
+        help="copy a directory of another patch release for this one",
+        description="Copy the directory of a source that another patch release of Datalevin made, "
+        "so that the copy can be opened. The directory itself is not changed, and nothing is "
+        "downloaded. Directories of another major or minor version are dumped and loaded.",
+    )
+    for action in (copy, dump, load, stat, migrate):
+        action.add_argument("source", metavar="SOURCE", help="the name of a source")
+    copy.add_argument("directory", type=filled, metavar="DIRECTORY", help="a new directory")
+    copy.add_argument("--compact", action="store_true", help="leave out free pages")
+    dump.add_argument("file", type=filled, metavar="FILE", help="a new file")
+    load.add_argument("file", type=filled, metavar="FILE", help="a file of text that dump wrote")
+    consent_option(load)
+    migrate.add_argument(
+        "--copy-to", type=filled, metavar="DIRECTORY", required=True, help="a new directory"
+    )
+    return [copy, dump, load, stat, migrate]

@@ -1,4 +1,4 @@
-"""`tidegate datalog warm-up | import`."""
+"""`tidegate datalog warm-up | import | copy | dump | load | stat | migrate`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from tidegate.app import App
 from tidegate.cli.datalog_import import import_file
+from tidegate.cli.datalog_maintenance import maintain
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_query
@@ -20,6 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`."""
     if arguments.action == "import":
         return _import(arguments)
+    if arguments.action != "warm-up":
+        return _maintain(arguments)
     cache = StartupCache(find_library(arguments.java))
     if arguments.status:
         return _status(cache, as_json=arguments.json)
@@ -36,6 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     async def work(app: App) -> int:
         return await import_file(app, arguments)
+
+    return with_app(App.open(load_for_query(arguments)), work)
+
+
+def _maintain(arguments: argparse.Namespace) -> int:
+    async def work(app: App) -> int:
+        return await maintain(app, arguments)
 
     return with_app(App.open(load_for_query(arguments)), work)
 

@@ -57,8 +57,8 @@ def check_directory(path: str, version: str, *, creates: bool) -> None:
             Code.SOURCE_UNREACHABLE,
             f"The directory {path} is of Datalevin {found}, and Tidegate has {version}: opening it"
             " would rewrite it.",
-            hint="Copy the directory, open the copy once with Datalevin's own program of the newer"
-            " version, and name the copy.",
+            hint="`tidegate datalog migrate SOURCE --copy-to DIRECTORY` makes a copy for this"
+            " version, or says how to get one.",
             details={"path": path, "found": found, "version": version},
         )
 

@@ -226,7 +226,7 @@ class DatalevinEngine:
             permit,
             cancellation,
             changes=request.writes,
-            create=request.create,
+            create=request.create or request.operation is DatalogOperation.LOAD,
             most=request.max_items,
         )
         affected = 1 if request.writes else 0
