@@ -18,9 +18,11 @@ from tidegate.datalog.import_records import (
     Attribute,
     Fact,
     Format,
+    as_vectors,
     infer,
     records_of,
     schema_of,
+    vector_options,
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
@@ -54,8 +56,9 @@ async def import_file(app: App, arguments: argparse.Namespace) -> int:
         )
     namespace: str = path.stem if arguments.namespace is None else arguments.namespace
     records = records_of(_text_of(path), format, namespace)
-    key = None if arguments.key is None else f":{arguments.key.removeprefix(':')}"
-    attributes = infer(records, key)
+    key = None if arguments.key is None else _attribute(arguments.key)
+    vectors = {name: as_vectors(records, name) for name in map(_attribute, arguments.vector)}
+    attributes = infer(records, key, [*map(_attribute, arguments.fulltext)], vectors)
     _show(attributes)
     if not arguments.schema_only:
         what = f"add {len(records)} entities to the source {arguments.source}"
@@ -68,12 +71,30 @@ async def import_file(app: App, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _attribute(given: str) -> str:
+    return f":{given.removeprefix(':')}"
+
+
 async def _send(app: App, source: str, attributes: list[Attribute], records: list[Fact]) -> int:
     known = await _known_attributes(app, source)
     schema = {
         name: properties for name, properties in schema_of(attributes).items() if name not in known
     }
-    opening = _request(DatalogOperation.OPEN_DATABASE, {"schema": schema}, create=True)
+    new = [each for each in attributes if each.name in schema]
+    options = {} if known else vector_options(new)
+    if known and any(each.dimensions for each in new):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The source {source} holds data already, and an attribute of vectors is made with the"
+            " database.",
+            hint="Import the vectors first, into a new directory.",
+        )
+    opening = _request(
+        DatalogOperation.OPEN_DATABASE,
+        {"schema": schema},
+        DatalogTarget("database", options),
+        create=True,
+    )
     await _ask(app, source, opening)
     facts = done = 0
     with progress(f"Importing into {source}", max(1, len(records))) as advance:
@@ -98,14 +119,18 @@ async def _known_attributes(app: App, source: str) -> set[str]:
 
 
 def _request(
-    operation: DatalogOperation, arguments: dict[str, Any], *, create: bool = False
+    operation: DatalogOperation,
+    arguments: dict[str, Any],
+    target: DatalogTarget = _DATABASE,
+    *,
+    create: bool = False,
 ) -> DatalogRequest:
     count = len(arguments.get("txData", ()))
     text = f"import {count} entities" if count else "import: make the attributes"
     limits = Limits(timeout_s=300.0, max_bytes=64 * 1024 * 1024)
     return DatalogRequest(
         operation=operation,
-        target=_DATABASE,
+        target=target,
         arguments=arguments,
         create=create,
         text=text,
@@ -142,8 +167,9 @@ def _show(attributes: list[Attribute]) -> None:
             each.type or "any",
             "many" if each.many else "one",
             "identity" if each.unique else "",
+            "words" if each.fulltext else f"{each.dimensions} numbers" if each.dimensions else "",
             each.entities,
         )
         for each in attributes
     ]
-    show_table(("attribute", "type", "values", "unique", "entities"), rows)
+    show_table(("attribute", "type", "values", "unique", "index", "entities"), rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from tidegate.datalog.json_values import encode
@@ -33,13 +33,16 @@ _FLOAT = re.compile(r"-?(0|[1-9]\d*)\.\d+([eE][-+]?\d+)?")
 
 class Attribute(NamedTuple):
     """What is inferred of an attribute. `type` is Datalevin's name of a type, empty where the
-    values have several; `entities` says how many have it."""
+    values have several; `entities` says how many have it, `dimensions` how many numbers a vector
+    has."""
 
     name: str
     type: str
     many: bool
     entities: int
     unique: bool
+    fulltext: bool = False
+    dimensions: int = 0
 
 
 def records_of(text: str, format: Format, namespace: str) -> list[Fact]:
@@ -51,9 +54,46 @@ def records_of(text: str, format: Format, namespace: str) -> list[Fact]:
     return [_fact(number, row, namespace) for number, row in rows]
 
 
-def infer(records: Iterable[Fact], key: str | None = None) -> list[Attribute]:
+def as_vectors(records: Iterable[Fact], attribute: str) -> int:
+    """Make the values of an attribute vectors of numbers: each is a list, or a text that is one in
+    JSON. Returns how many numbers they have. Raises: TidegateError ARGUMENT_INVALID."""
+    dimensions = 0
+    for number, record in enumerate(records, 1):
+        if attribute not in record:
+            continue
+        vector = _vector(record[attribute])
+        if vector is None or (dimensions and len(vector) != dimensions):
+            raise _invalid(
+                f"The record {number} has no list of {dimensions or 'some'} numbers in"
+                f" `{attribute}`."
+            )
+        dimensions = len(vector)
+        record[attribute] = vector
+    return dimensions
+
+
+def _vector(value: Any) -> list[float] | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    numbers = cast("list[Any]", value) if isinstance(value, list) else []
+    if not numbers or not all(type(each) in (int, float) for each in numbers):
+        return None
+    return [float(each) for each in numbers]
+
+
+def infer(
+    records: Iterable[Fact],
+    key: str | None = None,
+    fulltext: Sequence[str] = (),
+    vectors: Mapping[str, int] | None = None,
+) -> list[Attribute]:
     """The attributes of the records in the order of their first use. `key` names the one by which
-    an entity is known again. Raises: TidegateError ARGUMENT_INVALID if no record has it."""
+    an entity is known again, `fulltext` those whose words are indexed, `vectors` those of vectors
+    with their dimensions. Raises: TidegateError ARGUMENT_INVALID if no record has one of them."""
+    vectors = vectors or {}
     types: dict[str, set[str]] = {}
     many: set[str] = set()
     counts: dict[str, int] = {}
@@ -61,18 +101,41 @@ def infer(records: Iterable[Fact], key: str | None = None) -> list[Attribute]:
         for name, value in record.items():
             if name == ":db/id":
                 continue
-            several = isinstance(value, list)
-            values = cast("list[Any]", value) if several else [value]
+            several = isinstance(value, list) and name not in vectors
+            values: list[Any] = cast("list[Any]", value) if several else [value]
             if several:
                 many.add(name)
             counts[name] = counts.get(name, 0) + 1
             types.setdefault(name, set()).update([type_of(each) for each in values])
-    if key is not None and key not in types:
-        raise _invalid(f"No record has the attribute `{key}`.")
+    for name in (*([] if key is None else [key]), *fulltext, *vectors):
+        if name not in types:
+            raise _invalid(f"No record has the attribute `{name}`.")
+    for name in fulltext:
+        if types[name] != {"string"}:
+            raise _invalid(f"Not all values of `{name}` are texts.")
     return [
-        Attribute(name, _joined(found), name in many, counts[name], name == key)
+        Attribute(
+            name,
+            "vec" if name in vectors else _joined(found),
+            name in many,
+            counts[name],
+            name == key,
+            name in fulltext,
+            vectors.get(name, 0),
+        )
         for name, found in types.items()
     ]
+
+
+def vector_options(attributes: Iterable[Attribute]) -> dict[str, Any]:
+    """The options that a database with these attributes is opened with: the dimensions of the
+    index of each attribute of vectors."""
+    domains = {
+        each.name.removeprefix(":").replace("/", "_"): {":dimensions": each.dimensions}
+        for each in attributes
+        if each.dimensions
+    }
+    return {":vector-domains": domains} if domains else {}
 
 
 def schema_of(attributes: Iterable[Attribute]) -> dict[str, dict[str, Any]]:
@@ -86,6 +149,8 @@ def schema_of(attributes: Iterable[Attribute]) -> dict[str, dict[str, Any]]:
             properties[":db/cardinality"] = ":db.cardinality/many"
         if attribute.unique:
             properties[":db/unique"] = ":db.unique/identity"
+        if attribute.fulltext:
+            properties[":db/fulltext"] = True
         schema[attribute.name] = properties
     return schema
 

@@ -7,10 +7,11 @@ attributes are written whole, as a query names them. Every attribute may be abse
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from tidegate.datalog.json_values import decode
 from tidegate.datalog.query import judge_query
 from tidegate.datalog.reader import read
 from tidegate.errors import TidegateError
@@ -71,12 +72,12 @@ def heading(tables: Collection[Table]) -> str:
 
 
 async def note_unknown(
-    text: str, caller: Caller, source: str | None, inputs: Collection[Any] = ()
+    text: str, caller: Caller, source: str | None, inputs: Sequence[Any] = ()
 ) -> str:
     """Which attributes of a query the database does not have, with the names nearest to them. Only
     attributes that the caller may see are named; empty if all are there."""
     try:
-        placed = judge_query(read(text), list(inputs)).placed
+        placed = judge_query(read(text), [decode(each) for each in inputs]).placed
         catalog = await caller.handle(Browse("catalog"), source, Catalog)
     except TidegateError:
         return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.caller import Caller
@@ -127,12 +128,14 @@ def name_hint(message: str, sql: str, catalog: Catalog) -> str | None:
     return " ".join([_columns_of(each, catalog) for each in own[:_MOST_NOTES]]) or None
 
 
-async def note_on_nothing(text: str, caller: Caller, source: str | None) -> str:
+async def note_on_nothing(
+    text: str, caller: Caller, source: str | None, params: Sequence[Any] = ()
+) -> str:
     """What may explain that a statement found nothing; empty if nothing does."""
     if text.lstrip()[:1] in ("[", "{"):
         from tidegate.search.attributes import note_unknown
 
-        return await note_unknown(text, caller, source)
+        return await note_unknown(text, caller, source, params)
     return await note_near_values(text, caller, source)
 
 

@@ -54,6 +54,22 @@ def add_datalog(commands: Commands) -> None:
         "--key", type=filled, metavar="ATTRIBUTE", help="the attribute that is an entity's identity"
     )
     importing.add_argument(
+        "--fulltext",
+        type=filled,
+        metavar="ATTRIBUTE",
+        action="append",
+        default=[],
+        help="an attribute whose words are indexed; may be repeated",
+    )
+    importing.add_argument(
+        "--vector",
+        type=filled,
+        metavar="ATTRIBUTE",
+        action="append",
+        default=[],
+        help="an attribute whose values are vectors: lists of numbers; may be repeated",
+    )
+    importing.add_argument(
         "--schema-only", action="store_true", help="show the schema and import nothing"
     )
     consent_option(importing)

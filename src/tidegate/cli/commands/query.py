@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidegate.app import App
-from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.local_actor import LocalCaller, ask, with_app
 from tidegate.cli.output_file import ALL_ROWS, OutputFormat, format_of, open_output
 from tidegate.cli.parquet import ParquetWriter
 from tidegate.cli.settings import load_for_query
@@ -19,7 +19,7 @@ from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import masking_note, may_be_mistaken
 from tidegate.results.row_stream import WriterSink
 
 SHOWN_ROWS = 500
@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         if format is not None:
             return await write_rows(app, "query", arguments, statement, format, arguments.output)
         limits = Limits(arguments.rows or SHOWN_ROWS, timeout_s=arguments.timeout)
-        return await _run(app, "query", arguments.source, Query(statement, limits=limits))
+        page = await _run(app, "query", arguments.source, Query(statement, limits=limits))
+        return await _with_note(app, arguments.source, statement, page)
 
     page = with_app(App.open(load_for_query(arguments)), work)
     if format is not None:
@@ -69,6 +70,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(page)
     return 0
+
+
+async def _with_note(app: App, source: str, statement: Statement, page: Page) -> Page:
+    """The page; its status says what may explain that a query of Datalog found nothing."""
+    if statement.text.lstrip()[:1] not in ("[", "{") or not may_be_mistaken(page, statement.text):
+        return page
+    from tidegate.search.suggestions import note_on_nothing
+
+    caller = LocalCaller(app, "query")
+    note = await note_on_nothing(statement.text, caller, source, statement.params or ())
+    return msgspec.structs.replace(page, status=note) if note else page
 
 
 async def write_rows(
@@ -140,6 +152,7 @@ def _as_json(page: Page) -> dict[str, Any]:
         "row_count": page.row_count,
         "truncations": page.truncations,
         **({"note": masking_note(page.masked)} if page.masked else {}),
+        **({"note": page.status} if page.status else {}),
         "elapsed_ms": round(page.elapsed_ms, 3),
     }
 
@@ -161,6 +174,8 @@ def show_outcome(page: Page, path: str | None = None) -> None:
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")
     if page.masked:
         print_status(masking_note(page.masked))
+    if page.status:
+        print_status(f"note: {page.status}")
 
 
 _UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value"}

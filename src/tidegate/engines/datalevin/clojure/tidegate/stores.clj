@@ -19,6 +19,7 @@
    [datalevin.dtlvnative DTLV$MDB_envinfo]
    [datalevin.kv KVLMDB]
    [datalevin.storage Store]
+   [java.io File]
    [java.net URI]
    [java.util.concurrent ConcurrentHashMap]
    [java.util.concurrent.locks ReentrantReadWriteLock]))
@@ -141,6 +142,17 @@
   (let [dbis (set (i/list-dbis kv))]
     (every? dbis [c/eav c/ave c/schema])))
 
+(defn- kept-vector-options
+  "The options of the vector attributes of a directory. Datalevin stores them, and opens no such
+  database unless it is given them again."
+  [store target]
+  (when (and (not (:remote? store)) (.exists (File. ^String (:place store) "data.mdb")))
+    (let [kv (or (local-kv store) (open-kv! store target))]
+      (when (has-datalog? kv)
+        (i/get-dbi kv c/opts false)
+        (select-keys (into {} (i/get-range kv c/opts [:all] :attr :data))
+                     [:vector-opts :vector-domains])))))
+
 (defn- open-conn! [store target create? schema]
   (let [{:keys [conn kv]} @(:state store)
         options (get-in target [:options :database] {})
@@ -155,8 +167,9 @@
               (when-not (has-datalog? kv)
                 (absent "database"
                         "The directory holds a key-value store and no Datalog database."))))
-          (close-open! store)
-          (let [conn (cond
+          (let [options (merge (kept-vector-options store target) options)
+                _ (close-open! store)
+                conn (cond
                        (seq options) (d/get-conn (:place store) schema options)
                        (seq schema)  (d/get-conn (:place store) schema)
                        :else         (d/get-conn (:place store)))]
