@@ -225,7 +225,7 @@ async def _cases(app: App) -> dict[str, Case]:
     async def spoken() -> None:
         known = app.authenticator.authenticate(token, "127.0.0.1")
         assert isinstance(known, Actor)
-        answer = await kernel.serve(frame, TransportContext(known, _NoNotices()))
+        answer = await kernel.serve(frame, TransportContext(known, NoNotices()))
         assert answer is not None and marker in answer.frame
 
     async def posted() -> None:
@@ -335,8 +335,13 @@ class _Wire(asyncio.Transport):
         self.written.set_result(data)
 
 
-class _NoNotices:
+class NoNotices:
     """Discards the notifications of a server."""
 
+    open = True
+
     def send(self, message: bytes) -> None:
+        pass
+
+    def stop(self) -> None:
         pass

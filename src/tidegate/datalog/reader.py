@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
+from functools import lru_cache
 from uuid import UUID
 
 from tidegate.datalog.instants import parse_instant
@@ -31,6 +32,8 @@ from tidegate.errors import Code, TidegateError
 
 MOST_CHARACTERS = 102_400
 MOST_DEPTH = 64
+MOST_REMEMBERED = 4_000
+"""Characters of a text whose value is kept for the next time."""
 
 _BLANK = re.compile(r"(?:[\s,]+|;[^\n]*)+")
 _TOKEN = re.compile(r"""[^\s,"()\[\]{};\\^@~`]+""")
@@ -63,10 +66,18 @@ def read(text: str, *, most_characters: int = MOST_CHARACTERS, depth: int = MOST
             Code.DATALOG_TOO_LONG,
             f"The EDN text has {len(text)} characters; at most {most_characters} are read",
         )
+    return _remembered(text, depth) if len(text) <= MOST_REMEMBERED else _read(text, depth)
+
+
+def _read(text: str, depth: int) -> Value:
     reader = _Reader(text, depth)
     value = reader.value()
     reader.expect_end()
     return value
+
+
+_remembered = lru_cache(256)(_read)
+"""Values are frozen, and callers send a query or a set of rules again with other inputs."""
 
 
 class _Reader:
