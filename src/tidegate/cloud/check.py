@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.cloud.graphql import problem_of_graphql
 from tidegate.cloud.model import Method, Provider, Resource, ServiceEntry
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.service_document import ServiceDocument
@@ -109,6 +110,8 @@ def _problems_of_method(document: ServiceDocument, method: Method) -> Iterator[s
     for transform in (response.transform, body.transform if body else None):
         if transform is not None and (problem := problem_of(transform)) is not None:
             yield problem
+    if method.graphql is not None and (problem := problem_of_graphql(method.graphql)) is not None:
+        yield problem
     for text in (body.base, body.default) if body else ():
         if text and not _is_json(text):
             yield f"the body `{text[:60]}` is no JSON"

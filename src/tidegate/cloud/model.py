@@ -13,6 +13,8 @@ Place = Literal["path", "query", "header", "cookie", "server", "body"]
 """Where a parameter goes in a request. `server`: a variable of the server's address."""
 SqlVerb = Literal["select", "insert", "update", "replace", "delete", "exec"]
 """`exec`: only `EXEC` reaches the method."""
+WHOLE_BODY: Final = "(body)"
+"""The parameter of a body that is no object: its value is the content."""
 SQL_VERBS: Final = ("select", "insert", "update", "replace", "delete")
 
 
@@ -173,6 +175,17 @@ class View(msgspec.Struct, frozen=True):
     sql: str
     required: tuple[str, ...]
     """Parameters with which it is used, as `requiredParams == [ … ]` of its predicate says."""
+
+
+class ApiRequest(msgspec.Struct, frozen=True):
+    """One request, without its credential."""
+
+    verb: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+    has_free_host: bool
+    """Whether a value alone decides which host is asked: only an operator may allow that."""
 
 
 class Resource(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
+from tidegate.cloud.graphql import GraphQlRequest, next_page
 from tidegate.cloud.model import Method, Pagination
 from tidegate.cloud.requests import ApiRequest
 from tidegate.cloud.schema import parse_object_key
@@ -34,11 +35,13 @@ def next_request(
     Raises: TidegateError PROVIDER_REPLY: the next page is on another host, or is this one again.
     """
     pagination = method.settings.pagination
-    following = (
-        _usual(method, request, headers, body)
-        if pagination is None
-        else _declared(pagination, request, headers, body)
-    )
+    following: ApiRequest | None
+    if isinstance(request, GraphQlRequest):
+        following = next_page(method, request, body)
+    elif pagination is None:
+        following = _usual(method, request, headers, body)
+    else:
+        following = _declared(pagination, request, headers, body)
     if following == request:
         raise TidegateError(
             Code.PROVIDER_REPLY,

@@ -13,10 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
-import msgspec
-
+from tidegate.cloud.body_formats import multipart_body, plain_body, xml_body
 from tidegate.cloud.go_template import render_template, to_json
-from tidegate.cloud.model import Method, Parameter, Resource, Schema, SqlVerb
+from tidegate.cloud.graphql import first_request
+from tidegate.cloud.model import (
+    WHOLE_BODY,
+    Method,
+    Parameter,
+    Resource,
+    Schema,
+    SqlVerb,
+)
+from tidegate.cloud.model import ApiRequest as ApiRequest
 from tidegate.cloud.names import folded
 from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
@@ -34,17 +42,6 @@ _OWN_HEADERS: Final = frozenset({
 _FORM: Final = "application/x-www-form-urlencoded"
 _AWS_JSON_TARGET: Final = "X-Amz-Target"
 _DESIRED_STATE: Final = "DesiredState"
-
-
-class ApiRequest(msgspec.Struct, frozen=True):
-    """One request, without its credential."""
-
-    verb: str
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes | None
-    has_free_host: bool
-    """Whether a value alone decides which host is asked: only an operator may allow that."""
 
 
 def find_method(resource: Resource, verb: SqlVerb, given: Iterable[str]) -> Method | None:
@@ -77,6 +74,9 @@ def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -
     """
     given = _assign(method, values)
     base, has_free_host = _server_url(method, given)
+    if method.graphql is not None:
+        named = {name: value for (name, _), value in given.items()}
+        return first_request(method, f"{base.rstrip('/')}{method.path}", named)
     path = _VARIABLE.sub(lambda match: _segment(match[1], given), method.path)
     if any(each.wire_name == _AWS_JSON_TARGET for each in method.parameters):
         # In the protocols awsJson1_0 and awsJson1_1 of Smithy the header names the operation. The
@@ -269,6 +269,12 @@ def _body(method: Method, schemas: Schemas, given: _Given) -> tuple[str, bytes |
         return _FORM, urlencode(
             [pair for name in whole for pair in _transposed(name, whole[name])]
         ).encode()
+    if body.media_type.endswith(("/xml", "+xml")):
+        return body.media_type, xml_body(whole, body.schema, schemas)
+    if body.media_type == "multipart/form-data":
+        return multipart_body(whole)
+    if WHOLE_BODY in fields:
+        return body.media_type, plain_body(_text(fields[WHOLE_BODY]))
     raise _invalid(method, f"bodies of the type {body.media_type[:60]} cannot be sent yet")
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from tidegate.cloud.go_template import render_template, to_json
+from tidegate.cloud.graphql import check_errors
 from tidegate.cloud.model import Method
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.schema import ANONYMOUS, Schemas
@@ -48,6 +49,8 @@ def read_page(
         body: Any = read_xml_map(content, host)
     else:
         body = _parse(method, content, host)
+    if method.graphql is not None:
+        check_errors(method, body, host)
     shaped = body
     if transform is not None and body is not None:
         given = to_json(body) if kind == "text" and not isinstance(body, str) else body

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tidegate.cloud.model import (
     SQL_VERBS,
+    WHOLE_BODY,
     Body,
     Method,
     Parameter,
@@ -268,10 +269,19 @@ class ServiceDocument:
         if settings.body_names == "naive_DesiredState":
             # The columns are the fields of this one, which is sent as text.
             whole = self.schemas.properties(whole).get("DesiredState", whole)
+        properties = self.schemas.properties(whole)
+        if not properties and _is_plain(body):
+            yield Parameter(
+                name="body" if settings.body_names else f"{_BODY_PREFIX}body",
+                wire_name=WHOLE_BODY,
+                place="body",
+                is_required=body.is_required,
+                schema={"type": "string"},
+            )
         required = self.schemas.required(whole) | {
             str(each) for each in sequence(request.get("required"))
         }
-        for name, schema in self.schemas.properties(whole).items():
+        for name, schema in properties.items():
             sql_name = snake_case(name) if casing else name
             yield Parameter(
                 name=sql_name if settings.body_names else f"{_BODY_PREFIX}{sql_name}",
@@ -295,6 +305,9 @@ class ServiceDocument:
         shown = mapping(content.get(media_type) or next(iter(content.values()), None))
         schema = said.get("schema_override") or shown.get("schema")
         key = said.get("objectKey")
+        if key is None and said.get("transform") is None:
+            graphql = mapping(operation.get("x-stackQL-graphQL"))
+            key = mapping(graphql.get("responseSelection")).get("jsonPath")
         return Response(
             status=status,
             media_type=media_type if content or said.get("transform") else "",
@@ -311,6 +324,12 @@ class ServiceDocument:
 
     def _refused(self, problem: str) -> TidegateError:
         return refused(self.name, problem)
+
+
+def _is_plain(body: Body) -> bool:
+    """Whether the content of a body is one value: neither fields nor what a template makes."""
+    formats = ("json", "xml", "form")
+    return body.transform is None and not any(each in body.media_type for each in formats)
 
 
 def _declared_path(path: str, parameters: list[Parameter]) -> tuple[str, list[Parameter]]:
