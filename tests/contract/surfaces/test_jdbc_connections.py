@@ -478,6 +478,11 @@ async def test_an_explicit_driver_goes_to_java(tmp_path):
             await peer.bare("discover", connectionId=id, table="users")
             for id in (connected["id"], native)
         ]
+        refused = await peer.bare(
+            "connect", url=url, user="someone", password="wrong", driver="org.postgresql.Driver"
+        )
+        assert "Authentication failed" in refused["error"]
+        assert "someone" not in refused["error"]
         types = [[(each["name"], each["type"]) for each in one["columns"]] for one in listed]
         assert types[0] == types[1]
 

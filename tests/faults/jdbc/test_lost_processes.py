@@ -12,6 +12,7 @@ from support.jdbc_surface import JdbcPeer, served
 from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.startup import start_worker
 from tidegate.engines.jdbc.url import parse_jdbc_url
+from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
@@ -68,4 +69,7 @@ async def test_a_connection_that_is_never_made_ends_no_process_that_others_use(j
     await other.closed()
     await hang()
     assert not worker.process.check()
+    with pytest.raises(TidegateError) as caught:
+        await JdbcConnection(worker.process, "other").open({"url": url.text})
+    assert "while it connected" in caught.value.message
     await worker.leave()

@@ -90,7 +90,7 @@ def _column(column: TableColumn, keys: dict[str, int], product: Product) -> Colu
         column.name,
         type_of(column),
         column.nullable and not is_set,
-        column.default,
+        None if column.default == "NULL" else column.default,  # MariaDB says so of none
         keys.get(column.name, 0),
         column.comment or None,
         jdbc_code=column.code,

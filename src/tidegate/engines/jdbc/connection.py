@@ -7,10 +7,17 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from tidegate.engines.jdbc.errors import SESSION, translate, unconnected
+from tidegate.engines.jdbc.errors import (
+    SESSION,
+    ended_connecting,
+    translate,
+    unconnected,
+    without_account,
+)
 from tidegate.engines.jdbc.messages import Greeting
 from tidegate.engines.jvm.process import JvmError, JvmProcess
 from tidegate.engines.worker.framed_process import retrieve
+from tidegate.errors import TidegateError
 
 Body = TypeVar("Body")
 
@@ -28,9 +35,11 @@ class JdbcConnection:
     late_s: ClassVar[float] = 0.0
     grace_s: ClassVar[float] = 1.0
 
-    def __init__(self, process: JvmProcess, product: str) -> None:
+    def __init__(self, process: JvmProcess, product: str, user: str = "") -> None:
+        """`user` is left out of errors."""
         self._process = process
         self._product = product
+        self._user = user
         self._channel = process.new_channel()
         self._number = 0
         self._pending: asyncio.Future[msgspec.Raw] | None = None
@@ -47,7 +56,10 @@ class JdbcConnection:
             self.greeting = await self._process.ask(self._channel, "connect", body, Greeting)
         except JvmError as error:
             self.close()
-            raise unconnected(error.fault) from error
+            raise without_account(unconnected(error.fault), self._user) from error
+        except TidegateError as error:
+            self.close()
+            raise ended_connecting(error) from error
         except BaseException:
             self.close()
             raise
@@ -78,7 +90,7 @@ class JdbcConnection:
             raw = await asyncio.shield(pending)
         except JvmError as error:
             self._clear = True  # the JVM closes a statement that fails
-            failure = translate(error.fault, self._product)
+            failure = without_account(translate(error.fault, self._product), self._user)
             if failure.details.get("cause") == SESSION:
                 self.close()
             raise failure from error

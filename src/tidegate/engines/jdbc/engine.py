@@ -384,7 +384,9 @@ class JdbcEngine:
 
     async def _connect_once(self, writes: bool) -> JdbcConnection:
         worker = await self._running_worker()
-        connection = JdbcConnection(worker.process, self._product.name)
+        connection = JdbcConnection(
+            worker.process, self._product.name, self._options.get("user", "")
+        )
         product = self._product
         properties = dict(product.properties)
         if product.fence == "connection" and not writes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidegate.engines.common.errors import ACCOUNT, shortened
+from tidegate.engines.common.errors import ACCOUNT, PROCESS, shortened
 from tidegate.engines.jvm.process import JvmFault
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import mask_shapes
@@ -103,6 +103,26 @@ def unconnected(fault: JvmFault) -> TidegateError:
     if state[:2] == "28":
         message = f"The database refused the login of the source's user: {message}"
     return TidegateError(Code.SOURCE_UNREACHABLE, message, hint=hint, details=details)
+
+
+def ended_connecting(error: TidegateError) -> TidegateError:
+    """The error of a connection under whose making the Java process ended; any other as it is."""
+    if error.code is not Code.SOURCE_UNREACHABLE or error.details.get("cause") != PROCESS:
+        return error
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        "The process of the database driver ended while it connected.",
+        hint="Connect again. If it ends each time, `tidegate driver doctor` looks for the reason.",
+        details={"cause": PROCESS},
+    )
+
+
+def without_account(error: TidegateError, user: str) -> TidegateError:
+    """The error without the name of the source's account, which drivers repeat."""
+    if user:
+        named = rf"(?i)(\buser:? ?['\"]?){re.escape(user)}(?!\w)(['\"]?(?:@'[^']*')?)"
+        error.message = re.sub(named, r"\1***\2", error.message)
+    return error
 
 
 def _state(fault: JvmFault) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tidegate.engines.jdbc.drivers import find_jars
-from tidegate.engines.jdbc.errors import unconnected
+from tidegate.engines.jdbc.errors import ended_connecting, unconnected
 from tidegate.engines.jdbc.messages import Loaded, fields
 from tidegate.engines.jdbc.url import JdbcUrl
 from tidegate.engines.jvm.process import JvmError, JvmProcess
@@ -121,6 +121,8 @@ async def start_worker(options: Mapping[str, str], url: JdbcUrl) -> Worker:
         await shared.leave()
         if isinstance(error, JvmError):
             raise unconnected(error.fault) from error
+        if isinstance(error, TidegateError):
+            raise ended_connecting(error) from error
         raise
 
 
