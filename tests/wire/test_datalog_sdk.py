@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -108,7 +113,104 @@ def test_an_official_client_uses_every_tool_over_http(
             assert remote["structured"]["code"] == ":policy-denied"
             assert closed["structured"]["code"] == ":unknown-database"
             assert sorted(each.name for each in root.iterdir()) == ["facts", "store"]
+        check_frames(url, token)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def check_frames(url: str, token: str) -> None:
+    """Frames that a client should not send, over HTTP: each is answered, and the next is served."""
+    invalid = (400, -32600)
+    for frame, expected in [
+        (b"{", (400, -32700)),
+        (b'"\xff\xfe"', (400, -32700)),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xc3("}}', (400, -32700)),
+        (b"5", invalid),
+        (b"[]", invalid),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', invalid),
+        (b'{"jsonrpc":"1.0","id":6,"method":"ping"}', invalid),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', invalid),
+        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', invalid),
+        (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}', invalid),
+    ]:
+        status, reply = posted(url, token, frame)
+        assert (status, reply["error"]["code"]) == expected, frame
+    about = {"protocolVersion": "2025-06-18", "capabilities": {},
+             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+    for id in ("0", "-7", '"x"', '""', "123456789012345678901234567890"):
+        params = json.dumps(about)
+        frame = f'{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{params}}}'
+        status, reply = posted(url, token, frame.encode())
+        assert (status, reply["id"]) == (200, json.loads(id))
+        assert reply["result"]["serverInfo"]["name"] == "tidegate-datalog"
+
+
+def posted(url: str, token: str, frame: bytes) -> tuple[int, Any]:
+    """The status and the JSON of the answer to a POST."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    try:
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        connection.request("POST", where.path, frame, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    finally:
+        connection.close()
+    if "event-stream" in answer.headers.get("Content-Type", ""):
+        text = next(line[5:] for line in text.splitlines() if line.startswith("data:{"))
+    return answer.status, json.loads(text)
+
+
+def test_a_client_that_reads_late_gets_every_large_result_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty results of half a megabyte are asked for before the first is read: a pipe holds far
+    less."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE_HOME))
+    prepare()
+    command = [sys.executable, "-m", "tidegate", "dtlv", "-w", "mcp"]
+    with subprocess.Popen(
+        [*command, "--state", str(tmp_path / "state")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+
+        def send(id: int, method: str, params: dict[str, Any]) -> None:
+            assert server.stdin is not None
+            frame = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+            server.stdin.write(json.dumps(frame).encode() + b"\n")
+            server.stdin.flush()
+
+        def call(id: int, tool: str, **arguments: Any) -> None:
+            send(id, "tools/call", {"name": f"datalevin_{tool}", "arguments": arguments})
+
+        def receive() -> Any:
+            assert server.stdout is not None
+            return json.loads(server.stdout.readline())
+
+        about = {"name": "test", "version": "1"}
+        send(1, "initialize", {"protocolVersion": "x", "capabilities": {}, "clientInfo": about})
+        receive()
+        server.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        call(2, "open_kv", dir=f"{tmp_path}/store")
+        kv = receive()["result"]["structuredContent"]["kv"]
+        value = "x" * 500_000
+        call(3, "kv_transact", kv=kv, dbi="a", txs=[["put", 1, value]])
+        assert receive()["result"]["structuredContent"]["result"] == ":transacted"
+        for id in range(10, 30):
+            call(id, "kv_get", kv=kv, dbi="a", key=1)
+        for id in range(10, 30):
+            reply = receive()
+            assert reply["id"] == id
+            assert reply["result"]["structuredContent"]["result"] == value
+            assert reply["result"]["content"][0]["text"] == "See structuredContent."
+        server.stdin.close()
+        assert server.wait(60) == 0
 
 
 def sorted_like(structured: dict[str, Any], wanted: Any) -> Any:

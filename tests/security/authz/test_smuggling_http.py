@@ -16,6 +16,7 @@ from support.http_application import Answer, ask
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Scope
 from tidegate.serve import http_endpoints
+from tidegate.surfaces.registry import SURFACES
 
 OLD, MODERN = "2025-11-25", "2026-07-28"
 WRITE = "UPDATE orders SET total = total + 1 WHERE id = 1"
@@ -181,9 +182,7 @@ def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) 
             assert answer.status == 401
         assert harness.shop.digest() == before
 
-    play(
-        tmp_path, engine, "readWrite", scenario, surfaces=["workbench", "core", "postgres", "jdbc"]
-    )
+    play(tmp_path, engine, "readWrite", scenario, surfaces=list(SURFACES))
 
 
 def test_a_token_that_was_narrowed_is_another_token(tmp_path: Path) -> None:
