@@ -235,8 +235,8 @@ class JdbcSources:
         values: Mapping[str, str | None],
         actor: str,
     ) -> SourceSettings:
-        """A source behind a JDBC driver. What one actor opens with one set of jars has one Java
-        process. Raises: TidegateError ARGUMENT_INVALID."""
+        """A source behind a JDBC driver. What one actor opens with one driver has one Java process.
+        Raises: TidegateError ARGUMENT_INVALID."""
         dependency, driver = values["dependency"], values["driver"]
         if dependency is not None and _COORDINATE.fullmatch(dependency) is None:
             raise TidegateError(
@@ -246,7 +246,7 @@ class JdbcSources:
             )
         options = {
             "restart": "false",  # its caller shall know that a session was lost
-            "process": f"{self._own} {actor}",
+            "process": f"{self._own} {actor} {driver or product_of(url).driver}",
         }
         if dependency is not None:
             options["driver_coordinate"] = dependency

@@ -412,7 +412,8 @@ async def test_ids_whose_process_was_killed_are_invalid_and_those_of_others_live
 
 
 async def test_a_process_ends_with_the_last_connection_of_its_caller(tmp_path):
-    temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
+    paths = [jdbc_drivers.driver_path(product) for product in ("h2", "hsqldb")]
+    temporary = {"driver_path": os.pathsep.join(paths)}
     async with served(tmp_path, temporary_sources=temporary) as jdbc:
         calls = [jdbc.post("connect", url=f"jdbc:h2:mem:{name}") for name in "xy"]
         ids = [answer.json["result"]["id"] for answer in await asyncio.gather(*calls)]
@@ -425,8 +426,11 @@ async def test_a_process_ends_with_the_last_connection_of_its_caller(tmp_path):
         assert process.check()
         listed = await jdbc.post("discover", connectionId=ids[1], schemaPattern="PUBLIC")
         assert "tables" in listed.json["result"]
+        other = (await jdbc.post("connect", url="jdbc:hsqldb:mem:x")).json["result"]["id"]
+        assert processes(jdbc)[-1] is not process
         await jdbc.post("close", connectionId=ids[1])
         await until(lambda: process.gone, "the end of the process")
+        await jdbc.post("close", connectionId=other)
 
 
 async def test_a_driver_by_its_coordinate(tmp_path):

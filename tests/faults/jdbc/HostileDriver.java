@@ -1,3 +1,5 @@
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -41,6 +43,11 @@ public class HostileDriver implements Driver {
             } else if (text.contains("print")) {
                 System.out.println("noise");
                 System.err.println("noise");
+            } else if (text.contains("forge")) {
+                try (FileOutputStream frames = new FileOutputStream(FileDescriptor.out)) {
+                    frames.write(new byte[] {1, 0, 0, 0, 'x'});
+                    Thread.sleep(1_000_000);
+                }
             } else if (text.contains("fill")) {
                 List<byte[]> heap = new ArrayList<>();
                 while (true) {

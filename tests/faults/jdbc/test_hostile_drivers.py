@@ -60,7 +60,12 @@ async def failure(engine, source: Source, text: str, timeout_s: float = 60.0) ->
 
 
 @pytest.mark.parametrize(
-    ("what", "code"), [("exit", Code.SOURCE_UNREACHABLE), ("fill", Code.LIMIT_BYTES)]
+    ("what", "code"),
+    [
+        ("exit", Code.SOURCE_UNREACHABLE),
+        ("fill", Code.LIMIT_BYTES),
+        ("forge", Code.SOURCE_UNREACHABLE),
+    ],
 )
 async def test_a_driver_that_ends_its_process_loses_its_statement_and_no_other(jar, what, code):
     source = source_of(jar)

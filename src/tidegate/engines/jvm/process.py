@@ -191,7 +191,11 @@ class JvmProcess(FramedProcess):
             self.write(HEADER.pack(len(content)) + content)
 
     def take_frame(self, content: bytes) -> None:
-        reply = _decode(content)
+        try:
+            reply = _decode(content)
+        except msgspec.DecodeError:
+            self.close()  # a driver has written here; what comes now cannot be trusted
+            return
         pending = self._pending.pop(reply.number, None)
         if pending is None or pending.done():
             return
