@@ -113,6 +113,7 @@ async def measure_answers(
                 "model": model.settings(),
                 "tokens_per_day": 10**12,
                 "seconds_per_day": 10.0**9,
+                "calls_per_minute": 10**9,
             },
         }
         app = App.open(convert_table(settings, Config))

@@ -160,7 +160,9 @@ def test_a_database_that_goes_away_in_mid_stream_ends_the_document_as_an_error(
 
     result = msgspec.json.decode(play(tmp_path, shop, scene))["result"]
     assert result["isError"] is True
-    assert len(result["content"][0]["text"]) > 10_000
+    text = result["content"][0]["text"]
+    assert len(text) > 10_000
+    assert "source.unreachable: " in text[-500:]
 
 
 def test_a_slow_reader_holds_the_database_back_and_one_that_leaves_ends_the_query(

@@ -102,6 +102,8 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
 
     def text_stream(self) -> TextStream | None:
         """See `model.Context.text_stream`."""
+        if self.stream is not None and self.stream.started:
+            return self.stream
         if self.body is None or not self.body.usable or self.wants_progress:
             return None
         if self.stream is None:

@@ -6,6 +6,8 @@ SQL fails and says how to ask it, while SQL that is taken for a question would b
 
 from __future__ import annotations
 
+import re
+
 from tidegate.errors import Code
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Effect, Judgement
@@ -14,7 +16,9 @@ from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, STRING, WORD, Token, lex
+from tidegate.text_to_sql.model import MAX_QUESTION_CHARS
 
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(\w+)", re.DOTALL)
 _SYMBOLS = words("* = < > ( ) ; :: <> != <= >= ||")
 _SECOND_WORDS = {
     "INSERT": ("INTO",),
@@ -41,6 +45,10 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
     alone it can be read as a column.
     """
     rules = find(dialect)
+    if len(text) > MAX_QUESTION_CHARS:
+        # Too long for a question, and not read here: the caller waits on the event loop.
+        first = _FIRST_WORD.match(text[:MAX_QUESTION_CHARS])
+        return first is not None and first[1].upper() in rules.roots
     try:
         tokens = lex(text, rules.lexical_rules)
     except Refusal:

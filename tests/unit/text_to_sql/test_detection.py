@@ -97,3 +97,21 @@ def test_the_catalog_decides_where_words_can_be_both(
 )
 def test_each_dialect_has_its_own_statements(text: str, dialect: str, expected: bool) -> None:
     assert is_sql(text, dialect) is expected
+
+
+@pytest.mark.parametrize(
+    ("beginning", "part", "expected"),
+    [
+        ("SELECT ", "a, ", True),
+        ("-- a list\n /* of */ (SELECT ", "a, ", True),
+        ("", "word ", False),
+        ("", "(", False),
+        ("", "/*", False),
+        ("/*", " */ /*", False),
+    ],
+)
+def test_the_first_word_decides_of_a_text_that_is_too_long_for_a_question(
+    beginning: str, part: str, expected: bool
+) -> None:
+    text = beginning + part * (10_000_000 // len(part))
+    assert is_sql(text) is expected

@@ -74,13 +74,19 @@ def error_renderer(codes: ErrorCodes, detail: Detail) -> ErrorRenderer:
             raise RpcError(
                 INVALID_PARAMS, f"Invalid params: {error.message}", {"code": error.code.value}
             )
-        if error.code in NOT_READY and codes.is_document(context.context):
+        if error.code in NOT_READY and codes.is_document(context.context) and not _begun(context):
             shown = error.message if detail.is_full(context) else _correlated(error)
             raise codes.not_ready(error.code.value, shown)
         text = shown_text(error, context, detail)
         return ToolResult(body=text.encode(), structured=False, is_error=True)
 
     return render
+
+
+def _begun(context: ToolContext) -> bool:
+    """Whether a part of the result has left, so that its text has to say what happened."""
+    stream = context.context.text_stream()
+    return stream is not None and stream.started
 
 
 def shown_text(error: TidegateError, context: ToolContext, detail: Detail) -> str:
