@@ -10,17 +10,19 @@ import pytest
 
 import support.postgres_server as postgres_server
 from support.command_line import environment
+from support.datalog import CACHE_HOME, prepare
 from support.documents import ROOT, is_as_shown, play, report
 from support.free_ports import claim_port
 
 FOLDER = ROOT / "docs" / "tutorial"
 ON_POSTGRES = FOLDER / "questions-and-search.md"
-TUTORIALS = sorted(set(FOLDER.glob("*.md")) - {ON_POSTGRES})
+ON_DATALOG = FOLDER / "datalog.md"
+TUTORIALS = sorted(set(FOLDER.glob("*.md")) - {ON_POSTGRES, ON_DATALOG})
 
 
-def check(tutorial: Path, folder: Path) -> None:
+def check(tutorial: Path, folder: Path, **variables: str) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    outcomes = play(tutorial, folder, {**environment(), "PATH": path})
+    outcomes = play(tutorial, folder, {**environment(), "PATH": path, **variables})
     assert outcomes
     for outcome in outcomes:
         assert is_as_shown(outcome), report(outcome)
@@ -46,6 +48,14 @@ def test_the_tutorial_on_an_empty_postgresql_prints_what_it_shows(tmp_path: Path
         check(copy, tmp_path)
     finally:
         server.close()
+
+
+def test_the_tutorial_on_datalog_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE_HOME))
+    prepare()
+    check(ON_DATALOG, tmp_path, XDG_CACHE_HOME=str(CACHE_HOME))
 
 
 def test_there_is_a_tutorial() -> None:

@@ -151,6 +151,7 @@ def schema_of(attributes: Iterable[Attribute]) -> dict[str, dict[str, Any]]:
             properties[":db/unique"] = ":db.unique/identity"
         if attribute.fulltext:
             properties[":db/fulltext"] = True
+            properties[":db.fulltext/autoDomain"] = True  # it can be searched by itself
         schema[attribute.name] = properties
     return schema
 

@@ -103,12 +103,13 @@ class DatalogLanguage(Language):
     ) -> Statement | None:
         """A query for the attributes of entities, as maps: any of them may be absent. None for a
         namespace of so many facts that they are not looked at in the time of a sample."""
-        facts = {column.name: _facts(column) for column in table.columns if column.name in columns}
-        if all_over or not columns or max(facts.values()) > _MOST_SAMPLED:
+        known = {column.name: _facts(column) for column in table.columns if column.name in columns}
+        facts = {name: count for name, count in known.items() if count is not None}
+        if all_over or not facts or max(facts.values()) > _MOST_SAMPLED:
             return None
         entities = f"[?e {max(facts, key=lambda name: facts[name])}]"
         if sum(facts.values()) <= _FEW:
-            entities = f"(or {' '.join([f'[?e {name}]' for name in columns])})"
+            entities = f"(or {' '.join([f'[?e {name}]' for name in facts])})"
         names = " ".join(columns)
         return Statement(f"[:find (pull ?e [{names}]) :where {entities} :limit {most_rows}]")
 
@@ -178,10 +179,11 @@ def _values(given: Any) -> list[Any]:
     return [None if isinstance(each, (dict, list)) else each for each in several] or [None]
 
 
-def _facts(column: ColumnInfo) -> int:
-    """How many facts have the attribute, as its description says."""
+def _facts(column: ColumnInfo) -> int | None:
+    """How many facts have the attribute, as its description says. None: it is not indexed, and a
+    pattern cannot begin with it."""
     found = _FACTS.search(column.extra or "")
-    return int(found[1]) if found else 0
+    return int(found[1]) if found else None
 
 
 def _written_again(request: EngineRequest) -> EngineRequest:

@@ -122,3 +122,27 @@ def test_an_index_that_a_database_keeps_itself_is_not_changed_by_hand(
     notes.ask("open_search_index", "search_index", options=own, create=True)
     notes.ask("add_document", "search_index", options=own, docRef=1, docText="a red dog")
     assert notes.ask("fulltext_datoms", "database", query="red") == [[1, ":note", "a red fox"]]
+
+
+def test_a_database_with_vectors_is_opened_again_and_described(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    made = datalog.open(tmp_path / "near", "write")
+    schema = {":at": {":db/valueType": ":db.type/vec"}, ":name": {}}
+    made.ask(
+        "open_database",
+        create=True,
+        schema=schema,
+        options={":vector-domains": {"at": {":dimensions": 2}}},
+    )
+    made.ask("transact", txData=[{":name": "a", ":at": [0, 1]}, {":name": "b", ":at": [9, 1]}])
+    made.close()
+    again = datalog.open(tmp_path / "near", "write")
+    again.ask("transact", txData=[{":name": "c", ":at": [8, 1]}])
+    near = (
+        "[:find ?n ?d :where [(vec-neighbors $ :at [9.0 1.0] {:top 2 :display :refs+dists})"
+        " [[?e _ _ ?d]]] [?e :name ?n] :order-by [?d :asc]]"
+    )
+    assert again.query(near) == [["b", 0.0], ["c", 1.0]]
+    columns = [(each.name, each.type) for table in again.catalog().tables for each in table.columns]
+    assert columns == [(":at", "vec"), (":name", "any")]

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tidegate.datalog.import_records import Format, infer, records_of, schema_of
+from tidegate.datalog.import_records import (
+    Format,
+    as_vectors,
+    infer,
+    records_of,
+    schema_of,
+    vector_options,
+)
 from tidegate.errors import TidegateError
 
 
@@ -47,6 +56,44 @@ def test_the_schema_has_types_cardinality_and_identity() -> None:
         ":tags": {":db/valueType": ":db.type/string", ":db/cardinality": ":db.cardinality/many"},
         ":mixed": {},
     }
+
+
+def test_attributes_of_words_and_of_vectors_are_made_as_asked() -> None:
+    lines = '{"name": "a red fox", "at": [1, 2.5]}\n{"name": "b", "at": "[3, 4]"}\n{"name": "c"}'
+    records = records_of(lines, "jsonl", "p")
+    vectors = {":p/at": as_vectors(records, ":p/at")}
+    attributes = infer(records, None, [":p/name"], vectors)
+    assert [record.get(":p/at") for record in records] == [[1.0, 2.5], [3.0, 4.0], None]
+    assert schema_of(attributes) == {
+        ":p/name": {
+            ":db/valueType": ":db.type/string",
+            ":db/fulltext": True,
+            ":db.fulltext/autoDomain": True,
+        },
+        ":p/at": {":db/valueType": ":db.type/vec"},
+    }
+    assert vector_options(attributes) == {":vector-domains": {"p_at": {":dimensions": 2}}}
+    assert vector_options(infer(records_of('{"n": 1}', "jsonl", ""))) == {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('{"v": [1, 2]}\n{"v": [1]}', "record 2 has no list of 2 numbers"),
+        ('{"v": "no"}', "record 1 has no list of some numbers"),
+        ('{"v": [true]}', "record 1"),
+        ('{"v": []}\n{"w": 1}', "No record has the attribute `:v`"),
+    ],
+)
+def test_what_is_no_vector_is_refused_with_its_record(lines: str, said: str) -> None:
+    records = records_of(lines, "jsonl", "")
+    with pytest.raises(TidegateError, match=re.escape(said)):
+        infer(records, None, (), {":v": as_vectors(records, ":v")})
+
+
+def test_words_are_indexed_of_texts_alone() -> None:
+    with pytest.raises(TidegateError, match="Not all values of `:n` are texts"):
+        infer(records_of('{"n": 1}', "jsonl", ""), None, [":n"])
 
 
 def test_a_text_that_begins_with_a_colon_stays_a_text() -> None:

@@ -63,7 +63,8 @@ def _describe(tables: list[Table], as_json: bool) -> None:
         if place:
             show()
         comment = f": {table.comment}" if table.comment else ""
-        show(f"{table.schema}.{table.name} ({table.kind}){comment}")
+        name = ".".join(filter(None, (table.schema, table.name)))
+        show(f"{name} ({table.kind}){comment}")
         if not table.columns:
             continue
         show_table(
@@ -75,7 +76,7 @@ def _describe(tables: list[Table], as_json: bool) -> None:
                     "yes" if column.nullable else "no",
                     _key(column.name, column.key, table),
                     column.default or "",
-                    column.comment or "",
+                    column.comment or column.extra or "",
                 ]
                 for column in table.columns
             ],

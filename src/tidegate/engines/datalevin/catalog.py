@@ -12,12 +12,12 @@ from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
 
 
 class Attribute(msgspec.Struct, frozen=True):
-    """One attribute; `count` is how many facts have it, `refers` are attributes of some of the
-    entities that it refers to."""
+    """One attribute; `count` is how many facts have it (None: that is not known), `refers` are
+    attributes of some of the entities that it refers to."""
 
     attribute: str
     properties: dict[str, Any]
-    count: int
+    count: int | None
     refers: list[str] = []
 
 
@@ -47,7 +47,7 @@ def _table(space: str, members: list[Attribute]) -> Table:
         if ":db/unique" in member.properties
     ]
     # Entities are not counted: they are as many as have the commonest attribute of one value.
-    most = max([member.count for member in members if not _is_many(member)], default=0)
+    most = max([member.count or 0 for member in members if not _is_many(member)], default=0)
     return Table(
         "",
         space,
@@ -81,6 +81,6 @@ def _column(member: Attribute) -> ColumnInfo:
         else "",
         "full text" if properties.get(":db/fulltext") is True else "",
         "component" if properties.get(":db/isComponent") is True else "",
-        f"{member.count} facts",
+        f"{member.count} facts" if member.count is not None else "",
     ]
     return ColumnInfo(member.attribute, kind, extra=", ".join(filter(None, notes)))

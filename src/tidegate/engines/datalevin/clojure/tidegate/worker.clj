@@ -356,10 +356,15 @@
        distinct
        vec))
 
+(defn- count-of
+  "How many facts have an attribute; nil for one that Datalevin does not index, as vectors."
+  [db a]
+  (try (d/count-datoms db nil a nil) (catch clojure.lang.ExceptionInfo _ nil)))
+
 (defn- catalog [conn _ _]
   (let [db (d/db conn)]
     (mapv (fn [[a props]]
-            {"attribute" a "properties" props "count" (d/count-datoms db nil a nil)
+            {"attribute" a "properties" props "count" (count-of db a)
              "refers" (if (= :db.type/ref (:db/valueType props)) (referred db a) [])})
           (sort-by (comp str key) (d/schema conn)))))
 
