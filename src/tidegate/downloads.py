@@ -14,12 +14,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urljoin
 
 from tidegate.config.addresses import LOOPBACK, HttpUrl, parse_http_url
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 _CHUNK = 262_144
 _SILENT_S = 20.0
@@ -119,7 +119,7 @@ class Downloader:
         context = ssl.create_default_context()
         if self._access.ca_file:
             try:
-                context.load_verify_locations(str(Path(self._access.ca_file).expanduser()))
+                context.load_verify_locations(str(expand(self._access.ca_file)))
             except (OSError, ssl.SSLError):
                 raise TidegateError(
                     Code.CONFIG_INVALID,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -31,3 +32,9 @@ def test_the_two_commands_and_the_checks_are_there() -> None:
     ).stdout
     for command in ("check", "test", "docs", "bench", "busy", "mutate"):
         assert f"./dev {command}" in listed
+
+
+def test_every_list_of_packages_that_a_command_installs_is_there() -> None:
+    named = set(re.findall(r"requirements/[\w-]+\.txt", (ROOT / "dev").read_text()))
+    assert {"requirements/run.txt", "requirements/mutate.txt"} <= named
+    assert [each for each in sorted(named) if not (ROOT / each).is_file()] == []

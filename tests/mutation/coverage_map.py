@@ -241,7 +241,7 @@ def record(files: list[str]) -> None:
         saved.parent.mkdir(parents=True, exist_ok=True)
         saved.write_bytes(path.read_bytes())
     digests = {name: digest for name, digest in test_files().items() if name in files}
-    command = (sys.executable, "-m", "pytest", "-p", "mutation.coverage_map", "-p", "no:xdist")
+    command = (sys.executable, "-m", "pytest", "-p", "mutation.coverage_map", "-n", "0")
     subprocess.run(
         [*command, "-p", "no:cacheprovider", *files], cwd=ROOT, check=False,
         env={**os.environ, RECORDS: str(folder), "PYTHONPATH": str(ROOT / "tests")},

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
@@ -37,7 +38,7 @@ START_S = 90.0
 SLOWNESS = 8
 """How many times longer than recorded the tests of a trial may take."""
 _ARGUMENTS = (
-    "-s", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "no:terminalreporter",
+    "-s", "-n", "0", "-p", "no:cacheprovider", "-p", "no:terminalreporter",
     f"--rootdir={ROOT}", f"--basetemp={ROOT / '.cache' / 'mutation' / 'temporary'}",
 )  # fmt: skip
 
@@ -75,7 +76,7 @@ def _in_fork(run: Callable[[Callable[[str], None]], None], seconds: float) -> Re
             os.dup2(nothing, descriptor)
         try:
             _use_databases_of_this_process()
-            run(lambda test: os.write(writing, test.encode() + b"\n") and None)
+            run(partial(_say, writing))
         except BaseException as problem:  # noqa: BLE001  the mutant may raise anything anywhere
             os.write(writing, f"{type(problem).__name__}: {problem}"[:500].encode() + b"\n")
         os._exit(0)
@@ -98,12 +99,16 @@ def _in_fork(run: Callable[[Callable[[str], None]], None], seconds: float) -> Re
     return Result("survived" if ended else "timed-out")
 
 
+def _say(descriptor: int, test: str) -> None:
+    os.write(descriptor, test.encode() + b"\n")
+
+
 def _use_databases_of_this_process() -> None:
     """Forks share the servers that were started before; their databases need other names."""
     for name in ("support.postgres_server", "support.mysql_server"):
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "_numbers"):
-            module._numbers = count(os.getpid() * 1000)
+            vars(module)["_numbers"] = count(os.getpid() * 1000)
 
 
 def limit_of(work: Work) -> float:

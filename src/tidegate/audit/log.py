@@ -32,6 +32,7 @@ from tidegate.audit.server_events import PERIOD_S, RepeatCounter, ServerEvent, e
 from tidegate.audit.writer import GroupCommit, Writer, unavailable
 from tidegate.config.model import AuditSettings
 from tidegate.errors import TidegateError
+from tidegate.paths import expand
 
 RECOVER_S = 1.0
 LONGEST_RECOVER_S = 300.0
@@ -85,7 +86,7 @@ class AuditLog:
             anchor = self._settings.anchor
             signing = Keys(keys)
             signing.prepare()
-            self._latest = LatestCheckpoint(keys, Path(anchor).expanduser() if anchor else None)
+            self._latest = LatestCheckpoint(keys, expand(anchor) if anchor else None)
             self._checkpointer = Checkpointer(signing, self._latest, self._settings)
         failure = ""
         try:

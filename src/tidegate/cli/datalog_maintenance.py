@@ -25,6 +25,7 @@ from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarg
 from tidegate.model.requests import Call
 from tidegate.model.results import Document, Limits
 from tidegate.model.sources import Source
+from tidegate.paths import expand
 
 _LIMITS = Limits(max_bytes=16 * 1024 * 1024, timeout_s=3_600.0)
 _STORE = DatalogTarget("kv")
@@ -76,7 +77,7 @@ async def _load(app: App, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _loadable(file: str, into: str) -> tuple[Path, Path]:
     """A file that is there and a directory that holds nothing. Raises: TidegateError."""
-    path, directory = Path(file).expanduser().absolute(), Path(into)
+    path, directory = expand(file).absolute(), Path(into)
     if not path.is_file():
         raise TidegateError(Code.ARGUMENT_INVALID, f"There is no file {path}.")
     if directory.exists() and any(directory.iterdir()):
@@ -155,7 +156,7 @@ async def _ask(
 
 def _new(given: str) -> Path:
     """The path of a file or directory that is yet to be made. Raises: TidegateError."""
-    path = Path(given).expanduser().absolute()
+    path = expand(given).absolute()
     empty = path.is_dir() and not any(path.iterdir())
     if path.exists() and not empty:
         raise TidegateError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from errno import EBADF
+from errno import EBADF, ENOENT
 from importlib import import_module
 
 from tidegate.errors import FATES, Code, TidegateError
@@ -42,9 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
         _drop_output()
         return READER_GONE
     except OSError as error:
-        what = f"`{error.filename}`" if error.filename else "standard input or output"
-        reason = error.strerror or error
-        print(f"tidegate: Cannot read or write {what}: {reason}.", file=sys.stderr)
+        print(f"tidegate: {_unusable(error)}.", file=sys.stderr)
         _drop_output()
         return UNWRITTEN
     except Exception as error:  # an internal error is shown as one line, too
@@ -59,6 +57,16 @@ def main(words: Sequence[str] | None = None) -> int:
             )
         )
         return FATES[Code.INTERNAL].exit_status
+
+
+def _unusable(error: OSError) -> str:
+    """What could not be read or written, and why."""
+    reason = error.strerror or error
+    if error.filename:
+        return f"Cannot read or write `{error.filename}`: {reason}"
+    if error.errno == ENOENT:
+        return "The current directory was removed: go to another one"
+    return f"Cannot read or write standard input or output: {reason}"
 
 
 def _check_encodable(words: Sequence[str]) -> None:

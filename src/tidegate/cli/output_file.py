@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal
 from tidegate.cli.arguments.options import FORMATS
 from tidegate.cli.parquet import ParquetWriter
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 from tidegate.results.formats import Writer, writer
 
 OutputFormat = Literal["csv", "json", "jsonl", "sql", "parquet"]
@@ -65,7 +66,7 @@ def open_output(
             )
         yield writer(format, _to_stdout, table=table, dialect=dialect)
         return
-    target = Path(path).expanduser()
+    target = expand(path)
     if target.is_dir():
         raise TidegateError(Code.ARGUMENT_INVALID, f"{path} is a directory.")
     if target.exists() and not overwrite:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +27,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
+from tidegate.paths import expand
 from tidegate.secrets import UNRESOLVED, asks_for_password, split_authority, typed, with_password
 from tidegate.store.passwords import Passwords, Place
 
@@ -159,7 +159,7 @@ def absolute_file_url(url: str) -> str:
     for scheme in _FILE_SCHEMES:
         path, mark, options = url.removeprefix(scheme).partition("?")
         if url.startswith(scheme) and path and path != ":memory:":
-            return f"{scheme}{Path(path).expanduser().absolute()}{mark}{options}"
+            return f"{scheme}{expand(path).absolute()}{mark}{options}"
     return url
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import home_directory
 
 
 class Client(NamedTuple):
@@ -38,7 +39,7 @@ CLIENTS = {
 
 def settings_file(client: Client, scope: str) -> Path:
     """The client's settings file. Raises: TidegateError ARGUMENT_INVALID."""
-    project, home = Path.cwd(), Path.home()
+    project, home = Path.cwd(), home_directory()
     places = {
         ("claude-code", "user"): Path(os.environ.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",
         ("claude-code", "project"): project / ".mcp.json",
@@ -87,7 +88,7 @@ def http_entry(client: Client, url: str, variable: str) -> dict[str, Any]:
 def _of_applications(name: str) -> Path:
     """The directory of an application's user settings on this system."""
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / name
+        return home_directory() / "Library" / "Application Support" / name
     if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / name
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / name
+        return Path(os.environ.get("APPDATA") or home_directory() / "AppData" / "Roaming") / name
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home_directory() / ".config") / name

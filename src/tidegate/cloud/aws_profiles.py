@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 _MOST_BYTES: Final = 1_048_576
 _MOST_SOURCES: Final = 5
@@ -70,12 +71,12 @@ class AwsProfile(msgspec.Struct, frozen=True):
 
 def config_files(environment: Mapping[str, str]) -> tuple[Path, Path]:
     """Where the configuration and the credentials of AWS's tools are."""
-    home = Path(environment.get("HOME") or "~").expanduser()
+    home = expand(environment.get("HOME") or "~")
     config = environment.get("AWS_CONFIG_FILE")
     credentials = environment.get("AWS_SHARED_CREDENTIALS_FILE")
     return (
-        Path(config).expanduser() if config else home / ".aws" / "config",
-        Path(credentials).expanduser() if credentials else home / ".aws" / "credentials",
+        expand(config) if config else home / ".aws" / "config",
+        expand(credentials) if credentials else home / ".aws" / "credentials",
     )
 
 

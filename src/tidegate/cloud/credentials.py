@@ -17,7 +17,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -40,6 +39,7 @@ from tidegate.cloud.token_requests import Token, TokenRequest
 from tidegate.config.cloud import CloudProvider, CloudSettings
 from tidegate.config.cloud_auth import AuthSettings, read_auth
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 _EARLY_S: Final = 60.0
 """How long before its end a token is renewed: requests take time, and clocks differ."""
@@ -448,7 +448,7 @@ class Credentials:
         return _aws(kept)
 
     def _sso_token(self, profile: str, cache_file: str) -> str:
-        home = Path(self._environment.get("HOME") or "~").expanduser()
+        home = expand(self._environment.get("HOME") or "~")
         path = home / ".aws" / "sso" / "cache" / cache_file
         again = f"Run `aws sso login --profile {profile}`."
         try:

@@ -21,6 +21,7 @@ from tidegate.cloud.yaml_reader import read_yaml
 from tidegate.config.cloud import CloudSettings
 from tidegate.downloads import Access, Downloader, Origin, Stop, never
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 FOLDERS: Final = {"google": "googleapis.com"}
 """Providers whose folder has another name."""
@@ -168,7 +169,7 @@ def verifier_of(settings: CloudSettings, *, is_required: bool = False) -> Verifi
             "false.",
         )
     try:
-        pem = Path(settings.certificate).expanduser().read_bytes()
+        pem = expand(settings.certificate).read_bytes()
     except OSError as error:
         raise TidegateError(
             Code.CONFIG_INVALID,

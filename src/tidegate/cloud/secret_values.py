@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tidegate.config.cloud_auth import AuthSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 _MOST_BYTES: Final = 65_536
 _PROGRAM_S: Final = 30.0
@@ -65,7 +65,7 @@ def variable(name: str, environment: Mapping[str, str]) -> SecretValue:
 
 def file(path: str) -> SecretValue:
     """Raises: TidegateError CREDENTIAL_UNAVAILABLE that names the file."""
-    place = Path(path).expanduser()
+    place = expand(path)
     try:
         with place.open("rb") as opened:
             content = opened.read(_MOST_BYTES + 1)

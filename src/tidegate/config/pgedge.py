@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from tidegate.config.errors import invalid
 from tidegate.config.postgres_environment import postgres_url
 from tidegate.errors import TidegateError
+from tidegate.paths import expand
 
 Note = Callable[[str], None]
 ValueT = TypeVar("ValueT")
@@ -338,7 +338,7 @@ def _key(section: _Section, provider: str, environment: Mapping[str, str]) -> di
     """`api_key` as a reference: that of the file, a file's, or that of the provider's variable."""
     key = _secret(section, f"{provider}_api_key")
     if file := section.take(f"{provider}_api_key_file", str, ""):
-        key = key or f"${{FILE:{Path(file).expanduser()}}}"
+        key = key or f"${{FILE:{expand(file)}}}"
     for variable in (f"PGEDGE_{provider.upper()}_API_KEY", f"{provider.upper()}_API_KEY"):
         if not key and environment.get(variable):
             key = f"${{ENV:{variable}}}"

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand, of_platform
 
 
 def state_path(configured: str | None) -> Path:
     """Where the directory of all state is or would be: as configured, else TIDEGATE_STATE, else the
-    platform's own. Nothing is made."""
+    platform's own. Nothing is made.
+
+    Raises: TidegateError ARGUMENT_INVALID if it is in a home directory and there is none.
+    """
     chosen = configured or os.environ.get("TIDEGATE_STATE")
     if chosen:
-        return Path(chosen).expanduser()
+        return expand(chosen)
     from platformdirs import user_data_path
 
-    return user_data_path("tidegate", appauthor=False)
+    return of_platform(
+        partial(user_data_path, "tidegate", appauthor=False),
+        hint="Name the state directory with `--state` or TIDEGATE_STATE, or set HOME.",
+    )
 
 
 def state_directory(configured: str | None) -> Path:

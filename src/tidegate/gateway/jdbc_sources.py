@@ -13,7 +13,6 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
@@ -35,6 +34,7 @@ from tidegate.gateway.temporary_sources import (
 from tidegate.model.replies import OpenedJdbc
 from tidegate.model.requests import Call, CloseTemporary, OpenJdbc, Progress
 from tidegate.model.sources import Source
+from tidegate.paths import expand
 from tidegate.secrets import MASK, HeldSecret
 
 STDIO_VARIABLES = ("DB_*", "JDBC_*")
@@ -212,7 +212,7 @@ class JdbcSources:
         local = parsed is not None and parsed.kind in ("file", "memory")
         if local or (native is not None and not native.is_server):
             path = native.path if native else file_of(parsed) if parsed else None
-            path = None if path is None else str(Path(path).expanduser())
+            path = None if path is None else str(expand(path))
             if path is not None and not is_within(path, settings.directories):
                 raise denied("The file is in no directory that the operator has listed.")
             return

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from tidegate.downloads import Login
 from tidegate.errors import Code, TidegateError
 from tidegate.maven.xml_documents import read_document
+from tidegate.paths import home_directory
 from tidegate.xml_tree import Element
 
 _SUPER_POM = "org/apache/maven/model/pom-4.0.0.xml"
@@ -49,7 +50,10 @@ def read_m2_settings(home: Path | None = None) -> M2Settings:
 
     Raises: TidegateError CONFIG_INVALID if it cannot be read.
     """
-    path = (home or Path.home()) / ".m2" / "settings.xml"
+    try:
+        path = (home or home_directory()) / ".m2" / "settings.xml"
+    except TidegateError:  # the account has no home directory
+        return NO_SETTINGS
     try:
         content = path.read_bytes()
     except FileNotFoundError:

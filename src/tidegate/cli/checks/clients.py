@@ -27,6 +27,7 @@ from tidegate.cli.supported_clients import CLIENTS, Client, settings_file
 from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.state import state_path
 from tidegate.errors import TidegateError
+from tidegate.paths import home_directory
 from tidegate.secrets import redact
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -141,7 +142,7 @@ async def _check_program(entry: Installed, patience_s: float) -> Finding:
     """Start it, say hello, and see whether it answers."""
     where = f"entry `{entry.name}` of {entry.file}"
     again = f"tidegate install {entry.client.name} --force"
-    environment = {"HOME": str(Path.home()), "PATH": "/usr/bin:/bin", **entry.variables}
+    environment = {"HOME": str(home_directory()), "PATH": "/usr/bin:/bin", **entry.variables}
     try:
         process = await asyncio.create_subprocess_exec(
             *entry.words, cwd="/", env=environment, stdin=asyncio.subprocess.PIPE,

@@ -17,6 +17,7 @@ from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 FAULTY = 1
 
@@ -41,7 +42,7 @@ def _pull(arguments: argparse.Namespace) -> int:
 
 def _folder(arguments: argparse.Namespace, config: Config) -> Path:
     if arguments.folder:
-        return Path(arguments.folder).expanduser().absolute()
+        return expand(arguments.folder).absolute()
     return state_directory(config.state) / "cloud"
 
 

@@ -31,6 +31,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
+from tidegate.paths import expand
 from tidegate.serve import Shutdown, open_http, serve
 
 HOST = "127.0.0.1"
@@ -70,7 +71,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _state(given: str | None) -> Generator[Path]:
     """The state directory of the demo; a temporary one is removed at the end."""
     if given is not None:
-        path = Path(given).expanduser().absolute()
+        path = expand(given).absolute()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield path
         return

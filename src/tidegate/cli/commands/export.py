@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 
 from tidegate.app import App
 from tidegate.cli.catalog_lookup import find_table
@@ -16,6 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.statements import Statement
+from tidegate.paths import expand
 from tidegate.sql.quoting import qualified
 
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
@@ -23,7 +23,7 @@ _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
 
 def run(arguments: argparse.Namespace) -> int:
     """Write a file for each table."""
-    directory = Path(arguments.directory).expanduser()
+    directory = expand(arguments.directory)
     if not directory.is_dir():
         raise TidegateError(
             Code.ARGUMENT_INVALID,

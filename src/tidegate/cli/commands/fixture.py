@@ -24,6 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
+from tidegate.paths import expand
 from tidegate.results.fixtures import FixtureResult, Language, fixture_code, fixture_result
 from tidegate.results.json_values import text
 from tidegate.results.kept_rows import KeptRows
@@ -39,7 +40,7 @@ MOST_LINES = 200
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare the files of code with the rows of now, or write them."""
-    path = Path(arguments.file).expanduser()
+    path = expand(arguments.file)
     file = read_fixture_file(path)
     writes = arguments.action == "refresh"
     _check_confirmed(path, file, writes=writes, confirms=writes and arguments.confirm)

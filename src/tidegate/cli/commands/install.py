@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-from pathlib import Path
 from typing import Any, cast
 
 from tidegate.app import App
@@ -21,6 +20,7 @@ from tidegate.config.addresses import check_private_url, parse_http_url
 from tidegate.config.installation import client_command
 from tidegate.config.loading import is_inline
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 from tidegate.secrets import variables_of
 from tidegate.surfaces.registry import check_surface
 
@@ -97,7 +97,7 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
     for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
         if path:
             inline = is_inline(path)
-            words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
+            words += [f"--{option}", path if inline else str(expand(path).absolute())]
     return local_entry(client, words, _environment(client, arguments))
 
 

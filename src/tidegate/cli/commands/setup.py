@@ -49,6 +49,7 @@ from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
+from tidegate.paths import expand
 from tidegate.secrets import split_authority, split_password
 from tidegate.store.passwords import Place
 
@@ -195,7 +196,7 @@ def _as_url(text: str) -> str:
     Raises: TidegateError SOURCE_UNREACHABLE for a path at which nothing is.
     """
     text = text.strip().removeprefix("psql ").strip().strip("'\"")
-    path = Path(text).expanduser()
+    path = expand(text)
     if text and "://" not in text and path.is_dir():
         return f"{FOLDER_SCHEME}://{path.absolute()}"
     if not text or "://" in text or text.lower().startswith("jdbc:"):
@@ -328,7 +329,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
         if path:
             inline = is_inline(path)
-            words += [f"--{option}", path if inline else str(Path(path).expanduser().absolute())]
+            words += [f"--{option}", path if inline else str(expand(path).absolute())]
     return words
 
 

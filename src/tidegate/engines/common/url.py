@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 from tidegate.secrets import PIECE, split_authority
 
 
@@ -222,7 +223,7 @@ def folder_path(url: str) -> str:
             "The URL of a folder has no host.",
             hint="Write files:///absolute/folder, or files://./folder for a relative one.",
         )
-    return str(Path(path).expanduser().absolute())
+    return str(expand(path).absolute())
 
 
 def parse_folder_url(
@@ -272,8 +273,8 @@ def require_file(url: str) -> None:
 
 
 def _existing(path: str) -> str:
-    written = str(Path(path).expanduser().absolute())
-    decoded = str(Path(unquote(path)).expanduser().absolute())
+    written = str(expand(path).absolute())
+    decoded = str(expand(unquote(path)).absolute())
     for candidate in (written, decoded):
         if os.path.isdir(candidate):  # noqa: PTH112 - Path.is_dir hides permission errors
             raise TidegateError(

@@ -20,6 +20,7 @@ import time
 import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ import msgspec
 
 from tidegate.engines.datalevin.library import MAIN, PROGRAM, Library
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import of_platform
 
 CLASSES = "classes.jar"
 BUILT = "built.json"
@@ -350,10 +352,10 @@ class StartupCache:
 
 
 def cache_root() -> Path:
-    """The directory of all builds."""
+    """The directory of all builds. Raises: TidegateError ARGUMENT_INVALID without a home."""
     from platformdirs import user_cache_path
 
-    return user_cache_path("tidegate", appauthor=False) / "datalog"
+    return of_platform(partial(user_cache_path, "tidegate", appauthor=False)) / "datalog"
 
 
 def require_private(root: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from tidegate.engines.common.url import UNREADABLE, Location
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 from tidegate.secrets import resolve
 
 LOCAL = "datalevin"
@@ -74,8 +74,8 @@ def _path(url: str) -> str:
     if "?" in rest or "#" in rest or not rest:
         raise _wrong("A `datalevin://` URL has the path of a directory and nothing else.")
     try:
-        path = Path(unquote(rest)).expanduser()
-    except RuntimeError:
+        path = expand(unquote(rest))
+    except TidegateError:
         raise _wrong("The path begins with the home of a user that there is not.") from None
     if "\0" in str(path):
         raise _wrong("The path holds a NUL character.")

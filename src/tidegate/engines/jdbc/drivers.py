@@ -18,6 +18,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.maven.cache import DriverCache, Report
 from tidegate.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
 from tidegate.model.sources import Source
+from tidegate.paths import expand
 
 COORDINATE = "driver_coordinate"
 REPOSITORY = "driver_repository"
@@ -124,7 +125,7 @@ def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
         )
     jars: list[str] = []
     for part in named.split(os.pathsep):
-        path = Path(part).expanduser().absolute()
+        path = expand(part).absolute()
         found = sorted(path.glob("*.jar")) if path.is_dir() else [path]
         if not found or not all(map(Path.is_file, found)):
             raise TidegateError(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
@@ -20,6 +19,7 @@ import msgspec
 from tidegate.engines.common.url import UNREADABLE, Location, parse_server_url
 from tidegate.engines.jdbc.products import OTHER, Product, product_of
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 Kind = Literal["server", "file", "memory", "other"]
 
@@ -114,7 +114,7 @@ def file_of(url: JdbcUrl) -> str | None:
     if url.kind != "file":
         return None
     found = _FILE.fullmatch(url.target)
-    return None if found is None else str(Path(unquote(found[2])).expanduser().absolute())
+    return None if found is None else str(expand(unquote(found[2])).absolute())
 
 
 def absolute_url(url: str) -> str:
@@ -131,7 +131,7 @@ def absolute_url(url: str) -> str:
     before, mark, parameters = _split(url)
     path = re.sub(_FILE, r"\2", parsed.target, count=1)
     head = before.removesuffix(path)
-    return f"{head}{Path(path).expanduser().absolute()}{mark}{parameters}"
+    return f"{head}{expand(path).absolute()}{mark}{parameters}"
 
 
 def _split(url: str) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 OLDEST = 17
 """The oldest Java that runs the worker, which is compiled for it."""
@@ -118,7 +119,7 @@ def find_java(oldest: int, extra: str, named: str | None = None) -> Java:
 
 def _candidates(named: str | None) -> list[str]:
     if named:
-        path = Path(named).expanduser()
+        path = expand(named)
         return [str(path / "bin" / "java") if path.is_dir() else str(path)]
     found: list[str] = []
     home = os.environ.get("JAVA_HOME")

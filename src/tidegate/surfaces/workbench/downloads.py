@@ -14,6 +14,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand, of_platform
 
 _MOST_TRIES = 1_000
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,11 +30,7 @@ class Downloads:
     @property
     def directory(self) -> Path:
         """The directory as it really is, without links. It need not exist."""
-        if self._configured is not None:
-            return Path(os.path.realpath(Path(self._configured).expanduser()))
-        from platformdirs import user_downloads_path
-
-        return Path(os.path.realpath(user_downloads_path()))
+        return Path(os.path.realpath(self._as_written()))
 
     def names(self, output_path: str, suffix: str) -> tuple[str, ...]:
         """The names on the way from the directory to the file.
@@ -42,9 +39,9 @@ class Downloads:
         """
         home = self.directory
         try:
-            given = Path(output_path).expanduser()
+            given = expand(output_path)
             os.fsencode(given)
-        except (RuntimeError, UnicodeError):  # no such user; half a surrogate pair
+        except (TidegateError, UnicodeError):  # no such user; half a surrogate pair
             raise self._outside(home) from None
         if not output_path.isprintable():
             raise _refused("output_path must not hold control characters")
@@ -70,10 +67,10 @@ class Downloads:
 
     def _as_written(self) -> Path:
         if self._configured is not None:
-            return Path(self._configured).expanduser()
+            return expand(self._configured)
         from platformdirs import user_downloads_path
 
-        return user_downloads_path()
+        return of_platform(user_downloads_path)
 
     def _outside(self, home: Path) -> TidegateError:
         # Its last name only: where it lies on this machine is nothing to a client.
