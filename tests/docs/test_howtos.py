@@ -150,6 +150,6 @@ def test_the_guide_to_jdbc_prints_what_it_shows(tmp_path: Path) -> None:
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             },
         )
-    assert len(outcomes) == 13
+    assert len(outcomes) == 15
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
