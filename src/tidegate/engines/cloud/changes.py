@@ -211,6 +211,11 @@ def returned(
     """What RETURNING makes of the rows of replies. Raises: TidegateError SQL_FAILED: the change
     took effect nevertheless."""
     columns = _columns(found, method, rows)
+    if returning.strip() == "*":
+        given = {folded(name) for row in rows for name in row}
+        fields = {folded(name) for name in columns_of(found, method)}
+        shown = [each for each in columns if folded(each) in given | fields]
+        returning = ", ".join(map(quoted, shown)) or "*"
     connection: Any = apsw.Connection(":memory:")
     try:
         for name, function, count in FUNCTIONS:

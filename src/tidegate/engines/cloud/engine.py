@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tidegate.cloud.descriptions import Rows, describe, show
 from tidegate.cloud.document_catalog import DocumentCatalog
+from tidegate.cloud.registry import Registry, verifier_of
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.statements import (
     DescribeStatement,
@@ -20,6 +21,7 @@ from tidegate.cloud.statements import (
 from tidegate.engines.api import Capabilities, Cursor
 from tidegate.engines.cloud.change_plan import carry_out, plan_changes
 from tidegate.engines.cloud.cursor import RowsCursor
+from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
 from tidegate.engines.cloud.explanation import explain
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
 from tidegate.engines.cloud.provider_calls import ProviderCalls
@@ -59,13 +61,14 @@ class CloudEngine:
     def __init__(
         self,
         options: CloudOptions,
-        documents: DocumentCatalog,
+        folder: RegistryFolder,
         calls: ProviderCalls,
         *,
         writable: bool,
     ) -> None:
         self._options = options
-        self._documents = documents
+        self._folder = folder
+        self._documents = DocumentCatalog(folder)
         self._writable = writable
         self._closed = False
         self._calls = calls
@@ -75,9 +78,9 @@ class CloudEngine:
     @classmethod
     async def open(cls, source: Source) -> CloudEngine:
         options = read_cloud_options(source.url, resolve_options(source))
-        folder = await asyncio.to_thread(RegistryFolder, Path(options.folder))
-        documents = DocumentCatalog(folder)
-        return cls(options, documents, ProviderCalls(options), writable=source.writable)
+        verifier = await asyncio.to_thread(verifier_of, options.settings)
+        folder = await asyncio.to_thread(RegistryFolder, Path(options.folder), verifier)
+        return cls(options, folder, ProviderCalls(options), writable=source.writable)
 
     @property
     def status(self) -> Status:
@@ -101,14 +104,16 @@ class CloudEngine:
             )
         explains = read.is_explained or isinstance(request, Explain)
         statement = read.statement
+        if explains and isinstance(
+            statement, (ShowStatement, DescribeStatement, RegistryStatement)
+        ):
+            return _cursor(Rows(EXPLAINED, []))
         if isinstance(statement, ShowStatement):
             return _cursor(await asyncio.to_thread(show, statement, self._documents))
         if isinstance(statement, DescribeStatement):
             return _cursor(await asyncio.to_thread(describe, statement, self._documents))
         if isinstance(statement, RegistryStatement):
-            raise TidegateError(
-                Code.UNSUPPORTED, "REGISTRY is not a statement of this source: it has one folder."
-            )
+            return _cursor(await asyncio.to_thread(self._registry, statement, cancellation))
         if statement.awaits:
             raise TidegateError(
                 Code.UNSUPPORTED,
@@ -127,6 +132,28 @@ class CloudEngine:
         except BaseException:
             self._end_work(work)
             raise
+
+    def _registry(self, statement: RegistryStatement, cancellation: Cancellation) -> Rows:
+        """What the registry offers, or what was pulled from it into the source's folder.
+
+        Raises: TidegateError UNSUPPORTED for a folder, CONFIG_INVALID; as `Registry`.
+        """
+        settings = self._options.settings
+        if settings.registry is None:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                f"'registry {statement.action}' is meaningless in local mode: the source is a"
+                " folder.",
+                hint="Set `cloud.registry` to the address of a registry.",
+            )
+        registry = Registry(settings, lambda: cancellation.cancelled)
+        if statement.action == "list":
+            offered = registry.available(statement.provider)
+            return Rows(("provider", "version"), [tuple(each) for each in offered])
+        pulled = registry.pull(statement.provider, statement.version, self._folder.src)
+        self._documents.refresh()
+        message = f"{pulled.provider} version '{pulled.version}' successfully installed"
+        return Rows(("message",), [(message,)])
 
     def _begin_work(self, permit: Permit, cancellation: Cancellation) -> StatementWork:
         for each in [each for each in self._works if each.has_ended]:

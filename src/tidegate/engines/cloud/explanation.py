@@ -10,9 +10,6 @@ from tidegate.cloud.model import Method
 from tidegate.cloud.requests import find_method
 from tidegate.cloud.statements import (
     CloudStatement,
-    DescribeStatement,
-    RegistryStatement,
-    ShowStatement,
     SqlStatement,
 )
 from tidegate.engines.cloud.change_plan import plan_changes
@@ -34,9 +31,8 @@ async def explain(
     Raises: TidegateError ARGUMENT_INVALID that names missing parameters, TABLE_UNKNOWN,
     SQL_UNREADABLE, SQL_FAILED.
     """
-    if isinstance(statement, (ShowStatement, DescribeStatement, RegistryStatement)):
-        rows: list[tuple[Any, ...]] = [("", "", "", "", "0", "")]
-    elif isinstance(statement, SqlStatement) and statement.verb == "select":
+    rows: list[tuple[Any, ...]]
+    if isinstance(statement, SqlStatement) and statement.verb == "select":
         run = await work.new_run(with_literals(statement.text, params))
         try:
             plans = await work.in_thread(run.plans)

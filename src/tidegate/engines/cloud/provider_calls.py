@@ -30,6 +30,7 @@ _ATTEMPTS: Final = 3
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
+_XML_ERROR: Final = re.compile(r"<(?:Code|Message)>([^<]*)</(?:Code|Message)>")
 _QUOTED: Final = 300
 _LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _SHORTEST_SECRET: Final = 4
@@ -248,6 +249,8 @@ def check_status(found: Found, method: Method, response: HttpResponse) -> None:
 
 def _said(response: HttpResponse) -> str:
     text = " ".join(response.body[:4_096].decode("utf-8", "replace").split())
+    if text[:1] == "<" and (parts := _XML_ERROR.findall(text)):
+        text = ": ".join(part for part in parts[:2])
     if not text or (text[:1] == "<" and "html" in text[:200].lower()):
         return "."
     return f": {mask_shapes(text)[:_QUOTED]}"
