@@ -156,6 +156,46 @@ def test_a_huge_result_is_counted_and_cut_and_one_without_bounds_ends_in_an_erro
     assert people.ask("count_datoms", a=":n") == 500
 
 
+RUNAWAYS: dict[str, tuple[str, list[Any], Code]] = {
+    "a pattern that tries every split": (
+        '[:find ?x :in $ ?t :where [?e :name "Ada"] [(re-pattern "(.*,){30}x(.*)*y") ?p]'
+        " [(re-find ?p ?t) ?x]]",
+        ["a," * 60],
+        Code.LIMIT_TIME,
+    ),
+    "a pattern as deep as its text": (
+        '[:find ?x :in $ ?t :where [?e :name "Ada"] [(re-pattern "(a|b)*") ?p]'
+        " [(re-find ?p ?t) ?x]]",
+        ["ab" * 20_000],
+        Code.ARGUMENT_INVALID,
+    ),
+    "a range that fills the memory": (
+        '[:find (count ?x) . :where [?e :name "Ada"] [(range 100000000) [?x ...]]]',
+        [],
+        Code.LIMIT_BYTES,
+    ),
+    "a rule that makes values": (
+        "[:find (max ?x) . :in $ % :where (n ?x)]",
+        [{"~edn": "[[(n ?x) [(ground 0) ?x]] [(n ?x) (n ?y) [(inc ?y) ?x]]]"}],
+        Code.LIMIT_TIME,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNAWAYS)
+def test_a_query_that_computes_without_end_is_an_error_and_costs_no_other_source(
+    datalog: Datalog, people: Opened, tmp_path: Path, name: str
+) -> None:
+    other = datalog.make(tmp_path / "other")
+    text, inputs, expected = RUNAWAYS[name]
+    error = people.refused("query", query=text, inputs=inputs, limits=Limits(timeout_s=2))
+    # Under load the memory may not be full before the time is over.
+    assert error.code in (expected, Code.LIMIT_TIME)
+    assert "\n" not in error.message and len(error.message) < 1_000
+    for source in (other, people):
+        assert source.query("[:find (count ?e) . :where [?e :name]]") == 4
+
+
 def test_many_sessions_hold_a_bounded_number_of_ids_and_one_process(
     datalog: Datalog, people: Opened, tmp_path: Path
 ) -> None:
