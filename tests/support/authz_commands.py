@@ -59,6 +59,9 @@ VERBS: dict[str, Verb] = {
     "driver doctor": Verb("keeps", ("driver", "doctor", "jdbc:h2:./none"), 1),
     "cloud check": Verb("keeps", ("cloud", "check", "{directory}/none"), 65),
     "cloud pull": Verb("keeps", ("cloud", "pull", "github"), 78),
+    "cloud import": Verb(
+        "keeps", ("cloud", "import", "{directory}/none.yaml", "--provider", "shop"), 65
+    ),
     "datalog import": Verb("keeps", ("datalog", "import", "{name}", "{directory}/none.csv"), 2),
     "datalog copy": Verb("keeps", ("datalog", "copy", "{name}", "{directory}/copied"), 2),
     "datalog dump": Verb("keeps", ("datalog", "dump", "{name}", "{directory}/dumped"), 2),

@@ -67,7 +67,8 @@ class Schemas:
         found: dict[str, Schema] = {}
         for part in self._parts(schema):
             for name, each in mapping(part.get("properties")).items():
-                found.setdefault(name, each)
+                # `true` and null stand for a schema that says nothing.
+                found.setdefault(name, mapping(each))
         return found
 
     def required(self, schema: Schema) -> frozenset[str]:

@@ -39,7 +39,32 @@ def add_cloud(commands: Commands) -> None:
     )
     _folder_option(pull)
     home_options(pull)
-    for action in (check, pull):
+    importing = actions.add_parser(
+        "import",
+        help="make a provider from an OpenAPI document",
+        description="Make a provider from an OpenAPI 3 document, and put it into a folder. "
+        "Resources are made from its paths: GET and HEAD are for SELECT, and every other operation "
+        "is reached by EXEC alone. What cannot be used is left out and named. Nothing is sent.",
+    )
+    importing.add_argument("file", type=filled, metavar="FILE", help="OpenAPI 3 in YAML or JSON")
+    importing.add_argument(
+        "--provider", type=filled, required=True, metavar="NAME", help="the provider's name in SQL"
+    )
+    importing.add_argument(
+        "--service", type=filled, default="api", metavar="NAME", help="its service (default: api)"
+    )
+    importing.add_argument(
+        "--server",
+        type=filled,
+        metavar="URL",
+        help="the address of the API (default: the document's first server)",
+    )
+    importing.add_argument(
+        "--replace", action="store_true", help="replace a provider of that name in the folder"
+    )
+    _folder_option(importing)
+    home_options(importing)
+    for action in (check, pull, importing):
         action.set_defaults(module="cloud")
 
 

@@ -39,6 +39,7 @@ EXAMPLES: dict[str, str] = {
     "driver doctor": "driver doctor jdbc:h2:mem:shop",
     "cloud check": "cloud check registry --json",
     "cloud pull": "cloud pull github",
+    "cloud import": "cloud import openapi.yaml --provider shop",
     "query": "query shop 'SELECT * FROM orders WHERE id = ?' 7 --format csv",
     "ask": "ask shop 'How many orders came last week?'",
     "export": "export shop orders customers --directory out --format parquet",

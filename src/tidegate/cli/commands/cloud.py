@@ -1,9 +1,11 @@
-"""`tidegate cloud check | pull`."""
+"""`tidegate cloud check | pull | import`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -12,8 +14,11 @@ from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import print_status, show, show_json
 from tidegate.cloud.check import check_registry
+from tidegate.cloud.openapi_import import VERSION, import_openapi
 from tidegate.cloud.registry import Registry
 from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.cloud.yaml_reader import MOST_BYTES, read_yaml
+from tidegate.config.atomic_files import replace_file
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
@@ -24,7 +29,7 @@ FAULTY = 1
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`."""
-    return {"check": _check, "pull": _pull}[arguments.action](arguments)
+    return {"check": _check, "pull": _pull, "import": _import}[arguments.action](arguments)
 
 
 def _pull(arguments: argparse.Namespace) -> int:
@@ -38,6 +43,55 @@ def _pull(arguments: argparse.Namespace) -> int:
     show(f"pulled {pulled.provider} {pulled.version} from {registry.address}")
     print_status(f"a source for it has the URL cloud://{quote(str(folder))}")
     return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    config = load_for_state(arguments)
+    path = Path(arguments.file)
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise TidegateError(
+            Code.DOCUMENT_INVALID, f"{path} cannot be read: {error.strerror or error}."
+        ) from None
+    made = import_openapi(
+        read_yaml(content, path.name),
+        path.name,
+        arguments.provider,
+        arguments.service,
+        arguments.server or "",
+    )
+    folder = _folder(arguments, config)
+    target = folder / "src" / arguments.provider / VERSION
+    if target.exists() and not arguments.replace:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"There is a provider {arguments.provider} in {folder}.",
+            hint="Choose another name, or give --replace.",
+        )
+    try:
+        services = target / "services"
+        services.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(services / f"{arguments.service}.yaml", made.service)
+        _write(target / "provider.yaml", made.provider)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    for line in made.left_out:
+        print_status(f"left out: {line}")
+    show(
+        f"imported {arguments.provider}.{arguments.service}: "
+        f"resources {made.resources:,}  methods {made.methods:,}"
+    )
+    if made.variables:
+        print_status(f"its login reads {' and '.join(made.variables)}")
+    print_status(f"a source for it has the URL cloud://{quote(str(folder))}")
+    return 0
+
+
+def _write(path: Path, tree: dict[str, Any]) -> None:
+    """JSON is YAML, too, and is read faster."""
+    replace_file(path, json.dumps(tree, indent=1).encode())
 
 
 def _folder(arguments: argparse.Namespace, config: Config) -> Path:
