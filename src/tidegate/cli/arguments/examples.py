@@ -40,6 +40,7 @@ EXAMPLES: dict[str, str] = {
     "cloud check": "cloud check registry --json",
     "cloud pull": "cloud pull github",
     "cloud import": "cloud import openapi.yaml --provider shop",
+    "cloud shell": "cloud shell",
     "query": "query shop 'SELECT * FROM orders WHERE id = ?' 7 --format csv",
     "ask": "ask shop 'How many orders came last week?'",
     "export": "export shop orders customers --directory out --format parquet",

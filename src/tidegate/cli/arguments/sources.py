@@ -328,6 +328,9 @@ def add_query(commands: Commands) -> None:
         "--output, otherwise show a table)",
     )
     query.add_argument(
+        "--csv", action="store_const", const="csv", dest="format", help="the same as --format csv"
+    )
+    query.add_argument(
         "--output", type=filled, metavar="FILE", help="write them to FILE, in any directory"
     )
     query.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")

@@ -168,7 +168,11 @@ def show_outcome(page: Page, path: str | None = None) -> None:
     """How many rows there were, and whether there are more."""
     rows = "1 row" if page.row_count == 1 else f"{page.row_count:,} rows"
     where = f" written to {path}" if path is not None else ""
-    print_status(f"{rows}{where} in {page.elapsed_ms:.1f} ms")
+    sent = ""
+    if page.upstream is not None and page.upstream.calls:
+        calls, pages = page.upstream.calls, page.upstream.pages
+        sent = f"; {calls:,} request{'s' * (calls != 1)}, {pages:,} page{'s' * (pages != 1)}"
+    print_status(f"{rows}{where} in {page.elapsed_ms:.1f} ms{sent}")
     for cut in page.truncations:
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")
@@ -178,4 +182,4 @@ def show_outcome(page: Page, path: str | None = None) -> None:
         print_status(f"note: {page.status}")
 
 
-_UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value"}
+_UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value", "pages": "pages"}
