@@ -19,6 +19,7 @@ import pytest
 from support.command_line import Ended, environment, serving, tidegate
 from support.eventually import HANG_S, wait_until
 from support.free_ports import claim_port
+from tidegate.store.passwords import Passwords
 
 Run = Callable[..., Ended]
 SECRET = "Ebb-and-Fl0w"
@@ -299,3 +300,23 @@ def test_no_secret_is_in_the_report(
         ended = run(*words)
         assert ended.status == 1 and "client cursor" in ended.out
         assert SECRET not in ended.out + ended.err and token not in ended.out + ended.err
+
+
+def test_a_password_that_a_killed_command_left_is_named_with_what_removes_it(
+    run: Run, state: Path, towns: Path
+) -> None:
+    passwords = Passwords(state)
+    url = f"postgresql://ann:{passwords.save('far', SECRET)}@127.0.0.1:1/x"
+    assert run("source", "add", "far", url, "--anyway").status == 0
+    passwords.save("towns.reader", SECRET)  # of an account that `source harden` has printed
+    for left in ("gone", "towns"):
+        passwords.save(left, SECRET)
+    ended = run("doctor", "--source", "towns", "--json")
+    assert ended.status == 0 and SECRET not in ended.out
+    noted = found(ended, "password")
+    assert {each["state"] for each in noted} == {"note"}
+    named = [Path(each["to_do"].removeprefix("rm ")) for each in noted]
+    assert [path.name.rpartition(".")[0] for path in named] == ["gone", "towns"]
+    for path in named:
+        path.unlink()
+    assert found(run("doctor", "--source", "towns", "--json"), "password") == []

@@ -155,6 +155,21 @@ class Passwords:
                     problems.append(f"`{kept.entry}` stays in the keyring: {error.message}")
         return problems
 
+    def unused(self, names: Iterable[str], texts: Iterable[str]) -> list[tuple[Path, str]]:
+        """The files of passwords of no source, each with its entry of the keyring, else empty. A
+        command that was killed leaves one behind. `names` are those of all sources, `texts` their
+        URLs and options.
+
+        One of an account (NAME.ACCOUNT) belongs to the source: it may be used later.
+        """
+        given, known = _references_in(texts), list(names)
+        return [
+            (kept.path, kept.entry if kept.place == "keyring" else "")
+            for kept in self._all()
+            if kept.reference not in given
+            and not any(kept.source.startswith(f"{name}.") for name in known)
+        ]
+
     def _all(self) -> Iterator[_Kept]:
         if self.directory.is_dir():
             yield from map(_Kept, sorted(self.directory.iterdir()))

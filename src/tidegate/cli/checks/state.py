@@ -23,7 +23,9 @@ from tidegate.bridge.handshake_file import HandshakeFile
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.running_server import status_of
 from tidegate.config.file_permissions import require_private_file
+from tidegate.config.system_keyring import SERVICE
 from tidegate.errors import TidegateError
+from tidegate.store.passwords import Passwords
 
 _PRIVATE = ("state.db", "operator.json", "mask.key", "audit-key/signing.key")
 _LOCK_WAIT_MS = 2_000
@@ -91,6 +93,17 @@ def check_unrecorded(app: App) -> Iterator[Finding]:
     if kept:
         text = f"{len(kept)} events wait for the audit log to be writable"
         yield note("record", text, "Start a server: it records them")
+
+
+def check_passwords(app: App) -> Iterator[Finding]:
+    """Passwords that no source uses: a command that was killed leaves one behind."""
+    sources = app.connections.sources()
+    texts = [text for each in sources for text in (each.url, *dict(each.options).values())]
+    for path, entry in Passwords(app.directory).unused([each.name for each in sources], texts):
+        to_do = f"rm {path}"
+        if entry:
+            to_do = f"Remove `{entry}` of `{SERVICE}` from the keyring, then: {to_do}"
+        yield note("password", f"no source uses the password in {path}", to_do)
 
 
 async def check_record(directory: Path, patience_s: float) -> list[Finding]:

@@ -29,6 +29,7 @@ from tidegate.cli.checks.sources import check_settings, needed_extras, start_che
 from tidegate.cli.checks.state import (
     check_database,
     check_directory,
+    check_passwords,
     check_record,
     check_server,
     check_unrecorded,
@@ -133,6 +134,7 @@ async def _check_each(
         for name in sorted({*arguments.source} - {source.name for source in sources}):
             report.add([fault(f"source {name}", "there is no such source", "tidegate source list")])
         report.add(_safe("record", partial(check_unrecorded, app)))
+        report.add(_safe("password", partial(check_passwords, app)))
         chosen = [each for each in sources if not arguments.source or each.name in arguments.source]
         for source, task in start_checks(app, chosen, arguments.timeout):
             report.add(await _awaited(f"source {source.name}", task))
