@@ -114,7 +114,7 @@ class App:
             shared=self.state.shared,
         )
         self.connections = SourceConnections(
-            self.state.sources, self._open_engine, *load_sources(config)
+            self.state.sources, self._open_engine, *self._load_sources(config)
         )
         self.bridge_tokens = BridgeTokens(
             config.bridge, self.server_audit.record, sources=self.connections.sources
@@ -173,6 +173,13 @@ class App:
 
         cache = DriverCache(self.directory / "drivers", self.config.drivers, known_libraries())
         return JdbcDrivers(cache)
+
+    def _load_sources(self, config: Config) -> ConfiguredSources:
+        """The sources of the settings, and what all sources get; a cache has its place here."""
+        cloud = config.cloud
+        if cloud.cache is None:
+            cloud = msgspec.structs.replace(cloud, cache=str(self.directory / "cloud-cache"))
+        return load_sources(msgspec.structs.replace(config, cloud=cloud))
 
     async def _open_engine(self, source: Source) -> Engine:
         """Raises: as `registry.open_engine`; for a JDBC source as `JdbcDrivers.locate`, too."""
@@ -268,7 +275,7 @@ class App:
         def read() -> tuple[Config, ConfiguredSources]:
             try:
                 config = load()
-                return config, load_sources(config)
+                return config, self._load_sources(config)
             except TidegateError as error:
                 nonlocal reported
                 if error.message != reported:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tidegate.cloud.model import Provider, ServiceEntry
@@ -16,9 +16,14 @@ AUTH_TYPES: Final = (
 )  # fmt: skip
 
 
-def read_provider(content: bytes, document: str) -> Provider:
-    """The provider in a file named `document`. Raises: TidegateError DOCUMENT_INVALID."""
-    tree = require_mapping(read_yaml(content, document), "the document", document)
+def read_provider(
+    content: bytes, document: str, read: Callable[[bytes, str], Any] = read_yaml
+) -> Provider:
+    """The provider in a file named `document`, whose values `read` gives.
+
+    Raises: TidegateError DOCUMENT_INVALID.
+    """
+    tree = require_mapping(read(content, document), "the document", document)
     config = require_mapping(tree.get("config") or {}, "`config`", document)
     auth = require_mapping(config.get("auth") or {}, "`config.auth`", document)
     if auth and auth.get("type") not in AUTH_TYPES:

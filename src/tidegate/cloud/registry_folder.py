@@ -9,23 +9,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tidegate.cloud.document_cache import DocumentCache
 from tidegate.cloud.model import Provider, ServiceEntry
 from tidegate.cloud.provider_document import read_provider
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.signatures import Verifier
 from tidegate.cloud.versions import order_of
-from tidegate.cloud.yaml_reader import MOST_BYTES, read_yaml, refused
+from tidegate.cloud.yaml_reader import MOST_BYTES, refused
 from tidegate.errors import Code, TidegateError
 
 _SIGNATURE: Final = ".sig"
+_NO_CACHE: Final = DocumentCache(None)
 
 
 class RegistryFolder:
     """The registry in `folder`, or in the folder whose `src` it is."""
 
-    def __init__(self, folder: Path, verifier: Verifier | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        verifier: Verifier | None = None,
+        cache: DocumentCache = _NO_CACHE,
+    ) -> None:
         """With a `verifier` each document must have a signature, `<document>.sig`, that holds."""
         self._verifier = verifier
+        self._cache = cache
         self._src = folder / "src" if (folder / "src").is_dir() else folder
         if not self._src.is_dir():
             raise TidegateError(
@@ -52,7 +60,7 @@ class RegistryFolder:
         content = self._read(path)
         if content is None:
             raise refused(path, "it is not there")
-        return read_provider(content, path)
+        return read_provider(content, path, self._cache.read)
 
     def service(self, provider: Provider, entry: ServiceEntry) -> ServiceDocument | None:
         """A service of a provider; None if its document is not in this registry.
@@ -62,7 +70,7 @@ class RegistryFolder:
         content = self._read(entry.path)
         if content is None:
             return None
-        return ServiceDocument(read_yaml(content, entry.path), entry.path, provider)
+        return ServiceDocument(self._cache.read(content, entry.path), entry.path, provider)
 
     def _read(self, path: str) -> bytes | None:
         try:

@@ -43,6 +43,8 @@ class CloudSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     for the registry and all providers in addition. `private_hosts` are hosts on loopback or in
     private networks that providers may be at. `endpoints` sends requests that begin with one URL,
     such as `https://*.amazonaws.com`, to another one on this machine, such as a server for tests.
+    `cache` is the directory where documents are kept in a form that is read faster (default: in the
+    state directory).
     """
 
     registry: str | None = None
@@ -52,6 +54,7 @@ class CloudSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     providers: dict[str, CloudProvider] = {}
     private_hosts: tuple[str, ...] = ()
     endpoints: dict[str, str] = {}
+    cache: str | None = None
 
     def __post_init__(self) -> None:
         if self.registry is not None and not self.registry.startswith("file://"):

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tidegate.cloud.descriptions import Rows, describe, show
+from tidegate.cloud.document_cache import DocumentCache
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.registry import Registry, verifier_of
 from tidegate.cloud.registry_folder import RegistryFolder
@@ -79,7 +80,8 @@ class CloudEngine:
     async def open(cls, source: Source) -> CloudEngine:
         options = read_cloud_options(source.url, resolve_options(source))
         verifier = await asyncio.to_thread(verifier_of, options.settings)
-        folder = await asyncio.to_thread(RegistryFolder, Path(options.folder), verifier)
+        cache = DocumentCache(options.settings.cache)
+        folder = await asyncio.to_thread(RegistryFolder, Path(options.folder), verifier, cache)
         return cls(options, folder, ProviderCalls(options), writable=source.writable)
 
     @property
