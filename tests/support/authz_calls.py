@@ -223,9 +223,9 @@ LISTINGS = (
 WITHOUT_SOURCE = (("postgres", "generate_embedding"),)
 """What uses no source at all, whatever the caller may see."""
 
-OTHER_LANGUAGE = tuple(
-    ("datalog", f"datalevin_{name}")
-    for name in (
+OTHER_LANGUAGE = (
+    ("datalog", "datalevin://{database}/schema"),
+    *(("datalog", f"datalevin_{name}") for name in (
         "api_info", "open_database", "close_database", "query", "pull", "pull_many", "entity",
         "datoms", "search_datoms", "count_datoms", "fulltext_datoms", "transact", "open_kv",
         "close_kv", "kv_get", "kv_range", "kv_transact", "open_search_index",
@@ -233,15 +233,13 @@ OTHER_LANGUAGE = tuple(
         "document_count", "document_indexed", "search_documents", "open_vector_index",
         "close_vector_index", "add_vector", "remove_vector", "vector_index_info",
         "vector_indexed", "vector_search",
-    )
-) + tuple(
-    ("cloud", name)
-    for name in (
+    )),
+    *(("cloud", name) for name in (
         "server_info", "list_providers", "list_services", "list_resources", "list_methods",
         "describe_resource", "describe_method", "list_registry", "pull_provider",
         "validate_select_query", "run_select_query", "run_mutation_query",
         "run_lifecycle_operation",
-    )
+    )),
 )  # fmt: skip
 """What asks no source that speaks SQL for anything. The rows of these are in
 `contract/datalevin/test_surface_rights.py` and `contract/surfaces/test_cloud_modes.py`."""

@@ -186,10 +186,7 @@ def _component(value: Value, reading: Reading) -> None:
 
 def _attribute(given: Any, reading: Reading) -> None:
     """An attribute, as `:name` or `name`; without one, all of them."""
-    if isinstance(given, str):
-        reading.named(keyword_name(given))
-    else:
-        reading.attribute(decode(given))
+    reading.attribute(Keyword(keyword_name(given)) if isinstance(given, str) else decode(given))
 
 
 def _searches(operation: str, arguments: Arguments) -> Judged:

@@ -123,6 +123,9 @@ def test_every_tool_is_allowed_and_refused_by_caller_and_setting(
                     wanted = expected(tool, setting, actor is WRITER)
                     if found != wanted:
                         wrong.append(f"{setting} {actor.name} {tool}: {found}, not {wanted}")
+                read = call.ask("resources/read", uri=f"datalevin://{setting}/schema")
+                marked = '"masked":"nothing"' in read["contents"][0]["text"]
+                assert marked is (setting == "masked"), setting
                 counted = call.reply("count_datoms", database=given["database"], a=":age")
                 assert counted.get("result", 4) == 4
         assert not wrong, wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ class Client:
         shown = self.reply(tool, **arguments)
         assert "error" not in shown, shown
         return shown.get("result", shown)
+
+    def whole(self, method: str, **params: Any) -> dict[str, Any]:
+        """The reply to a request of the protocol."""
+        return self._datalog.run(self._peer.request(method, **params))
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        return self.whole(method, **params)["result"]
 
     def reply(self, tool: str, **arguments: Any) -> dict[str, Any]:
         self.used.add(tool)
@@ -203,3 +211,36 @@ def test_a_long_relation_is_cut_and_comes_in_the_same_order_at_every_call(
     ]
     paged = call.reply("datoms", database=database, index="eav", limit=5)
     assert len(paged["result"]) == 5 and "meta" not in paged
+
+
+def test_a_request_that_finds_nothing_says_which_attribute_was_meant(gate: Gate) -> None:
+    call = gate.client(READER)
+    database = {"database": call("open_database", dir="family")["database"]}
+    for tool, arguments, nothing in (
+        ("query", {"query": "[:find ?e :where [?e :nmae]]"}, []),
+        ("query", {"query": "[:find ?e . :where [?e :nmae]]"}, None),
+        ("datoms", {"index": "ave", "c1": "nmae"}, []),
+        ("search_datoms", {"a": ":nmae"}, []),
+        ("count_datoms", {"a": ":nmae"}, 0),
+    ):
+        shown = call.reply(tool, **database, **arguments)
+        note = {"note": "no entity has :nmae (nearest: :name)"}
+        assert (shown["result"], shown["meta"]) == (nothing, note), tool
+    for query in ('[:find ?e :where [?e :name "Zoe"]]', "[:find ?e . :where [?e :age 1]]"):
+        assert "meta" not in call.reply("query", **database, query=query)
+
+
+def test_the_schema_is_a_resource_by_id_and_by_name(gate: Gate) -> None:
+    call = gate.client(READER)
+    listed = call.ask("resources/list")["resources"]
+    assert [each["uri"] for each in listed] == ["datalevin://family/schema"]
+    database = call("open_database", dir="family")["database"]
+    for name in ("family", database):
+        (read,) = call.ask("resources/read", uri=f"datalevin://{name}/schema")["contents"]
+        schema = {each["attribute"]: each for each in json.loads(read["text"])["attributes"]}
+        assert (schema[":likes"]["cardinality"], schema[":likes"]["facts"]) == ("many", 3)
+        assert (schema[":name"]["unique"], schema[":bio"]["fulltext"]) == ("identity", True)
+        assert schema[":age"]["type"] == "long"
+    for hidden in ("closed", "database-none", "none"):
+        reply = call.whole("resources/read", uri=f"datalevin://{hidden}/schema")
+        assert "error" in reply and "attributes" not in str(reply)

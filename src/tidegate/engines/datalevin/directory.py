@@ -40,7 +40,7 @@ def check_directory(path: str, version: str, *, creates: bool) -> None:
             raise TidegateError(
                 Code.POLICY_READ_ONLY,
                 f"The directory {path} {what}, and a call that only reads makes nothing.",
-                hint="Check the path in the source's URL.",
+                hint="Check the path.",
                 details={"path": path, "absent": "directory"},
             )
         found = (directory / VERSION).read_text("utf-8", "replace").strip()[:40]

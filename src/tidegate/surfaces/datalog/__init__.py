@@ -34,6 +34,7 @@ from tidegate.surfaces.datalog.errors import WRITES_DISABLED, render_error, unkn
 from tidegate.surfaces.datalog.handles import HandleTable
 from tidegate.surfaces.datalog.opening import Opener
 from tidegate.surfaces.datalog.operations import Operations
+from tidegate.surfaces.datalog.schema_resource import SchemaResource
 from tidegate.surfaces.datalog.settings import DatalogSettings
 from tidegate.surfaces.datalog.tools import (
     PREFIX,
@@ -91,6 +92,7 @@ def surface(
     )
     truncation = TruncationLimits(items=settings.max_items, reply_bytes=settings.max_reply_bytes)
     handles = HandleTable(settings)
+    schema = SchemaResource(handles)
     tools = _Tools(
         handles, Opener(handles, limits), Operations(handles, limits, truncation), settings
     )
@@ -104,8 +106,10 @@ def surface(
             document_lifecycle=True,
             error_data=_ERROR_DATA,
         ),
-        capabilities={"tools": {}},
+        capabilities={"tools": {}, "resources": {}},
         instructions=INSTRUCTIONS,
+        resources=(schema.family(),),
+        list_resources=schema.listed,
         tools=[tools.tool(spec) for spec in sorted(SPECS, key=lambda spec: spec.name)],
         render_error=render_error,
         before_arguments=_check_writes,

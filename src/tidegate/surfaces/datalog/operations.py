@@ -8,9 +8,12 @@ from typing import Any
 import msgspec
 
 from tidegate.datalog.json_values import keyword_name, plain_text
+from tidegate.datalog.judge import judge_operation
 from tidegate.errors import Code, TidegateError
 from tidegate.model.datalog import DatalogOperation, DatalogRequest, TargetKind
+from tidegate.model.requests import Browse
 from tidegate.model.results import Document, Limits
+from tidegate.model.schema import Catalog
 from tidegate.protocol.model import ToolResult
 from tidegate.results.truncation import TruncationLimits, forms
 from tidegate.surfaces.datalog.errors import invalid
@@ -27,6 +30,18 @@ _DONE = {
     "remove_vector": "removed",
 }
 """The member that says that a change of an index took effect; it has no result."""
+
+_NAMES_ATTRIBUTES = frozenset(
+    {
+        DatalogOperation.QUERY,
+        DatalogOperation.PULL,
+        DatalogOperation.DATOMS,
+        DatalogOperation.SEARCH_DATOMS,
+        DatalogOperation.COUNT_DATOMS,
+    }
+)
+_NOTHING = (b"[]", b"{}", b"null", b"0")
+"""Results that a misspelt attribute has: it is no error."""
 
 _TEXTS = ("query", "docText", "dbi", "index")
 _KEYWORDS = ("keyType", "valueType")
@@ -76,10 +91,29 @@ class Operations:
         done = _DONE.get(operation.value)
         if done is not None:
             return ToolResult(body=msgspec.json.encode({**fields, done: True}))
+        if bytes(document.json) in _NOTHING and operation in _NAMES_ATTRIBUTES:
+            note = await _note(context, request, handle.source)
+            if note:
+                nothing = msgspec.Raw(document.json)
+                return ToolResult(
+                    body=msgspec.json.encode({**fields, "result": nothing, "meta": {"note": note}})
+                )
         if operation in (DatalogOperation.KV_GET, DatalogOperation.KV_RANGE):
             fields["dbi"] = arguments["dbi"]
         shown = forms(fields, document.json, self._truncation, original=document.items)
         return first_fitting(shown, self._truncation.reply_bytes)
+
+
+async def _note(context: ToolContext, request: DatalogRequest, source: str) -> str:
+    """Which attributes of a request that found nothing the database does not have."""
+    from tidegate.search.attributes import unknown_attributes  # only after a mistake
+
+    try:
+        placed = judge_operation(request.operation.value, request.arguments).reading.placed
+        catalog = await context.handle(Browse("catalog"), source, Catalog)
+    except TidegateError:
+        return ""
+    return unknown_attributes(placed, catalog)
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
