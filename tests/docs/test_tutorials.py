@@ -17,7 +17,8 @@ from support.free_ports import claim_port
 FOLDER = ROOT / "docs" / "tutorial"
 ON_POSTGRES = FOLDER / "questions-and-search.md"
 ON_DATALOG = FOLDER / "datalog.md"
-TUTORIALS = sorted(set(FOLDER.glob("*.md")) - {ON_POSTGRES, ON_DATALOG})
+ON_APIS = FOLDER / "cloud-apis.md"
+TUTORIALS = sorted(set(FOLDER.glob("*.md")) - {ON_POSTGRES, ON_DATALOG, ON_APIS})
 
 
 def check(tutorial: Path, folder: Path, **variables: str) -> None:
@@ -56,6 +57,14 @@ def test_the_tutorial_on_datalog_prints_what_it_shows(
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE_HOME))
     prepare()
     check(ON_DATALOG, tmp_path, XDG_CACHE_HOME=str(CACHE_HOME))
+
+
+def test_the_tutorial_on_two_apis_prints_what_it_shows(tmp_path: Path) -> None:
+    copy = tmp_path / "tutorial.md"
+    text = ON_APIS.read_text("utf-8")
+    assert "8901" in text
+    copy.write_text(text.replace("8901", str(claim_port())), "utf-8")
+    check(copy, tmp_path)
 
 
 def test_there_is_a_tutorial() -> None:
