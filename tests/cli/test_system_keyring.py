@@ -136,7 +136,8 @@ def test_a_machine_without_a_keyring_names_what_to_do_instead(
     words = ("source", "add", "shop", url(server, name), "--password-stdin", "--keep-in", "keyring")
     refused = run(*words, stdin=f"{SECRET}\n")
     assert refused.status == 69
-    assert "No keyring works here" in refused.err and "--keep-in file" in refused.err
+    assert "No keyring works here" in refused.err and "use --keep-in file" in refused.err
+    assert "source update" not in refused.err  # there is no source yet
     assert saved(run) == [] and not any((state / "passwords").glob("*"))
     assert run(*words[:-1], "file", stdin=f"{SECRET}\n").status == 0
     missing = run("source", "update", "shop", "--url", url(server, name, ":${KEYRING:x}"))

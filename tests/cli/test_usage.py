@@ -104,6 +104,7 @@ def test_every_listing_has_json(listing: str) -> None:
         (["source", "--json", "list"], "Write the option --json after the command"),
         (["query", "shop", "SELECT", "1"], "Quote the whole statement"),
         (["query", "shop"], "SQL is missing. Write it after the source"),
+        (["query", "SELECT 1"], "SOURCE is missing. Write it before the statement"),
         (["query", "shop", "SELECT 1", "--rows", "0"], "--rows 0"),
         (["explain", "SELECT 1"], "SOURCE is missing"),
         (["explain", "shop", "SELECT", "1"], "Too many arguments: 1. Quote a value"),

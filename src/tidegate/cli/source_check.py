@@ -94,7 +94,15 @@ def check_place(place: Place | None) -> None:
     if place == "keyring":
         from tidegate.config.system_keyring import keyring_title
 
-        keyring_title()
+        try:
+            keyring_title()
+        except TidegateError as error:
+            if error.code is not Code.KEYRING_FAILED:
+                raise
+            hint = "Unlock or start one, or use --keep-in file: only your account can read it."
+            raise TidegateError(
+                error.code, error.message, hint=hint, details=error.details
+            ) from None
 
 
 def ask_password(url: str) -> str:

@@ -154,7 +154,11 @@ def _chosen(app: App, arguments: argparse.Namespace) -> tuple[Source, AccountGui
     """The source, what its engine says of accounts, and the new account's name."""
     source = next((each for each in app.connections.sources() if each.name == arguments.name), None)
     if source is None:
-        raise TidegateError(Code.SOURCE_UNKNOWN, f"There is no source {arguments.name!r}")
+        raise TidegateError(
+            Code.SOURCE_UNKNOWN,
+            f"There is no source {arguments.name!r}",
+            hint="`tidegate source list` shows them.",
+        )
     guide = account_guide(source)
     if guide is None:
         raise TidegateError(

@@ -36,6 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
         text, values = None, [text, *values]  # with a file, what follows the source are values
     elif arguments.file is None and text is None and values:
         text, *values = values
+    if text is None and arguments.file is None and " " in arguments.source:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "SOURCE is missing.",
+            hint="Write it before the statement; `tidegate source list` shows the sources.",
+        )
     text = statement_text(text, arguments.file)
     if values and text.strip().isalnum():
         raise TidegateError(
