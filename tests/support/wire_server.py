@@ -18,6 +18,11 @@ SHOP = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price REAL, made DATE);
 INSERT INTO item VALUES (1, 'boots', 79.5, '2026-01-02'), (2, 'hat', NULL, NULL),
   (3, 'it''s', 3.0, '2026-03-04');
+CREATE TABLE sale (
+  id INTEGER PRIMARY KEY, item INTEGER NOT NULL REFERENCES item (id) ON DELETE CASCADE, count INT
+);
+CREATE INDEX sale_item ON sale (item);
+CREATE VIEW dear AS SELECT id FROM item WHERE price > 50;
 """
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.common.column_kinds import read_type
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.profile_views import ProfileViews
@@ -29,6 +28,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
+from tidegate.results.column_kinds import read_type
 
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext

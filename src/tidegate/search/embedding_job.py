@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidegate.engines.common.column_kinds import read_type
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog, ColumnInfo
 from tidegate.model.statements import Statement
+from tidegate.results.column_kinds import read_type
 from tidegate.search.postgres_vectors import vector_text
 from tidegate.search.ranking import Handle
 from tidegate.search.requests import Embeddings, EmbedTexts

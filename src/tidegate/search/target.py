@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidegate.engines.common.column_kinds import read_type
 from tidegate.errors import Code, TidegateError
 from tidegate.model.schema import Catalog, ColumnInfo, Index, Table
+from tidegate.results.column_kinds import read_type
 
 _RETIRED = ("_embedding_next", "_embedding_old")
 """How columns end that `tidegate embed --replace` is filling or has replaced."""

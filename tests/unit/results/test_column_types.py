@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from tidegate.engines.common.column_kinds import read_type
+from tidegate.results.column_kinds import read_type
 from tidegate.model.results import Column, ColumnKind
 from tidegate.results.column_types import JDBC_CODES, POSTGRES_OIDS, json_schema
 

@@ -14,6 +14,8 @@ from msgspec import structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import commands, messages
+from tidegate.edges.pgwire.catalog.catalogs import SystemCatalogs
+from tidegate.edges.pgwire.catalog.translation import reads_catalogs
 from tidegate.edges.pgwire.commands import (
     Begin,
     Characteristics,
@@ -51,6 +53,7 @@ SURFACE = "pgwire"
 MAX_STATEMENTS = 1_000
 """Prepared statements and portals that one session may hold, each."""
 _TEXT = Column("", "text", "text")
+_WITH_INFORMATION_SCHEMA = frozenset({"mysql", "duckdb", "h2", "hsqldb"})
 _CHANGES = frozenset({Code.POLICY_READ_ONLY})
 
 
@@ -78,6 +81,7 @@ class Session:
         self._limits = limits
         self._max_rows = max_rows
         self._address = address
+        self._catalogs = SystemCatalogs(self._ask, source, settings, actor.name)
         self._statements: dict[str, PreparedStatement] = {}
         self._portals: dict[str, Portal] = {}
         self._cursors: dict[str, Portal] = {}
@@ -115,10 +119,15 @@ class Session:
             return
         read = [(part, commands.read_command(part)) for part in parts]
         if len(parts) > 1:
-            await self._judge([part for part, command in read if command is None])
+            judged = [
+                part for part, command in read if command is None and not self._is_catalog(part)
+            ]
+            await self._judge(judged)
         for part, command in read:
             self._check_block(command)
-            if command is None:
+            if command is None and self._is_catalog(part):
+                await self._answer_catalog(part, (), (), describes=True)
+            elif command is None:
                 sender = RowSender(self._client, self.source.dialect, (), describes=True)
                 await self._run(part, None, sender, (), whole=len(parts) == 1)
             else:
@@ -231,6 +240,10 @@ class Session:
             await self._command(
                 statement.command, portal.formats, describes=describes, extended=True
             )
+        elif self._is_catalog(statement.text):
+            await self._answer_catalog(
+                statement.text, portal.parameters, portal.formats, describes=describes
+            )
         elif message.max_rows == 0 and portal.result is None:
             sender = RowSender(
                 self._client,
@@ -268,6 +281,7 @@ class Session:
             await cursor.close()
         self._cursors.clear()
         self._statements.clear()
+        self._catalogs.close()
 
     # Statements
 
@@ -372,6 +386,10 @@ class Session:
         if not statement.text:
             statement.columns = ()
             return
+        if self._is_catalog(statement.text):
+            nothing = (None,) * max(statement.placed.most, len(statement.types))
+            statement.columns, _ = await self._catalogs.run(statement.text, nothing)
+            return
         request = Prepare(
             statement=Statement(statement.placed.text),
             changes=True,
@@ -431,6 +449,10 @@ class Session:
             reads_only=reads_only,
             address=self._address,
         )
+
+    async def _ask(self, request: Request) -> Any:
+        """The payload of a reply."""
+        return (await self._handle(request)).payload
 
     async def _handle(self, request: Request, *, whole: bool = False) -> Reply:
         cancellation = self._running = Cancellation()
@@ -585,6 +607,28 @@ class Session:
                 return
             raise _refused("42704", f'Unrecognized configuration parameter "{command.name[:80]}".')
         await self._answer(columns, [(value,)], formats, describes, "SHOW")
+
+    def _is_catalog(self, text: str) -> bool:
+        """Whether a text is about PostgreSQL's catalogs of a source that has none."""
+        dialect = self.source.dialect
+        return dialect != "postgres" and reads_catalogs(
+            text, has_information_schema=dialect in _WITH_INFORMATION_SCHEMA
+        )
+
+    async def _answer_catalog(
+        self,
+        text: str,
+        parameters: tuple[Any, ...],
+        formats: Sequence[int],
+        *,
+        describes: bool,
+    ) -> None:
+        columns, rows = await self._catalogs.run(text, parameters)
+        sender = RowSender(self._client, "", formats, describes=describes)
+        sender.begin(columns)
+        await sender.write(rows)
+        sender.finish()
+        self._complete(f"SELECT {len(rows)}")
 
     async def _set_config(
         self, command: SetConfig, formats: Sequence[int], describes: bool

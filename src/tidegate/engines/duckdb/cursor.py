@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tidegate.engines.api import Row, RowCollector
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Rows, Run, Started
 from tidegate.engines.worker.process import Body, WorkerProcess
 from tidegate.model.results import Column
+from tidegate.results.column_kinds import column_of
 from tidegate.results.page import PageBuilder
 
 READ_AHEAD = 2_048

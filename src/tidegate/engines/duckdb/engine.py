@@ -14,7 +14,6 @@ from typing import ClassVar, Self
 import msgspec
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -53,6 +52,7 @@ from tidegate.model.requests import Explain, Prepare, Query
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.results.column_kinds import column_of
 
 
 class ReaderWriterLock:

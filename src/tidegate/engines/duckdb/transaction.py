@@ -8,7 +8,6 @@ from typing import Any, cast
 import duckdb
 import msgspec
 
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import Reading, body, read
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Prepared, Run, Started
@@ -16,6 +15,7 @@ from tidegate.engines.duckdb.types import Column, ExactQuery, check_exact, coerc
 from tidegate.engines.worker.frames import portable
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
+from tidegate.results.column_kinds import column_of
 from tidegate.results.page import PageBuilder
 from tidegate.sql.quoting import identifier, literal
 

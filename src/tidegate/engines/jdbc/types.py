@@ -11,10 +11,10 @@ from uuid import UUID
 import msgspec
 
 from tidegate.engines.api import Row
-from tidegate.engines.common.column_kinds import MAX_NAME, read_type
 from tidegate.engines.common.texts import json_raw
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
 from tidegate.model.results import Column, ColumnKind, JdbcType
+from tidegate.results.column_kinds import MAX_NAME, read_type
 
 _KINDS: dict[int, ColumnKind] = {
     -7: "boolean",

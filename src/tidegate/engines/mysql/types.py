@@ -27,12 +27,12 @@ from uuid import UUID
 import msgspec
 from asyncmy import converters, protocol
 
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.texts import json_raw
 from tidegate.engines.mysql.packets import Specs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
+from tidegate.results.column_kinds import column_of
 
 _NAMES = {
     1: "POINT",

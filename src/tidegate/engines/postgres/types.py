@@ -20,10 +20,10 @@ from psycopg.types.bool import BoolLoader
 from psycopg.types.numeric import FloatLoader, IntLoader
 from psycopg.types.string import ByteaLoader, TextLoader
 
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.texts import json_raw
 from tidegate.model.results import Column
+from tidegate.results.column_kinds import column_of
 
 if TYPE_CHECKING:
     from tidegate.engines.postgres.connection import PostgresSession

@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import apsw
 
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.errors import stopped
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite.apsw_types import ApswConnection, ApswCursor, Rows, connect
@@ -28,6 +27,7 @@ from tidegate.engines.sqlite.inspect import PACE, Authorizer, CachedStatement, M
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
+from tidegate.results.column_kinds import column_of
 
 NAME = "tidegate_hash"
 

@@ -16,7 +16,6 @@ from typing import ClassVar, TypeVar
 import apsw
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.permit_checks import (
@@ -54,6 +53,7 @@ from tidegate.model.requests import Explain
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.results.column_kinds import column_of
 from tidegate.sql.dml_parser import parse_dml
 from tidegate.sql.fingerprint import fingerprint
 

@@ -15,12 +15,12 @@ from typing import Any
 import apsw
 
 from tidegate.engines.api import RowCollector
-from tidegate.engines.common.column_kinds import column_of
 from tidegate.engines.sqlite.apsw_types import ApswCursor, Rows
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.inspect import CachedStatement, Mode
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
+from tidegate.results.column_kinds import column_of
 
 _AROUND = """WITH "tidegate rows"({names}) AS (
 {inside}

@@ -1,0 +1,1 @@
+"""PostgreSQL's system catalogs of sources that are no PostgreSQL, for clients that look there."""

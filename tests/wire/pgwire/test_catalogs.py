@@ -1,0 +1,94 @@
+"""PostgreSQL's catalogs of a source that has none: what psql and drivers ask for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+
+from support.eventually import HANG_S
+from support.wire_server import WireServer
+
+
+def shown(server: WireServer, command: str, user: str = "writer") -> str:
+    if shutil.which("psql") is None:
+        pytest.skip("needs psql (the package postgresql-client)")
+    found = subprocess.run(
+        ["psql", "-X", "-c", command, server.conninfo(user=user)],
+        capture_output=True, text=True, timeout=HANG_S, check=False, env={**os.environ},
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (r"\d", ("dear", "item", "sale", "view", "table")),
+        (r"\dt", ("item", "sale")),
+        (r"\dv", ("dear",)),
+        (r"\di", ("sale_item",)),
+        (r"\l", ("shop", "pg")),
+        (r"\dn", ("main",)),
+        (r"\du", ("writer",)),
+        (r"\df", ("0 rows",)),
+        (
+            r"\d sale",
+            (
+                '"sale_pkey" PRIMARY KEY',
+                '"sale_item" btree (item)',
+                "ON DELETE CASCADE",
+                "not null",
+            ),
+        ),
+        (r"\d item", ("double precision", "Referenced by", 'TABLE "sale"')),
+        (r"\d+ dear", ("View definition", "price > 50")),
+    ],
+)
+def test_commands_of_psql_show_a_source_that_is_no_postgresql(
+    server: WireServer, command: str, words: tuple[str, ...]
+):
+    said = shown(server, command)
+    for word in words:
+        assert word in said, said
+
+
+def test_the_information_schema_and_functions_of_the_session_answer(server: WireServer):
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        text = (
+            "SELECT column_name, data_type, is_nullable FROM information_schema.columns"
+            " WHERE table_name = %s ORDER BY ordinal_position"
+        )
+        assert gate.execute(text, ("sale",)).fetchall() == [
+            ("id", "bigint", "NO"), ("item", "bigint", "NO"), ("count", "bigint", "YES"),
+        ]  # fmt: skip
+        row = gate.execute("SELECT version(), current_database(), current_user").fetchone()
+        assert row is not None
+        assert row[0].startswith("PostgreSQL 17")
+        assert row[1:] == ("shop", "writer")
+        flags = "SELECT attname, attnotnull FROM pg_attribute WHERE attrelid = 'item'::regclass"
+        assert gate.execute(flags + " AND attnum > 0 ORDER BY attnum").fetchall() == [
+            ("id", True), ("name", True), ("price", False), ("made", False),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM pg_class, LATERAL (SELECT 1) AS x",
+        "SELECT lo_import('/etc/passwd') FROM pg_class",
+        "SELECT load_extension('x') FROM pg_class",
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT count(*)"
+        " FROM pg_class, t",
+        "SELECT 1 FROM pg_class WHERE relname ~ '(a+)+$'",
+        "SELECT * FROM pg_class, item",
+    ],
+)
+def test_what_is_not_emulated_is_refused_and_reaches_nothing(server: WireServer, text: str):
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        with pytest.raises((psycopg.errors.FeatureNotSupported, psycopg.errors.QueryCanceled)):
+            gate.execute(text)
+        assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
