@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
-from tidegate.results.column_kinds import read_type
 from tidegate.model.results import Column, ColumnKind
+from tidegate.results.column_kinds import read_type
 from tidegate.results.column_types import JDBC_CODES, POSTGRES_OIDS, json_schema
 
 KINDS = get_args(ColumnKind)

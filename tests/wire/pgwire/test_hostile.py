@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import struct
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -29,7 +30,8 @@ def answer(server: WireServer, *parts: bytes, ends: bool = True) -> bytes:
             except OSError:
                 break
         if ends:
-            line.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # the server has closed it
+                line.shutdown(socket.SHUT_WR)
         said = b""
         while True:
             try:
