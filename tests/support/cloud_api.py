@@ -191,6 +191,9 @@ SERVICE: dict[str, Any] = {
                 {"list": _method("/fields/{field}/animals", "get", key="$.items")},
                 {"select": ["list"]},
             ),
+            "poked": _resource(
+                "poked", {"poke": _method("/animals/{id}", "put")}, {"select": ["poke"]}
+            ),
             "visits": _resource(
                 "visits", {"list": _method("/visits", "get", key="$.items")}, {"select": ["list"]}
             ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from support.cloud_api import Farm, Reply
 from tidegate.errors import Code
+from tidegate.model.sources import Mask
 
 
 async def test_the_method_is_chosen_by_the_parameters_that_are_bound(ask, farm: Farm):
@@ -150,6 +153,20 @@ async def test_a_view_of_a_document_gets_its_parameters_from_outside(ask, farm: 
     )
     assert rows == [(6,)]
     assert "/fields/%3Cfield%3E/animals" not in farm.paths()
+
+
+async def test_a_view_over_what_is_masked_is_refused(ask, farm: Farm):
+    ask.source = structs.replace(ask.source, masks=(Mask("farm.live.herd.weight"),))
+    error = await ask.refusal("SELECT * FROM farm.live.heavy_animals WHERE field = 'east'")
+    assert error.code is Code.POLICY_MASKED
+    assert farm.asked == []
+    assert len(await ask("SELECT name FROM farm.live.animals WHERE field = 'east'")) == 4
+
+
+async def test_a_method_that_changes_is_not_used_by_a_query(ask, farm: Farm):
+    error = await ask.refusal("SELECT * FROM farm.live.poked WHERE id = 1")
+    assert "cannot find matching operation" in error.message
+    assert farm.asked == []
 
 
 async def test_a_row_of_an_open_schema_has_the_columns_that_are_named(ask):

@@ -162,7 +162,7 @@ class CloudEngine:
             self._works.discard(each)
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
-            *(permit.limits.timeout_s, cancellation),
+            *(permit, cancellation),
         )
         self._works.add(work)
         return work

@@ -15,6 +15,7 @@ from tidegate.engines.cloud.fetches import MakeRow, TableRow, Values
 
 MOST_COLUMNS: Final = 1_900
 """SQLite has a limit of 2,000."""
+_CHANGING: Final = frozenset({"PUT", "PATCH", "DELETE"})
 _TYPES: Final = {
     "integer": "INTEGER", "number": "NUMERIC", "boolean": "BOOLEAN", "string": "TEXT",
 }  # fmt: skip
@@ -47,7 +48,7 @@ class ResourceTable:
         self.found = found
         self.columns: list[TableColumn] = []
         self._places: dict[str, int] = {}
-        methods = [found.resource.methods[n] for n in found.resource.verbs.get("select", ())]
+        methods = reading_methods(found)
         fields = [self._add_fields(method) for method in methods]
         common = _common_parameters(methods)
         if any(set(each) <= {ANONYMOUS} for each in map(self._names_of, fields)):
@@ -141,6 +142,13 @@ class ResourceTable:
     def place_of(self, name: str) -> int | None:
         """The number of a column, by its name in any case of letters."""
         return self._places.get(folded(name))
+
+
+def reading_methods(found: Found) -> list[Method]:
+    """The methods that SELECT may use: none that changes, whatever the document says of it. A POST
+    reads if the document has it under `select`."""
+    named = (found.resource.methods[name] for name in found.resource.verbs.get("select", ()))
+    return [each for each in named if each.http_verb not in _CHANGING]
 
 
 def _common_parameters(methods: list[Method]) -> set[str]:

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from math import inf
+from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 import apsw
@@ -22,6 +23,7 @@ from tidegate.engines.cloud.virtual_tables import (
     TablePlan,
     VirtualTable,
 )
+from tidegate.engines.common.errors import closed
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 
@@ -53,6 +55,8 @@ class StatementRun:
             for number, (name, found) in enumerate(text.tables.items())
         }
         self._stopped: TidegateError | None = None
+        self._one_at_a_time = Lock()
+        """A thread may still work for a caller that has gone when another one closes the run."""
         self._connection: Any = None
         self._rows: Iterator[Row] = iter(())
         self.columns: tuple[Column, ...] = ()
@@ -93,10 +97,12 @@ class StatementRun:
                 connection.interrupt()
 
     def close(self) -> None:
-        """Free what SQLite holds."""
-        self._rows = iter(())
-        if self._connection is not None:
-            self._connection.close(True)
+        """Free what SQLite holds, once what is under way was stopped."""
+        self.stop(closed())
+        with self._one_at_a_time:
+            self._rows = iter(())
+            if self._connection is not None:
+                self._connection.close(True)
 
     def _open(self) -> None:
         connection: Any = apsw.Connection(":memory:")
@@ -164,7 +170,8 @@ class StatementRun:
 
     def _guarded(self, work: Callable[[], Result]) -> Result:
         try:
-            return work()
+            with self._one_at_a_time:
+                return work()
         except TidegateError as error:
             raise (self._stopped or error) from None
         except apsw.InterruptError:

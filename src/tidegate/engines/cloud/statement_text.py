@@ -14,7 +14,7 @@ from sqlglot import exp
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import View
 from tidegate.cloud.names import folded
-from tidegate.engines.cloud.resource_table import quoted
+from tidegate.engines.cloud.resource_table import quoted, reading_methods
 from tidegate.errors import Code, TidegateError
 from tidegate.sql import quoting
 from tidegate.sql.dialects import find
@@ -28,11 +28,12 @@ _DEEPEST_VIEW: Final = 5
 
 class TableText(NamedTuple):
     """SQL over virtual tables, and the resources behind their names. `wanted` are the names of
-    columns that the statement has."""
+    columns that the statement has, `behind_views` the paths that only a view names."""
 
     sql: str
     tables: Mapping[str, Found]
     wanted: frozenset[str]
+    behind_views: frozenset[str]
 
 
 class _Given(NamedTuple):
@@ -54,7 +55,7 @@ def bind_tables(text: str, documents: DocumentCatalog) -> TableText:
     """Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID."""
     binder = _Binder(documents)
     sql = binder.bound(text, {}, (), 0)
-    return TableText(sql, binder.tables, frozenset(binder.wanted))
+    return TableText(sql, binder.tables, frozenset(binder.wanted), frozenset(binder.behind_views))
 
 
 def with_literals(text: str, params: Sequence[Any] | None) -> str:
@@ -115,6 +116,7 @@ class _Binder:
         self._views = 0
         self.tables: dict[str, Found] = {}
         self.wanted: set[str] = set()
+        self.behind_views: set[str] = set()
 
     def bound(
         self, text: str, given: Mapping[str, _Given], required: Collection[str], depth: int
@@ -160,8 +162,10 @@ class _Binder:
         alias = "" if table.alias else f" AS {quoted(path[2])}"
         view = _fitting(found, tree, table)
         if view is None:
-            if not found.resource.verbs.get("select"):
+            if not reading_methods(found):
                 raise no_method(found, "SELECT")
+            if depth:
+                self.behind_views.add(found.path)
             name = found.path if found.path not in self.tables else f"{found.path}#{start}:{depth}"
             while name in self.tables:
                 name += "'"

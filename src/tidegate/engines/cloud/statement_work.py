@@ -9,15 +9,17 @@ from concurrent.futures import Executor
 from typing import Any, Final, TypeVar
 
 from tidegate.cloud.document_catalog import DocumentCatalog
+from tidegate.cloud.names import folded
 from tidegate.engines.api import Row
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.options import CloudOptions
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.engines.cloud.statement_run import StatementRun
-from tidegate.engines.cloud.statement_text import bind_tables, has_limit
+from tidegate.engines.cloud.statement_text import TableText, bind_tables, has_limit
 from tidegate.engines.common.errors import closed, stopped
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.decisions import Permit
 
 MOST_VALUES: Final = 10_000
 """Rows that a query inside a change may give."""
@@ -34,7 +36,7 @@ class StatementWork:
         documents: DocumentCatalog,
         options: CloudOptions,
         executor: Executor,
-        timeout_s: float,
+        permit: Permit,
         cancellation: Cancellation,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -52,6 +54,8 @@ class StatementWork:
         self._stoppers: list[Callable[[TidegateError], None]] = []
         self._stopped: TidegateError | None = None
         self.has_ended = False
+        self._source = permit.source
+        timeout_s = permit.limits.timeout_s
         self._timer = self.loop.call_later(timeout_s, lambda: self.stop(stopped("time", timeout_s)))
         cancellation.listen(self._cancel)
 
@@ -80,11 +84,26 @@ class StatementWork:
     async def new_run(self, text: str) -> StatementRun:
         """A query over resources, not begun. Raises: TidegateError."""
         bound = await self.in_thread(bind_tables, text, self.documents)
+        self._check_views(bound)
         run = StatementRun(bound, self.fetches, has_limit=has_limit(bound.sql))
         self._stoppers.append(run.stop)
         if self._stopped is not None:
             raise self._stopped
         return run
+
+    def _check_views(self, text: TableText) -> None:
+        """Refuse a view over a resource of which something is hidden from any caller: the gate saw
+        the view's name only. Raises: TidegateError POLICY_MASKED."""
+        paths = [each.column.rpartition(".")[0] for each in self._source.masks]
+        paths += [each.table for each in self._source.filters]
+        hidden = {folded(each) for each in paths}
+        for path in text.behind_views:
+            if folded(path) in hidden:
+                raise masking_refused(
+                    f"The view reads {path}, of which some is hidden by a mask or a filter",
+                    "source.masking",
+                    "Use another resource, or ask the operator.",
+                )
 
     async def query(self, text: str) -> StatementRun:
         """A query that has begun. Raises: TidegateError."""
