@@ -84,6 +84,22 @@ def test_a_change_whose_process_is_killed_is_whole_or_absent(
     assert people.ask("count_datoms", a=":n") == count + 1
 
 
+def test_vectors_of_a_transaction_are_found_after_their_process_was_killed(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    near = datalog.open(tmp_path / "near", "write")
+    schema = {":at": {":db/valueType": ":db.type/vec"}}
+    options = {":vector-opts": {":dimensions": 2}}
+    near.ask("open_database", create=True, schema=schema, options=options)
+    for n in range(3):
+        near.ask("transact", txData=[{":n": n, ":at": [n, 1]}])
+        os.kill(near.engine._worker.pid, signal.SIGKILL)
+        text = (
+            "[:find [?n ...] :where [(vec-neighbors $ :at [0.0 1.0] {:top 9}) [[?e]]] [?e :n ?n]]"
+        )
+        assert sorted(near.query(text)) == list(range(n + 1))
+
+
 def test_a_change_is_refused_while_another_gate_changes_the_directory(
     people: Opened, tmp_path: Path
 ) -> None:

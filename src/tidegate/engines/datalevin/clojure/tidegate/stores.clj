@@ -68,12 +68,23 @@
   (let [{:keys [seen conn kv]} @(:state store)]
     (and (or conn kv) seen (not= seen (position store)))))
 
+(defn- vectors-of [dir]
+  (filter #(str/starts-with? (str (key %)) (str dir "/")) @l/vector-indices))
+
+(defn store-vectors!
+  "Store the vector indexes of a local database now. Datalevin stores them some time after a
+  transaction, and one that is closed before that lacks what was added."
+  [conn]
+  (let [under (.-store ^DB @conn)]
+    (when (instance? Store under)
+      (doseq [[_ index] (vectors-of (i/env-dir (.-lmdb ^Store under)))]
+        (i/persist-vecs index)))))
+
 (defn- release-vectors!
   "Free the vector indexes of a directory without writing them: each of our changes is stored at
   once, and a copy that we only read may be older than what another process has stored."
   [dir]
-  (doseq [[fname index] @l/vector-indices
-          :when (str/starts-with? (str fname) (str dir "/"))]
+  (doseq [[_ index] (vectors-of dir)]
     (when-not (i/vec-closed? index)
       (vreset! (.-closed? ^datalevin.vector.VectorIndex index) true)
       (VecIdx/free (.-index ^datalevin.vector.VectorIndex index))))

@@ -217,9 +217,13 @@
 (defn- transact [conn args _]
   (let [forms (list-of args "txData")]
     (check-transaction forms)
-    (report (if (contains? args "txMeta")
-              (d/transact! conn forms (decode (get args "txMeta")))
-              (d/transact! conn forms)))))
+    (let [made (if (contains? args "txMeta")
+                 (d/transact! conn forms (decode (get args "txMeta")))
+                 (d/transact! conn forms))
+          schema (d/schema conn)]
+      (when (some #(= :db.type/vec (get-in schema [(dd/datom-a %) :db/valueType])) (:tx-data made))
+        (stores/store-vectors! conn))
+      (report made))))
 
 ;; Key-value stores.
 
@@ -365,7 +369,10 @@
   (let [db (d/db conn)]
     (mapv (fn [[a props]]
             {"attribute" a "properties" props "count" (count-of db a)
-             "refers" (if (= :db.type/ref (:db/valueType props)) (referred db a) [])})
+             "refers" (if (and (= :db.type/ref (:db/valueType props))
+                               (not (remote-database? db)))
+                        (referred db a)
+                        [])})
           (sort-by (comp str key) (d/schema conn)))))
 
 (defn- simulate
