@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -458,6 +460,27 @@ async def test_a_driver_by_its_coordinate(tmp_path):
             unknown = await peer.bare("connect", url="jdbc:h2:mem:x", dependency="org.x:y:1.0")
             assert unknown["status"] == "driver_missing"
             assert unknown["error"].startswith("Driver not found")
+
+
+async def test_a_repository_that_says_nothing_keeps_no_thread_that_others_need(tmp_path):
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        repository = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with served(tmp_path, drivers={"repository": repository, "download": "any"}) as jdbc:
+            arguments = {"url": "jdbc:h2:mem:x", "dependency": "com.h2database:h2:2.1.214"}
+            waiting = [
+                asyncio.ensure_future(jdbc.peer().bare("connect", **arguments)) for _ in range(4)
+            ]
+            connection, _ = await asyncio.to_thread(silent.accept)
+            peer = jdbc.peer()
+            id = await peer.connected(jdbc.url)
+            long = f"SELECT id FROM users WHERE status = ? -- {'x' * 5_000}"
+            assert (await peer.recorded(id, long, parameters=["gone"]))["rows"] == [[2]]
+            assert not any(each.done() for each in waiting)
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            connection.close()
 
 
 async def test_an_explicit_driver_goes_to_java(tmp_path):

@@ -9,6 +9,8 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from msgspec import structs
@@ -23,6 +25,8 @@ from tidegate.paths import expand
 COORDINATE = "driver_coordinate"
 REPOSITORY = "driver_repository"
 PATH = "driver_path"
+DOWNLOADS = 4
+"""Downloads that may be under way; one at a time writes into the cache."""
 
 
 def known_libraries() -> frozenset[tuple[str, str]]:
@@ -53,6 +57,8 @@ class JdbcDrivers:
 
     def __init__(self, cache: DriverCache) -> None:
         self.cache = cache
+        # Of its own: a repository that says nothing must not keep threads that others need.
+        self._downloads = ThreadPoolExecutor(DOWNLOADS, "tidegate-drivers")
 
     async def locate(self, source: Source, report: Report | None = None) -> Source:
         """The source with the jars of its driver as its option `driver_path`. Another than a JDBC
@@ -95,6 +101,9 @@ class JdbcDrivers:
         report: Report | None,
     ) -> list[Path]:
         """Raises: TidegateError."""
+        found = await asyncio.to_thread(self.cache.find, coordinates)
+        if found is not None:
+            return found
         stopped = threading.Event()
         loop = asyncio.get_running_loop()
 
@@ -103,8 +112,9 @@ class JdbcDrivers:
                 loop.call_soon_threadsafe(report, library)
 
         try:
-            return await asyncio.to_thread(
-                self.cache.jars, coordinates, repository, stop=stopped.is_set, report=tell
+            return await loop.run_in_executor(
+                self._downloads,
+                partial(self.cache.jars, coordinates, repository, stop=stopped.is_set, report=tell),
             )
         except asyncio.CancelledError:
             stopped.set()
