@@ -19,6 +19,8 @@ from tidegate.errors import Code, TidegateError
 SqlValue = str | int | float | None
 """What a cell holds: objects and lists are JSON text, booleans 1 and 0, as SQLite has them."""
 _LARGEST: Final = 2**63 - 1
+_PLAIN: Final = frozenset({str, float, type(None)})
+"""Types of values that a cell holds as they are."""
 
 
 class ApiPage(NamedTuple):
@@ -85,14 +87,27 @@ def _cells(rows: Iterator[Any], renames: bool) -> Iterator[dict[str, SqlValue]]:
         if not isinstance(row, dict):
             yield {ANONYMOUS: sql_value(row)}
             continue
-        cells: dict[str, SqlValue] = {}
-        for name, value in cast("dict[str, Any]", row).items():
-            column = snake_case(name) if renames else name
-            # Two names of an API may become one: the first keeps the plain name.
-            while column in cells:
-                column += "_"
-            cells[column] = sql_value(value)
+        entries = cast("dict[str, Any]", row)
+        cells: dict[str, SqlValue] = {
+            (snake_case(name) if renames else name): value
+            if type(value) in _PLAIN or (type(value) is int and -_LARGEST <= value <= _LARGEST)
+            else sql_value(value)
+            for name, value in entries.items()
+        }
+        if len(cells) < len(entries):
+            cells = _distinct(entries)
         yield cells
+
+
+def _distinct(entries: dict[str, Any]) -> dict[str, SqlValue]:
+    """The cells of a row of which two names become one: the first keeps the plain name."""
+    cells: dict[str, SqlValue] = {}
+    for name, value in entries.items():
+        column = snake_case(name)
+        while column in cells:
+            column += "_"
+        cells[column] = sql_value(value)
+    return cells
 
 
 def _rows(body: Any, key: tuple[str, ...] | None) -> Iterator[Any]:

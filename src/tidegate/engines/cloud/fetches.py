@@ -22,7 +22,8 @@ LOOKAHEAD: Final = 3
 """Pages of a list that are fetched before the ones in front of them were read."""
 
 TableRow = tuple[SqlValue, ...]
-MakeRow = Callable[[Mapping[str, SqlValue]], TableRow]
+MakeRow = Callable[[Any], TableRow]
+"""Makes a row of the cells of a response by their names."""
 Values = tuple[tuple[str, Any], ...]
 
 

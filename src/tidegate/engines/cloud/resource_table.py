@@ -85,11 +85,11 @@ class ResourceTable:
         for place, parameter in table_method.parameters.items():
             if parameter.name in given:
                 bound[place] = given[parameter.name]
-        pairs = [(column.field, bound[at]) for at, column in enumerate(self.columns)]
+        # What only binds a parameter has the field None, which no response has.
+        fields = [column.field for column in self.columns]
 
-        def row(cells: Mapping[str, SqlValue]) -> TableRow:
-            get = cells.get
-            return tuple([value if field is None else get(field, value) for field, value in pairs])
+        def row(cells: Mapping[str | None, SqlValue]) -> TableRow:
+            return tuple(map(cells.get, fields, bound))
 
         return row
 
