@@ -34,6 +34,7 @@ from tidegate.results.row_stream import RowStream
 
 SKIPPED_ROWS = 512
 """Rows that are read at a time where they are left out."""
+_STOPPED = frozenset({Code.LIMIT_TIME, Code.CALL_CANCELLED})
 
 
 async def run(ctx: CallContext) -> Any:
@@ -127,6 +128,12 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     except TidegateError as error:
         if request is not ctx.request and "position" in error.details:
             del error.details["position"]  # in a text that the caller did not write
+        if ctx.judgement.outside_transaction and error.code in _STOPPED:
+            # Such as a procedure that commits: to send it again does what it had done once more.
+            error.hint = (
+                "It runs outside a transaction, and what it had done by then stays: look at that"
+                " before you send it again."
+            )
         if query is not None and query.masked and permit.effect is not Effect.READ:
             # What a database says about a change that it refuses can quote the whole row.
             raise without_values(error) from None

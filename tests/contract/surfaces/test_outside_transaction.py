@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from contract.surfaces.engine_shops import PostgresShop
 from contract.surfaces.test_administration import Scene
+from support.eventually import HANG_S, wait_until
 from tidegate.model.sources import RunAs
 
 
@@ -49,6 +51,38 @@ def test_a_procedure_of_postgres_may_commit_and_the_record_says_so(postgres: Pos
     assert "halfway" in error["message"] and "outside a transaction" in error["data"]["hint"]
     assert postgres.look("SELECT city FROM customers WHERE id = 1") == [("kept",)]
     assert "outside a transaction" in scene.shown[0]
+    assert scene.records()[-1]["outside_transaction"]
+
+
+@pytest.mark.parametrize("ends", ["the time is up", "the connection breaks"])
+def test_a_procedure_that_is_stopped_after_it_committed_says_that_this_stays(
+    postgres: PostgresShop, ends: str
+) -> None:
+    postgres.server.ask(
+        "CREATE PROCEDURE step() LANGUAGE plpgsql AS $$ BEGIN"
+        " UPDATE customers SET city = 'kept' WHERE id = 1; COMMIT; PERFORM pg_sleep(60); END $$",
+        postgres.name,
+    )
+    scene = Scene(postgres)
+    kept = "SELECT city FROM customers WHERE id = 1"
+    if ends == "the time is up":
+        scene.seconds = 1
+        error = scene.refused("CALL step()")
+        assert error["data"]["code"] == "limit.time"
+        assert "what it had done by then stays" in error["data"]["hint"]
+    else:
+        with ThreadPoolExecutor(1) as other:
+            refused = other.submit(scene.refused, "CALL step()")
+            wait_until(lambda: postgres.look(kept) == [("kept",)], "the procedure has committed")
+            postgres.server.ask(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE state = 'active' AND query = 'CALL step()'",
+                postgres.name,
+            )
+            error = refused.result(HANG_S)
+        assert error["data"]["code"] == "source.unreachable"
+        assert "look at what it has done" in error["data"]["hint"]
+    assert postgres.look(kept) == [("kept",)]
     assert scene.records()[-1]["outside_transaction"]
 
 
