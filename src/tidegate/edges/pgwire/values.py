@@ -58,6 +58,8 @@ class WireType(NamedTuple):
 
 
 def _write_text(value: Any) -> bytes:
+    if type(value) is int:
+        return b"%d" % value
     written = value if type(value) is str else json_values.text(value)
     return (written or "").replace("\0", "").encode("utf-8", "replace")
 
@@ -381,6 +383,36 @@ def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
     return b"".join(parts)
 
 
+_NULL = _INT32.pack(-1)
+
+
+def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
+    """The values with their lengths before them."""
+    pack = _INT32.pack
+    found: list[bytes] = []
+    add = found.append
+    if encode is _write_text:
+        for value in values:
+            if value is None:
+                add(_NULL)
+                continue
+            if type(value) is str and "\0" not in value:
+                cell = value.encode("utf-8", "replace")
+            elif type(value) is int:
+                cell = b"%d" % value
+            else:
+                cell = _write_text(value)
+            add(pack(len(cell)) + cell)
+        return found
+    for value in values:
+        if value is None:
+            add(_NULL)
+        else:
+            cell = encode(value)
+            add(pack(len(cell)) + cell)
+    return found
+
+
 class RowEncoder:
     """Writes rows as DataRow messages. `formats` are those of a Bind: none means all text, one
     stands for all. Raises: TidegateError ARGUMENT_INVALID for another number of formats."""
@@ -408,27 +440,28 @@ class RowEncoder:
     def append(self, buffer: bytearray, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows behind what the buffer holds. Raises: TidegateError SQL_FAILED for a value
         that is none of its column's type, of which the binary format has no room."""
-        pack, encoders, count = _INT32.pack, self._encoders, self._count
-        for row in rows:
-            parts: list[bytes] = [count]
-            for value, encode in zip(row, encoders, strict=True):
-                if value is None:
-                    parts.append(b"\xff\xff\xff\xff")
-                    continue
-                try:
-                    cell = encode(value)
-                except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
-                    raise self._unfit(row) from None
-                parts += pack(len(cell)), cell
-            body = b"".join(parts)
-            buffer += b"D" + pack(len(body) + 4)
-            buffer += body
+        if not rows:
+            return
+        try:
+            # Column by column: one function serves all of its values in a row.
+            columns = [
+                _cells(values, encode)
+                for values, encode in zip(zip(*rows, strict=True), self._encoders, strict=True)
+            ]
+        except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
+            raise self._unfit(rows) from None
+        pack, count = _INT32.pack, self._count
+        parts: list[bytes] = []
+        for body in map(b"".join, zip(*columns, strict=True)):
+            parts += b"D", pack(len(body) + 6), count, body
+        buffer += b"".join(parts)
 
-    def _unfit(self, row: Sequence[Any]) -> TidegateError:
-        for value, column, encode in zip(row, self._columns, self._encoders, strict=True):
+    def _unfit(self, rows: Sequence[Sequence[Any]]) -> TidegateError:
+        for values, column, encode in zip(
+            zip(*rows, strict=True), self._columns, self._encoders, strict=True
+        ):
             try:
-                if value is not None:
-                    encode(value)
+                _cells(values, encode)
             except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
                 return TidegateError(
                     Code.SQL_FAILED,
