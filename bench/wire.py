@@ -1,5 +1,4 @@
-"""The command `./dev bench wire`: what the gate adds to PostgreSQL's wire protocol, and what sessions
-weigh.
+"""The command `./dev bench wire`: what the gate adds to the wire protocol, and what sessions weigh.
 
 psycopg reads the same database directly and through `tidegate serve --pg`, in turns: a point query
 that is prepared, and 10,000 rows of six columns, in text and in binary format. The ratio is of the
