@@ -13,8 +13,9 @@ from support.permits import permit_for
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.errors import TidegateError
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.requests import Query
+from tidegate.model.requests import Browse, Prepare, Query
 from tidegate.model.results import Limits
+from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
@@ -60,6 +61,25 @@ class Ask:
                 return [tuple(row) for row in rows]
             finally:
                 await cursor.close()
+        finally:
+            await engine.close()
+
+    async def prepared(self, text: str) -> list[tuple[str, str]]:
+        """Names and kinds of the columns of a query that is not run."""
+        permit = permit_for(self.source, Prepare(Statement(text)))
+        engine = await open_engine(self.source)
+        try:
+            described = await cast("Any", engine).prepare(permit, Cancellation())
+            return [(each.name, each.kind) for each in described.columns]
+        finally:
+            await engine.close()
+
+    async def tables(self, schema: str) -> Catalog:
+        """The catalog with the resources of a service."""
+        permit = permit_for(self.source, Browse("catalog", schema=schema))
+        engine = await open_engine(self.source)
+        try:
+            return cast("Catalog", await engine.describe(permit, Cancellation()))
         finally:
             await engine.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from msgspec import structs
 
 from support.cloud_api import Farm, Reply
@@ -81,6 +83,22 @@ async def test_a_connection_that_breaks_leaves_the_outcome_unknown(ask, farm: Fa
     error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (2, 3, 4)")
     assert error.code is Code.SQL_OUTCOME
     assert error.details["done_count"] == 1
+    assert error.details["not_sent_count"] == 1
+    assert changed(farm) == ["DELETE /animals/2", "DELETE /animals/3"]
+
+
+async def test_a_time_limit_while_a_change_is_under_way_leaves_its_outcome_unknown(ask, farm: Farm):
+    over = threading.Event()
+
+    def late(_: int) -> Reply:
+        over.wait(20)
+        return Reply(204)
+
+    farm.special["/animals/3"] = late
+    error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (2, 3, 4)", timeout_s=1)
+    over.set()
+    assert error.code is Code.SQL_OUTCOME
+    assert error.details["done"] == ["DELETE https://api.farm.example/animals/2"]
     assert error.details["not_sent_count"] == 1
     assert changed(farm) == ["DELETE /animals/2", "DELETE /animals/3"]
 

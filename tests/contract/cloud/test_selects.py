@@ -313,3 +313,24 @@ async def test_a_time_limit_ends_a_statement_that_waits(ask, farm: Farm):
     assert error.code is Code.LIMIT_TIME
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     assert (await ask.refusal(endless, timeout_s=0.2)).code is Code.LIMIT_TIME
+
+
+async def test_a_query_is_described_without_a_request(ask, farm: Farm):
+    assert await ask.prepared(
+        "SELECT a.id, a.name, f.size * 2 AS twice FROM farm.live.fields f"
+        " JOIN farm.live.herd a ON a.field = f.name WHERE f.min_size = ?"
+    ) == [("id", "integer"), ("name", "text"), ("twice", "other")]
+    assert [name for name, _ in await ask.prepared("SHOW METHODS IN farm.live.herd")] == [
+        "MethodName", "RequiredParams", "SQLVerb",
+    ]  # fmt: skip
+    assert farm.asked == []
+
+
+async def test_the_catalog_has_the_resources_of_the_service_that_is_asked_for(ask, farm: Farm):
+    catalog = await ask.tables("farm.live")
+    assert catalog.schemas == ("farm.live",)
+    tables = {each.name: each for each in catalog.tables}
+    assert [each.name for each in tables["fields"].columns] == ["name", "size"]
+    assert tables["heavy_animals"].kind == "view"
+    assert (await ask.tables("")).tables == ()
+    assert farm.asked == []

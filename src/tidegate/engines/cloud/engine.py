@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tidegate.cloud.descriptions import Rows, describe, show
 from tidegate.cloud.document_cache import DocumentCache
@@ -19,18 +21,24 @@ from tidegate.cloud.statements import (
     SqlStatement,
     read_statement,
 )
-from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.cloud.change_plan import carry_out, plan_changes
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
 from tidegate.engines.cloud.explanation import explain
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
 from tidegate.engines.cloud.provider_calls import ProviderCalls
+from tidegate.engines.cloud.resource_table import ResourceTable
 from tidegate.engines.cloud.statement_cursor import StatementCursor
-from tidegate.engines.cloud.statement_text import with_literals
+from tidegate.engines.cloud.statement_text import parameter_count, with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.engines.common.errors import closed, stopped
-from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
+from tidegate.engines.common.permit_checks import (
+    check_cancelled,
+    describe_of,
+    prepare_of,
+    query_of,
+)
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError
@@ -38,7 +46,15 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain
 from tidegate.model.results import Column, Document
-from tidegate.model.schema import Catalog, Counts, Databases, Description, Status
+from tidegate.model.schema import (
+    Catalog,
+    ColumnInfo,
+    Counts,
+    Databases,
+    Description,
+    Status,
+    Table,
+)
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.sql.finding import Refusal
@@ -56,6 +72,7 @@ class CloudEngine:
         primary_keys=False,
         foreign_keys=False,
         row_counts=False,
+        prepares=True,
         places=16,
     )
 
@@ -171,6 +188,38 @@ class CloudEngine:
         work.end()
         self._works.discard(work)
 
+    async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
+        """Columns as the documents declare them. A parameter counts as bound."""
+        refuse_identity(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        request, _ = prepare_of(permit)
+        read = _read(request.statement.text)
+        statement = read.statement
+        if read.is_explained or isinstance(request, Explain):
+            return StatementDescription(_columns(EXPLAINED))
+        if isinstance(statement, ShowStatement):
+            return StatementDescription(
+                await asyncio.to_thread(_shown, show, statement, self._documents)
+            )
+        if isinstance(statement, DescribeStatement):
+            return StatementDescription(
+                await asyncio.to_thread(_shown, describe, statement, self._documents)
+            )
+        if not isinstance(statement, SqlStatement) or statement.verb != "select":
+            raise TidegateError(Code.UNSUPPORTED, "Only a query is prepared.")
+        work = self._begin_work(permit, cancellation)
+        try:
+            count = parameter_count(statement.text)
+            run = await work.new_run(with_literals(statement.text, ("",) * count))
+            try:
+                await work.in_thread(run.prepare)
+                return StatementDescription(run.columns)
+            finally:
+                await work.in_thread(run.close)
+        finally:
+            self._end_work(work)
+
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         raise TidegateError(Code.UNSUPPORTED, "A source of cloud providers has no dry runs.")
 
@@ -184,22 +233,33 @@ class CloudEngine:
         if request.aspect == "counts":
             return Counts({})
         if request.aspect == "catalog":
-            return await asyncio.to_thread(self._catalog)
+            return await asyncio.to_thread(self._catalog, request.schema)
         raise TidegateError(
             Code.UNSUPPORTED,
             "A provider's resources have no definition in SQL.",
             hint="DESCRIBE provider.service.resource lists the columns.",
         )
 
-    def _catalog(self) -> Catalog:
-        """The services as schemas. Their resources are in documents that are read when a statement
-        names them: there are tens of thousands."""
+    def _catalog(self, schema: str | None) -> Catalog:
+        """The services as schemas, and the resources of `schema` alone: there are tens of
+        thousands, in documents that are read when they are asked for."""
         schemas = [
             f"{provider.name}.{service.name}"
             for provider in self._documents.providers()
             for service in provider.services.values()
         ]
-        return Catalog(self.status.database, "", tuple(schemas), (), "")
+        tables = self._tables(schema) if schema is not None and "." in schema else ()
+        return Catalog(self.status.database, "", tuple(schemas), tuple(tables), "")
+
+    def _tables(self, schema: str) -> Iterator[Table]:
+        provider, _, service = schema.partition(".")
+        _, document = self._documents.service(self._documents.provider(provider), service)
+        for name in document.resource_names:
+            table = ResourceTable(self._documents.resource((provider, service, name)))
+            columns = [
+                ColumnInfo(each.name, each.declared) for each in table.columns if not each.is_hidden
+            ]
+            yield Table(schema, name, "view" if table.views else "table", tuple(columns))
 
     async def schema_version(self) -> str:
         self._check_open()
@@ -227,5 +287,15 @@ def _read(text: str) -> ReadStatement:
         raise TidegateError(code, refusal.finding.reason, hint=refusal.finding.hint) from None
 
 
+def _columns(names: Sequence[str]) -> tuple[Column, ...]:
+    return tuple([Column(name, "text", "text") for name in names])
+
+
+def _shown(
+    answer: Callable[[Any, DocumentCatalog], Rows], statement: Any, documents: DocumentCatalog
+) -> tuple[Column, ...]:
+    return _columns(answer(statement, documents).columns)
+
+
 def _cursor(rows: Rows) -> RowsCursor:
-    return RowsCursor([Column(name, "text", "text") for name in rows.columns], rows.rows)
+    return RowsCursor(_columns(rows.columns), rows.rows)

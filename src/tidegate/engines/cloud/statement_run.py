@@ -88,6 +88,23 @@ class StatementRun:
 
         return self._guarded(chosen)
 
+    def prepare(self) -> None:
+        """Find out the columns. Sends nothing. Raises: TidegateError."""
+
+        def look() -> None:
+            self._open()
+            cursor = self._connection.cursor()
+
+            def note(running: Any, sql: str, bindings: object) -> bool:
+                self._note_columns(running, sql, bindings)
+                return False  # it is not run
+
+            cursor.exec_trace = note
+            with contextlib.suppress(apsw.ExecTraceAbort):
+                cursor.execute(self._sql, can_cache=False)
+
+        self._guarded(look)
+
     def stop(self, error: TidegateError) -> None:
         """End the statement; called from another thread."""
         self._stopped = self._stopped or error

@@ -81,6 +81,21 @@ def with_literals(text: str, params: Sequence[Any] | None) -> str:
     return "".join([*parts, text[at:]])
 
 
+def parameter_count(text: str) -> int:
+    """How many parameters a text has; with `?7` it has seven. Raises: TidegateError."""
+    most = used = 0
+    try:
+        tokens = lex(text, find("cloud").lexical_rules)
+    except Refusal as refusal:
+        code = refusal.finding.code or Code.SQL_UNREADABLE
+        raise TidegateError(code, refusal.finding.reason) from None
+    for token in tokens:
+        if token.text[:1] == "?" and text[token.at] == "?":
+            used = int(token.text[1:]) if len(token.text) > 1 else used + 1
+            most = max(most, used)
+    return most
+
+
 def has_limit(text: str) -> bool:
     """Whether a statement may end before it has read all of its rows."""
     return parsed(text).find(exp.Limit) is not None
