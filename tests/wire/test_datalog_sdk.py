@@ -6,6 +6,7 @@ import http.client
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -164,53 +165,102 @@ def posted(url: str, token: str, frame: bytes) -> tuple[int, Any]:
     return answer.status, json.loads(text)
 
 
+class Stdio:
+    """`tidegate dtlv -w mcp` as a process, spoken to in frames, after its handshake."""
+
+    def __init__(self, state: Path) -> None:
+        command = [sys.executable, "-m", "tidegate", "dtlv", "-w", "mcp", "--state", str(state)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        about = {"name": "test", "version": "1"}
+        opening = {"protocolVersion": "x", "capabilities": {}, "clientInfo": about}
+        self.send({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening})
+        self.receive()
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def send(self, frame: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(frame).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, id: int, tool: str, **arguments: Any) -> None:
+        params = {"name": f"datalevin_{tool}", "arguments": arguments}
+        self.send({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        self.ask(1, tool, **arguments)
+        return self.receive()["result"]["structuredContent"]
+
+    def end(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            return self.process.wait(60)
+        finally:
+            self.process.kill()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Stdio]]:
+    """Starts servers on stdio, each with a state directory of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE_HOME))
+    prepare()
+    servers: list[Stdio] = []
+
+    def start(name: str) -> Stdio:
+        servers.append(Stdio(tmp_path / name))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.end()
+
+
 def test_a_client_that_reads_late_gets_every_large_result_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, started: Callable[[str], Stdio]
 ) -> None:
     """Twenty results of half a megabyte are asked for before the first is read: a pipe holds far
     less."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE_HOME))
-    prepare()
-    command = [sys.executable, "-m", "tidegate", "dtlv", "-w", "mcp"]
-    with subprocess.Popen(
-        [*command, "--state", str(tmp_path / "state")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as server:
-        assert server.stdin is not None and server.stdout is not None
+    server = started("state")
+    kv = server.call("open_kv", dir=f"{tmp_path}/store")["kv"]
+    value = "x" * 500_000
+    done = server.call("kv_transact", kv=kv, dbi="a", txs=[["put", 1, value]])
+    assert done["result"] == ":transacted"
+    for id in range(10, 30):
+        server.ask(id, "kv_get", kv=kv, dbi="a", key=1)
+    for id in range(10, 30):
+        reply = server.receive()
+        assert reply["id"] == id
+        assert reply["result"]["structuredContent"]["result"] == value
+        assert reply["result"]["content"][0]["text"] == "See structuredContent."
+    assert server.end() == 0
 
-        def send(id: int, method: str, params: dict[str, Any]) -> None:
-            assert server.stdin is not None
-            frame = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-            server.stdin.write(json.dumps(frame).encode() + b"\n")
-            server.stdin.flush()
 
-        def call(id: int, tool: str, **arguments: Any) -> None:
-            send(id, "tools/call", {"name": f"datalevin_{tool}", "arguments": arguments})
-
-        def receive() -> Any:
-            assert server.stdout is not None
-            return json.loads(server.stdout.readline())
-
-        about = {"name": "test", "version": "1"}
-        send(1, "initialize", {"protocolVersion": "x", "capabilities": {}, "clientInfo": about})
-        receive()
-        server.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-        call(2, "open_kv", dir=f"{tmp_path}/store")
-        kv = receive()["result"]["structuredContent"]["kv"]
-        value = "x" * 500_000
-        call(3, "kv_transact", kv=kv, dbi="a", txs=[["put", 1, value]])
-        assert receive()["result"]["structuredContent"]["result"] == ":transacted"
-        for id in range(10, 30):
-            call(id, "kv_get", kv=kv, dbi="a", key=1)
-        for id in range(10, 30):
-            reply = receive()
-            assert reply["id"] == id
-            assert reply["result"]["structuredContent"]["result"] == value
-            assert reply["result"]["content"][0]["text"] == "See structuredContent."
-        server.stdin.close()
-        assert server.wait(60) == 0
+def test_two_servers_on_one_directory_read_the_latest_and_never_both_change_it(
+    tmp_path: Path, started: Callable[[str], Stdio]
+) -> None:
+    facts = {"dir": f"{tmp_path}/facts"}
+    first, second = started("first"), started("second")
+    one = first.call("open_database", **facts, create=True)["database"]
+    assert "result" in first.call("transact", database=one, txData=[{":n": 1}])
+    two = second.call("open_database", **facts)["database"]
+    assert second.call("count_datoms", database=two, a=":n")["result"] == 1
+    for server, id in ((first, one), (second, two)):
+        refused = server.call("transact", database=id, txData=[{":n": 2}])
+        assert refused["code"] == ":source-locked", refused
+        assert "java" in refused["error"]
+    assert first.call("count_datoms", database=one, a=":n")["result"] == 1
+    assert second.call("close_database", database=two)["closed"] is True
+    assert "result" in first.call("transact", database=one, txData=[{":n": 2}])
+    again = second.call("open_database", **facts)["database"]
+    assert second.call("count_datoms", database=again, a=":n")["result"] == 2
 
 
 def sorted_like(structured: dict[str, Any], wanted: Any) -> Any:

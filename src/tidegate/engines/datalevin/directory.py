@@ -63,6 +63,16 @@ def check_directory(path: str, version: str, *, creates: bool) -> None:
         )
 
 
+def marks_of(path: str) -> tuple[int, ...] | None:
+    """What changes when another file takes the place of one that `check_directory` looked at; None
+    where one is missing."""
+    try:
+        data, version = (Path(path) / DATA).stat(), (Path(path) / VERSION).stat()
+    except OSError:
+        return None
+    return data.st_dev, data.st_ino, version.st_ino, version.st_mtime_ns, version.st_size
+
+
 def _check_room(directory: Path) -> None:
     if directory.is_dir() and any(directory.iterdir()):
         raise TidegateError(

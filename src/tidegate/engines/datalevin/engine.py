@@ -21,7 +21,7 @@ from tidegate.engines.common.permit_checks import check_cancelled, describe_of, 
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.datalevin.catalog import Attribute, catalog_of
 from tidegate.engines.datalevin.cursor import Table, TableCursor
-from tidegate.engines.datalevin.directory import DATA, check_directory, held_for_change
+from tidegate.engines.datalevin.directory import DATA, check_directory, held_for_change, marks_of
 from tidegate.engines.datalevin.dry_run import LIMITS, try_change
 from tidegate.engines.datalevin.library import find_library
 from tidegate.engines.datalevin.process import Answer
@@ -77,6 +77,7 @@ class DatalevinEngine:
         self._worker = worker
         self._writable = writable
         self._changing = asyncio.Lock()
+        self._marks: tuple[int, ...] | None = None
         self._changes = 0
         self._closed = False
 
@@ -284,8 +285,7 @@ class DatalevinEngine:
     ) -> Answer:
         place = self._place
         limits = limits or permit.limits
-        if not place.is_remote:
-            await asyncio.to_thread(check_directory, place.name, self._version, creates=create)
+        await self._check_place(creates=create)
         request = {
             "operation": operation,
             "place": place.name,
@@ -313,6 +313,20 @@ class DatalevinEngine:
                     )
             finally:
                 self._changes += 1
+
+    async def _check_place(self, *, creates: bool) -> None:
+        """See that the directory is still the one that can be opened.
+
+        Two `stat` on the event loop: a thread for them takes longer than the rest of the engine,
+        and LMDB's files are local. Raises: TidegateError as `check_directory`.
+        """
+        if self._place.is_remote:
+            return
+        marks = marks_of(self._place.name)
+        if marks is None or marks != self._marks:
+            path = self._place.name
+            await asyncio.to_thread(check_directory, path, self._version, creates=creates)
+            self._marks = marks
 
     def _held(self) -> AbstractContextManager[None]:
         if self._place.is_remote:
