@@ -237,7 +237,8 @@ async def _check_index(search: Search, column: VectorColumn) -> list[Finding]:
             Finding(
                 level,
                 name,
-                f"there is no index for about {rows:,} rows: all are compared",
+                f"there is no index{f' for about {rows:,.0f} rows' if rows else ''}: all rows are"
+                " compared",
                 f"CREATE INDEX ON {Sql(target).table} USING hnsw ({name} {operators});",
             )
         )

@@ -57,8 +57,8 @@ class FramedProcess(asyncio.SubprocessProtocol):
         Raises: TidegateError SOURCE_UNREACHABLE if it cannot be started.
         """
         process = cls()
-        try:
-            await process._loop.subprocess_exec(
+        starting = asyncio.ensure_future(
+            process._loop.subprocess_exec(
                 lambda: process,
                 *command,
                 stdin=subprocess.PIPE,
@@ -68,6 +68,16 @@ class FramedProcess(asyncio.SubprocessProtocol):
                 cwd=directory,
                 start_new_session=True,
             )
+        )
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Cancelled before its pipes are connected, asyncio's own call would wait for ever.
+            with suppress(OSError):
+                await starting
+                process.close()
+                await process.closed()
+            raise
         except OSError as error:
             raise TidegateError(
                 Code.SOURCE_UNREACHABLE,

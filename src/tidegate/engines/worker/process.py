@@ -65,6 +65,7 @@ class WorkerProcess(FramedProcess):
             await asyncio.wait_for(worker.send("setup", setup), START_S)
         except BaseException as error:
             worker.close()
+            await worker.closed()
             if not isinstance(error, (TidegateError, TimeoutError)):
                 raise
             raise TidegateError(

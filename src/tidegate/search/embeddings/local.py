@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tidegate.config.embeddings import ModelSettings
-from tidegate.engines.worker.framed_process import retrieve
+from tidegate.engines.worker.framed_process import lost, retrieve
 from tidegate.engines.worker.process import WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.search.embeddings.api import Vector
@@ -46,19 +46,29 @@ class LocalProvider:
         self._timeout_s = settings.timeout_s
         self._worker: WorkerProcess | None = None
         self._turn = asyncio.Lock()
+        self._batches: set[asyncio.Task[list[Vector]]] = set()
+        self._closed = False
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         vectors: list[Vector] = []
         for start in range(0, len(texts), self.batch):
             part = list(texts[start : start + self.batch])
             # A batch goes on if its caller leaves: the process answers one at a time.
-            batch = asyncio.ensure_future(self._batch(part))
+            batch = asyncio.create_task(self._batch(part))
+            self._batches.add(batch)
+            batch.add_done_callback(self._batches.discard)
             batch.add_done_callback(retrieve)
             vectors += await asyncio.shield(batch)
         return vectors
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process. What it computes fails, and none is started any more."""
+        self._closed = True
+        await self._end()
+        if self._batches:
+            await asyncio.wait(self._batches)
+
+    async def _end(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
@@ -92,7 +102,7 @@ class LocalProvider:
                     if error.code is not Code.SOURCE_UNREACHABLE:
                         raise
                     worker.close()
-                    if again:
+                    if again and not self._closed:
                         continue  # it computes and changes nothing
                     raise TidegateError(
                         Code.PROVIDER_FAILED,
@@ -106,8 +116,10 @@ class LocalProvider:
         worker = self._worker
         if worker is not None and worker.check():
             return worker
-        await self.close()
+        await self._end()
         try:
+            if self._closed:
+                raise lost()
             self._worker = await WorkerProcess.start(WORKER, [self._path])
         except TidegateError as error:
             raise TidegateError(

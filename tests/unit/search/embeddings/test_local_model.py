@@ -108,6 +108,30 @@ async def test_a_caller_that_leaves_does_not_disturb_the_next():
             await leaving
 
 
+async def test_closing_it_while_it_computes_or_starts_ends_and_starts_no_other_process():
+    async with local() as made:
+        await made.embed(["boots"], "query")
+        asked = asyncio.ensure_future(made.embed(["snow " * 200] * BATCH, "query"))
+        await asyncio.sleep(0)  # it is sent
+        await made.close()
+        with pytest.raises(TidegateError) as closed:
+            await asked
+        assert closed.value.code is Code.PROVIDER_FAILED
+        assert made.pid is None
+    # A start that is cancelled at any of its steps.
+    for steps in range(12):
+        async with local() as made:
+            asked = asyncio.ensure_future(made.embed(["boots"], "query"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                if "LocalProvider" in repr(task.get_coro()):
+                    task.cancel()
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 async def test_its_memory_is_bounded_and_this_process_loads_none_of_its_libraries():
     program = (
