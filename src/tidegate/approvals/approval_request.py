@@ -17,7 +17,8 @@ from tidegate.store.records import Subject
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
-    """One request of one caller. `database` and `schema` say where the statement would run."""
+    """One request of one caller. `database` and `schema` say where the statement would run, `plan`
+    is a digest of what it would send, where that is known."""
 
     actor: Actor
     source: Source
@@ -29,12 +30,14 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     surface: str = ""
     tool: str = ""
     client: str = ""
+    plan: str = ""
 
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of what a grant is bound to: text, parameters, place, source and actor.
 
-        The source's URL is in it: a grant does not outlive a source that points elsewhere.
+        The source's URL is in it: a grant does not outlive a source that points elsewhere. So is
+        what the statement would send: an approval of these requests is none of others.
         """
         bound = (
             self.statement.text,
@@ -44,6 +47,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             self.source.id,
             self.source.url,
             self.actor.id,
+            *((self.plan,) if self.plan else ()),
         )
         # Not as JSON, where the text 'AA==' and the byte 0 look the same.
         return sha256(repr(bound).encode()).hexdigest()

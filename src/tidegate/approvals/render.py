@@ -127,6 +127,30 @@ def _dry_run(dry_run: DryRun | None) -> Iterator[str]:
         yield f"{_MARGIN}{visible(dry_run.reason)}"
 
 
+def _requests(dry_run: DryRun) -> Iterator[str]:
+    count = dry_run.affected or 0
+    yield f"Would send {count:,} request{'s' * (count != 1)}, and has sent none:"
+    for each in dry_run.requests:
+        yield _MARGIN + visible(each)
+    if (left := count - len(dry_run.requests)) > 0:
+        yield f"{_MARGIN}... and {left:,} more"
+    if dry_run.before:
+        yield "Now there, and what would become of it:"
+    for before, after in zip(dry_run.before, dry_run.after, strict=True):
+        yield _MARGIN + _row(dry_run.columns, before, after)
+    if dry_run.reason:
+        yield f"{_MARGIN}{visible(dry_run.reason)}"
+
+
+def describe_requests(question: PendingApproval) -> str:
+    """What the call would send, and what is there now, for a person at the caller's own client;
+    empty if that is not known, or not for the caller's eyes."""
+    dry_run = question.dry_run
+    if question.subject.guarded or dry_run is None or not dry_run.requests:
+        return ""
+    return "\n".join(_requests(_without_withheld(dry_run)))
+
+
 def _row(
     columns: tuple[str, ...],
     before: tuple[str | None, ...] | None,

@@ -39,6 +39,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     database, if the schema has another version by then: `run` raises `SchemaChangedError`.
     `places`: how many statements it runs at a time; the gate shares them among the callers.
     `prepares`: it is a `PreparingEngine`. `sessions`: it is a `SessionEngine`.
+    `plans`: it is a `PlanningEngine`.
     """
 
     transactions: bool = True
@@ -58,6 +59,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     checks_schema: bool = False
     prepares: bool = False
     sessions: bool = False
+    plans: bool = False
     places: int = 8
 
 
@@ -211,6 +213,19 @@ class PreparingEngine(Engine, Protocol):
         ...
 
 
+class PlanningEngine(Engine, Protocol):
+    """An engine whose changes are made of requests that it knows beforehand
+    (`Capabilities.plans`)."""
+
+    async def plan(self, statement: Statement, source: Source) -> str:
+        """A digest of all that the change would send, to which an approval is bound; empty if it
+        cannot be known without sending something. Sends nothing.
+
+        Raises: TidegateError for a change that cannot be sent.
+        """
+        ...
+
+
 @runtime_checkable
 class ProcessEngine(Protocol):
     """An engine whose driver runs in a process that other sources may share."""
@@ -272,6 +287,11 @@ class SessionEngine(Engine, Protocol):
 def can_prepare(engine: Engine) -> TypeGuard[PreparingEngine]:
     """Whether `prepare` may be called."""
     return engine.capabilities.prepares
+
+
+def can_plan(engine: Engine) -> TypeGuard[PlanningEngine]:
+    """Whether `plan` may be called."""
+    return engine.capabilities.plans
 
 
 def has_sessions(engine: Engine) -> TypeGuard[SessionEngine]:

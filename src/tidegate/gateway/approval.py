@@ -11,6 +11,7 @@ from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.engines.api import can_plan
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
@@ -37,6 +38,7 @@ async def approve(ctx: CallContext) -> None:
     approval_request = ApprovalRequest(
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
+        await _plan_of(ctx),
     )  # fmt: skip
 
     async def dry_run() -> DryRun:
@@ -54,6 +56,15 @@ async def approve(ctx: CallContext) -> None:
             hint="Send the call again.",
         )
     ctx.approved = True
+
+
+async def _plan_of(ctx: CallContext) -> str:
+    """A digest of what the change would send, where the engine knows. Raises: TidegateError for one
+    that cannot be sent: no person needs to be asked about that."""
+    request, engine = ctx.request, ctx.engine
+    if ctx.judgement.effect is Effect.READ or not isinstance(request, Query):
+        return ""
+    return await engine.plan(request.statement, ctx.source) if can_plan(engine) else ""
 
 
 async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:

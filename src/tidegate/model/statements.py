@@ -97,7 +97,8 @@ class DryRun(msgspec.Struct, frozen=True):
     deleted has no after, one that would be added no before. A `reason` next to a count says why
     there are no rows to show. `withheld` are the columns that are masked for the caller: what is
     shown to its client leaves them out. Where a change is not about rows, `what` says of which
-    things `added` come and `removed` go.
+    things `added` come and `removed` go. `requests` are there where a change is made of requests:
+    `affected` counts them, nothing was tried, and the rows are what is there and what would be.
     """
 
     affected: int | None = None
@@ -109,6 +110,7 @@ class DryRun(msgspec.Struct, frozen=True):
     added: int = 0
     removed: int = 0
     what: str = ""
+    requests: tuple[str, ...] = ()
 
     @property
     def row_count(self) -> int | None:

@@ -27,6 +27,7 @@ from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
 from tidegate.engines.cloud.explanation import explain
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
+from tidegate.engines.cloud.preview import digest, preview, reads_resources
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.engines.cloud.resource_table import ResourceTable
 from tidegate.engines.cloud.statement_cursor import StatementCursor
@@ -59,6 +60,8 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.sql.finding import Refusal
 
+_PLAN_S = 10.0
+
 
 class CloudEngine:
     """One source. Callers share it; each statement has a thread of its own for its SQL."""
@@ -74,6 +77,8 @@ class CloudEngine:
         row_counts=False,
         prepares=True,
         places=16,
+        dry_runs=True,
+        plans=True,
     )
 
     def __init__(
@@ -179,7 +184,7 @@ class CloudEngine:
             self._works.discard(each)
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
-            *(permit, cancellation),
+            *(permit.source, permit.limits.timeout_s, cancellation),
         )
         self._works.add(work)
         return work
@@ -221,7 +226,38 @@ class CloudEngine:
             self._end_work(work)
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
-        raise TidegateError(Code.UNSUPPORTED, "A source of cloud providers has no dry runs.")
+        """What would be sent, and what is there now. Changes nothing, but reads. Raises:
+        TidegateError, as planning the change."""
+        refuse_identity(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        request, _ = query_of(permit)
+        statement = _read(request.statement.text).statement
+        work = self._begin_work(permit, cancellation)
+        try:
+            planned = await plan_changes(statement, request.statement.params, work)
+            return await preview(planned, work)
+        finally:
+            self._end_work(work)
+
+    async def plan(self, statement: Statement, source: Source) -> str:
+        """A digest of the requests that a change stands for, to which an approval is bound; empty
+        if its values come from other requests. Sends nothing.
+
+        Raises: TidegateError, as planning the change.
+        """
+        self._check_open()
+        read = _read(statement.text).statement
+        if isinstance(read, SqlStatement) and reads_resources(read, statement.params):
+            return ""
+        work = StatementWork(
+            *(self._calls, self._documents, self._options, self._executor),
+            *(source, _PLAN_S, Cancellation()),
+        )
+        try:
+            return digest(await plan_changes(read, statement.params, work))
+        finally:
+            work.end()
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)

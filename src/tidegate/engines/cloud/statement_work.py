@@ -19,7 +19,7 @@ from tidegate.engines.cloud.statement_text import TableText, bind_tables, has_li
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.decisions import Permit
+from tidegate.model.sources import Source
 
 MOST_VALUES: Final = 10_000
 """Rows that a query inside a change may give."""
@@ -36,7 +36,8 @@ class StatementWork:
         documents: DocumentCatalog,
         options: CloudOptions,
         executor: Executor,
-        permit: Permit,
+        source: Source,
+        timeout_s: float,
         cancellation: Cancellation,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -54,8 +55,7 @@ class StatementWork:
         self._stoppers: list[Callable[[TidegateError], None]] = []
         self._stopped: TidegateError | None = None
         self.has_ended = False
-        self._source = permit.source
-        timeout_s = permit.limits.timeout_s
+        self._source = source
         self._timer = self.loop.call_later(timeout_s, lambda: self.stop(stopped("time", timeout_s)))
         cancellation.listen(self._cancel)
 

@@ -8,6 +8,7 @@ which decides by what the statement does and not by the tool it came through.
 from __future__ import annotations
 
 from tidegate import __version__
+from tidegate.approvals.render import describe_requests
 from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.protocol.revisions import ALL
@@ -77,6 +78,9 @@ def _enabled(name: str, wanted: tuple[str, ...]) -> bool:
 
 
 def _question(question: PendingApproval) -> str:
-    """What the person at the client reads: the document's text."""
+    """What the person at the client reads: the document's text, and behind it what would be
+    sent."""
     subject = question.subject
-    return f"Approve {subject.tool} ({query_class(subject.statement)})?\n\nSQL: {subject.statement}"
+    text = f"Approve {subject.tool} ({query_class(subject.statement)})?\n\nSQL: {subject.statement}"
+    requests = describe_requests(question)
+    return f"{text}\n\n{requests}" if requests else text

@@ -1,0 +1,96 @@
+"""What a person sees of a change at a cloud provider before approving it, and what the approval is
+bound to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.cloud_surface import (
+    EXEC,
+    INSERT,
+    REPLACE,
+    RESOURCE,
+    UPDATE,
+    CloudClient,
+    answering,
+    opened,
+    running_desk,
+)
+
+SEND_ONE = "Would send 1 request, and has sent none:\n"
+NOW = "Now there, and what would become of it:\n"
+
+
+async def previewed(tmp_path: Path, *statements: str) -> list[str]:
+    """What a person who declines reads behind the SQL of each statement."""
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app, reply=answering("decline"))
+            for each in statements:
+                await client.bad("run_mutation_query", sql=each)
+        assert desk.writes == []
+    return [each["message"].partition("\n\nSQL: ")[2].partition("\n\n")[2] for each in client.asked]
+
+
+async def test_each_kind_of_change_shows_its_request_and_what_becomes_of_what_is_there(
+    tmp_path: Path,
+) -> None:
+    insert, update, replace, operation = await previewed(tmp_path, INSERT, UPDATE, REPLACE, EXEC)
+    url = "https://desk.example/v1/teams/red"
+    assert insert == f'{SEND_ONE}  | desk: POST {url}/tickets {{"id":"9","title":"New"}}'
+    assert update == (
+        f'{SEND_ONE}  | desk: PATCH {url}/tickets/1 {{"id":"1","title":"Changed"}}\n'
+        f"{NOW}  | id 1, title Printer | on fire -> Changed, open 1, team red"
+    )
+    assert replace.startswith(
+        f'{SEND_ONE}  | desk: PUT {url}/tickets/1 {{"id":"1","title":"Other"}}'
+    )
+    assert operation == f"{SEND_ONE}  | desk: POST {url}/close"
+
+
+async def test_several_requests_are_counted_and_shown(tmp_path: Path) -> None:
+    (shown,) = await previewed(
+        tmp_path, f"DELETE FROM {RESOURCE} WHERE team = 'red' AND id IN ('1', '2', '3')"
+    )
+    assert shown.startswith("Would send 3 requests, and has sent none:\n  | desk: DELETE ")
+    assert shown.count("(deleted)") == 2
+    assert shown.endswith("one of the things to change is not there.")
+
+
+async def test_a_secret_in_a_body_is_not_shown(tmp_path: Path) -> None:
+    (shown,) = await previewed(
+        tmp_path,
+        f"UPDATE {RESOURCE} SET title = 'password=hunter2' WHERE team = 'red' AND id = '1'",
+    )
+    assert "hunter2" not in shown
+
+
+async def test_a_change_that_cannot_be_sent_asks_no_one(tmp_path: Path) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app, reply=answering("accept"))
+            text = await client.bad("run_mutation_query", sql=f"DELETE FROM {RESOURCE}")
+            assert "cannot find matching operation" in text
+            assert client.asked == []
+        assert desk.requests == []
+
+
+async def test_an_approval_of_some_requests_is_none_of_others(tmp_path: Path) -> None:
+    documents = tmp_path / "registry" / "src" / "desk" / "v24.01.00001" / "services"
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app)
+            await client.bad("run_mutation_query", sql=EXEC)
+            (question,) = app.approvals.list()
+            app.approvals.resolve(question.id, "allowed", "the operator")
+        # The same statement means another request from now on.
+        path = documents / "tickets.yaml"
+        path.write_text(
+            path.read_text()
+            .replace("/teams/{team}/close", "/teams/{team}/purge")
+            .replace("~1teams~1{team}~1close", "~1teams~1{team}~1purge")
+        )
+        async with opened(tmp_path, desk=desk) as app:
+            await CloudClient(app).bad("run_mutation_query", sql=EXEC)
+            assert [each.state for each in app.approvals.list()] == ["pending"]
+        assert desk.writes == []
