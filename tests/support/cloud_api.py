@@ -246,11 +246,13 @@ class Reply(tuple[int, Any, dict[str, str]]):
 
 
 class Farm:
-    """The API. `asked` holds (verb, path with query, body) of each request; `special` answers a
+    """The API. `asked` holds (verb, path with query, body) of each request, `logins` their
+    credentials; `special` answers a
     path in another way than usual, or with the connection cut where it gives None."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, Any]] = []
+        self.logins: list[str | None] = []
         self.special: dict[str, Callable[[int], Reply | None]] = {}
         self.animals: dict[int, dict[str, Any]] = {}
         self.most_at_once = 0
@@ -289,6 +291,7 @@ class Farm:
     def reset(self) -> None:
         """Three fields, with twelve animals."""
         self.asked.clear()
+        self.logins.clear()
         self.special.clear()
         self._seen.clear()
         self.most_at_once = 0
@@ -319,6 +322,7 @@ class Farm:
         body = json.loads(text) if text else None
         with self._lock:
             self.asked.append((handler.command, handler.path, body))
+            self.logins.append(handler.headers.get("Authorization"))
             count = self._seen[handler.path] = self._seen.get(handler.path, 0) + 1
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)

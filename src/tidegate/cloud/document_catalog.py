@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 from threading import RLock
 from typing import Final, NamedTuple
 
+import msgspec
+
 from tidegate.cloud.model import Provider, Resource, ServiceEntry
 from tidegate.cloud.names import folded
 from tidegate.cloud.registry import FOLDERS
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.service_document import ServiceDocument
+from tidegate.config.cloud import CloudProvider
 from tidegate.errors import Code, TidegateError
 
 MOST_DOCUMENTS: Final = 64
@@ -37,8 +40,12 @@ class DocumentCatalog:
     """The documents of `folder`, of each provider the latest version. Reads files, and may be
     called by several threads at once."""
 
-    def __init__(self, folder: RegistryFolder) -> None:
+    def __init__(
+        self, folder: RegistryFolder, settings: Mapping[str, CloudProvider] | None = None
+    ) -> None:
+        """`settings` are those of providers, by name: they may have accounts."""
         self._folder = folder
+        self._settings = settings or {}
         self._lock = RLock()
         self._paths: dict[str, str] = {}
         self._providers: dict[str, Provider] = {}
@@ -121,7 +128,11 @@ class DocumentCatalog:
 
     def _read(self, directory: str) -> Provider:
         if directory not in self._providers:
-            self._providers[directory] = self._folder.provider(self._directories()[directory])
+            read = self._folder.provider(self._directories()[directory])
+            own = self._settings.get(read.name)
+            if own is not None and own.accounts:
+                read = msgspec.structs.replace(read, accounts=own.accounts)
+            self._providers[directory] = read
         return self._providers[directory]
 
 

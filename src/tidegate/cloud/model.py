@@ -7,10 +7,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from tidegate.config.cloud import CloudAccount
+
 Schema = Mapping[str, Any]
 """A JSON schema as it is written, `$ref` and all; `schema.Schemas` reads it."""
-Place = Literal["path", "query", "header", "cookie", "server", "body"]
-"""Where a parameter goes in a request. `server`: a variable of the server's address."""
+Place = Literal["path", "query", "header", "cookie", "server", "body", "account"]
+"""Where a parameter goes in a request. `server`: a variable of the server's address. `account`:
+nowhere, it says whose credential the request gets."""
 SqlVerb = Literal["select", "insert", "update", "replace", "delete", "exec"]
 """`exec`: only `EXEC` reaches the method."""
 WHOLE_BODY: Final = "(body)"
@@ -31,6 +34,8 @@ class Provider(msgspec.Struct, frozen=True):
     settings: Settings
     renames_columns: bool
     """Whether columns of responses have names in snake case."""
+    accounts: Mapping[str, CloudAccount] = {}
+    """Those that the settings name."""
 
 
 class ServiceEntry(msgspec.Struct, frozen=True):

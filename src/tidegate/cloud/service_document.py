@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
+from tidegate.cloud.accounts import account_parameter
 from tidegate.cloud.model import (
     SQL_VERBS,
     WHOLE_BODY,
@@ -90,6 +93,8 @@ class ServiceDocument:
             each: self._method(name, each, require_mapping(entry, each, self.name), settings)
             for each, entry in mapping(said.get("methods")).items()
         }
+        if self._provider.accounts:
+            methods = self._with_accounts(methods)
         return Resource(
             id=str(said.get("id") or name),
             name=str(said.get("name") or name),
@@ -99,6 +104,19 @@ class ServiceDocument:
             verbs=self._verbs(name, said.get("sqlVerbs"), methods),
             views=tuple(self._views(name, mapping(config.get("views")).get("select"))),
         )
+
+    def _with_accounts(self, methods: Mapping[str, Method]) -> dict[str, Method]:
+        """The methods with the parameter that says whose credential a request gets."""
+        taken = {folded(each.name) for method in methods.values() for each in method.parameters}
+        for method in methods.values():
+            if method.response.schema is not None:
+                columns = self.schemas.columns(method.response.schema, method.response.object_key)
+                taken |= {folded(snake_case(name)) for name in columns}
+        parameter = account_parameter(taken)
+        return {
+            name: msgspec.structs.replace(method, parameters=(*method.parameters, parameter))
+            for name, method in methods.items()
+        }
 
     def _verbs(
         self, resource: str, said: Any, methods: Mapping[str, Method]

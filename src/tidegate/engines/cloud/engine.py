@@ -91,7 +91,7 @@ class CloudEngine:
     ) -> None:
         self._options = options
         self._folder = folder
-        self._documents = DocumentCatalog(folder)
+        self._documents = DocumentCatalog(folder, options.settings.providers)
         self._writable = writable
         self._closed = False
         self._calls = calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tidegate.cloud.accounts import is_spread
 from tidegate.cloud.descriptions import Rows
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method
@@ -71,8 +72,11 @@ def _loop(table: VirtualTable, plan: TablePlan) -> tuple[Any, ...]:
     for argument in plan.arguments:
         if argument.looks_up:
             continue
-        name = plan.method.parameters[argument.place].name
+        parameter = plan.method.parameters[argument.place]
+        name = parameter.name
         names.append(name)
+        if is_spread(table.table.found.provider, parameter):
+            calls.append(f"one for each that {name} means")
         if argument.is_list:
             calls.append(f"one for each member of {name}")
     if not plan.waits:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tidegate.cloud.accounts import account_of
 from tidegate.cloud.credentials import AuthorizedRequest, Credentials, CredentialUse
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.hosts import HostRules, redirected
@@ -125,6 +126,7 @@ class ProviderCalls:
         destination = self._hosts.destination(request.url)
         use = CredentialUse(
             found.provider,
+            account_of(method, values),
             service=found.document.signing_name or found.service.name,
             region=signing_region(method, values),
         )

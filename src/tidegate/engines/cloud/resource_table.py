@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
+from tidegate.cloud.accounts import is_spread
 from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method, Parameter, Schema, View
@@ -19,6 +20,11 @@ _CHANGING: Final = frozenset({"PUT", "PATCH", "DELETE"})
 _TYPES: Final = {
     "integer": "INTEGER", "number": "NUMERIC", "boolean": "BOOLEAN", "string": "TEXT",
 }  # fmt: skip
+
+_SPREAD: Final = " COLLATE NOCASE"
+"""For a column whose constant may mean several values: with another collation than BINARY, SQLite
+does not write the constant in the place of the column elsewhere in the statement. It forgets the
+collation of a hidden column."""
 
 
 class TableColumn(NamedTuple):
@@ -48,6 +54,7 @@ class ResourceTable:
         self.found = found
         self.columns: list[TableColumn] = []
         self._places: dict[str, int] = {}
+        self._spread: set[int] = set()
         methods = reading_methods(found)
         fields = [self._add_fields(method) for method in methods]
         common = _common_parameters(methods)
@@ -71,7 +78,8 @@ class ResourceTable:
         """CREATE TABLE with the columns, as a virtual table declares them."""
         shown = [
             f"{quoted(each.name)} {each.declared}{' HIDDEN' if each.is_hidden else ''}"
-            for each in self.columns
+            f"{_SPREAD if place in self._spread else ''}"
+            for place, each in enumerate(self.columns)
         ]
         return f"CREATE TABLE t({', '.join(shown)})"
 
@@ -112,9 +120,11 @@ class ResourceTable:
         parameters: dict[int, Parameter] = {}
         for parameter in method.parameters:
             name = parameter.name
-            place = self._add(
-                name, self._type(parameter.schema), None, is_hidden=folded(name) not in common
-            )
+            spreads = is_spread(self.found.provider, parameter)
+            is_hidden = folded(name) not in common and not spreads
+            place = self._add(name, self._type(parameter.schema), None, is_hidden=is_hidden)
+            if place is not None and spreads:
+                self._spread.add(place)
             if place is not None:
                 parameters.setdefault(place, parameter)
         required = frozenset(

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from tidegate.cloud.accounts import spread
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow, Values
 from tidegate.engines.cloud.resource_table import ResourceTable, TableMethod
@@ -185,9 +186,12 @@ class VirtualTable:
 
     def begin_fetch(self, plan: TablePlan) -> None:
         """Begin what a loop will read, where that is known."""
-        if plan.known is not None and plan.unfit is None:
-            row = self.table.make_row(plan.method, plan.known)
-            self.fetches.begin(self.table.found, plan.method.method, plan.known, row)
+        if plan.known is None or plan.unfit is not None:
+            return
+        found, method = self.table.found, plan.method.method
+        for values in spread(found.provider, method, plan.known):
+            row = self.table.make_row(plan.method, values)
+            self.fetches.begin(found, method, values, row)
 
     def Open(self) -> VirtualCursor:
         return VirtualCursor(self)
@@ -222,10 +226,15 @@ class VirtualTable:
         if combinations > _MOST_MEMBERS:
             raise TidegateError(Code.ARGUMENT_INVALID, "The IN lists have too many members.")
         names = [name for name, _ in bindings]
-        sets: list[Values] = [
-            tuple(sorted(zip(names, each, strict=True)))
-            for each in itertools.product(*(members for _, members in bindings))
-        ]
+        provider, method = self.table.found.provider, plan.method.method
+        # Two groups may have the same account: it is asked once.
+        sets: list[Values] = list(
+            dict.fromkeys(
+                call
+                for each in itertools.product(*(members for _, members in bindings))
+                for call in spread(provider, method, tuple(sorted(zip(names, each, strict=True))))
+            )
+        )
         fetches = self._fetch(plan, sets)
         if keys:
             return iter(self._looked_up(plan, fetches, keys))

@@ -1,0 +1,111 @@
+"""A statement reads one provider by several of its accounts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cloud_api import Farm, Reply
+from tidegate.errors import Code
+
+
+@pytest.fixture
+def farms(opened: Any, farm: Farm, tmp_path: Path) -> Any:
+    """A source with three accounts, two of them in the group `live`."""
+    accounts: dict[str, Any] = {}
+    for name, groups in (("prod", ["live"]), ("shop", ["live", "small"]), ("dev", [])):
+        path = tmp_path / name
+        path.write_text(f"secret-of-{name}\n")
+        login = {"type": "bearer", "credentialsfilepath": str(path)}
+        accounts[name] = {"auth": login, "groups": groups, "regions": ["eu", "us"]}
+    (settings,) = [json.loads(text) for name, text in farm.options if name == "settings"]
+    settings["providers"] = {"farm": {"accounts": accounts}}
+    return opened(settings=json.dumps(settings))
+
+
+def logins(farm: Farm) -> list[str]:
+    return sorted(str(each).removeprefix("Bearer secret-of-") for each in farm.logins)
+
+
+async def test_an_account_is_a_column_and_its_credential_is_sent(farms: Any, farm: Farm) -> None:
+    query = "SELECT account, name FROM farm.live.animals WHERE id = 3"
+    assert await farms(f"{query} AND account = 'dev'") == [("dev", "animal 3")]
+    assert logins(farm) == ["dev"]
+    assert await farms(query) == [(None, "animal 3")]
+    assert farm.logins[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "asked"),
+    [
+        ("account = '*'", ["dev", "prod", "shop"]),
+        ("account = 'live'", ["prod", "shop"]),
+        ("account IN ('prod', 'dev')", ["dev", "prod"]),
+        ("account IN ('live', 'small', 'shop')", ["prod", "shop"]),
+    ],
+)
+async def test_a_list_a_group_and_a_star_ask_each_account_once(
+    farms: Any, farm: Farm, condition: str, asked: list[str]
+) -> None:
+    rows = await farms(
+        f"SELECT account, count(*) FROM farm.live.animals WHERE {condition} GROUP BY 1 ORDER BY 1"
+    )
+    assert rows == [(each, 12) for each in asked]
+    assert logins(farm) == asked
+
+
+async def test_accounts_are_joined_and_compared(farms: Any, farm: Farm) -> None:
+    rows = await farms(
+        "SELECT f.account, count(*) FROM farm.live.fields f"
+        " JOIN farm.live.herd h ON h.field = f.name AND h.account = f.account"
+        " WHERE f.account = 'live' GROUP BY 1 ORDER BY 1"
+    )
+    assert rows == [("prod", 12), ("shop", 12)]
+    assert logins(farm) == ["prod"] * 4 + ["shop"] * 4
+
+
+async def test_an_account_that_is_not_known_names_those_that_are(farms: Any, farm: Farm) -> None:
+    error = await farms.refusal("SELECT * FROM farm.live.animals WHERE account = 'other'")
+    assert error.code is Code.ARGUMENT_INVALID
+    assert "dev" in error.hint and "live" in error.hint
+    assert farm.asked == []
+
+
+async def test_a_refused_account_is_named_and_no_secret_is_shown(farms: Any, farm: Farm) -> None:
+    farm.special["/animals/3"] = lambda count: Reply(401, {"said": "secret-of-dev is wrong"})
+    error = await farms.refusal("SELECT * FROM farm.live.animals WHERE id = 3 AND account = 'dev'")
+    assert "dev" in error.message and "secret-of" not in f"{error.message}{error.hint}"
+
+
+async def test_a_change_is_made_with_the_account_that_it_names(farms: Any, farm: Farm) -> None:
+    await farms("DELETE FROM farm.live.animals WHERE id = 3 AND account = 'shop'")
+    assert farm.paths("DELETE") == ["/animals/3"] and logins(farm) == ["shop"]
+    assert 3 not in farm.animals
+    error = await farms.refusal("DELETE FROM farm.live.animals WHERE id = 4 AND account = 'live'")
+    assert error.code is Code.ARGUMENT_INVALID and 4 in farm.animals
+
+
+def test_regions_are_those_of_each_account() -> None:
+    from tidegate.cloud.accounts import account_parameter, spread
+    from tidegate.cloud.model import Method, Parameter, Provider, Response, Server, Settings
+    from tidegate.config.cloud import CloudAccount
+    from tidegate.errors import TidegateError
+
+    accounts = {"a": CloudAccount(regions=("eu", "us")), "b": CloudAccount(regions=("ap",))}
+    provider = Provider("p", "v", "", "", {}, {}, Settings(), False, accounts)
+    region = Parameter("region", "region", "server", True, {})
+    method = Method(
+        "m", "GET", "/", (), Server("https://x", {}), (region, account_parameter(set())), None,
+        Response("200", "", None, None), Settings(), "", "",
+    )  # fmt: skip
+    calls = spread(provider, method, (("account", "*"), ("region", "*")))
+    assert [dict(each) for each in calls] == [
+        {"account": "a", "region": "eu"},
+        {"account": "a", "region": "us"},
+        {"account": "b", "region": "ap"},
+    ]
+    with pytest.raises(TidegateError, match="needs the regions"):
+        spread(provider, method, (("region", "*"),))
