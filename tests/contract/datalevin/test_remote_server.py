@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -23,6 +27,7 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Explain
+from tidegate.model.results import Limits
 from tidegate.model.statements import Statement
 
 SPELLINGS = (PASSWORD, "s%2Fcr%3At", "s/cr:t", "s%2Fcr")
@@ -196,6 +201,32 @@ def test_a_change_whose_server_is_lost_is_of_unknown_outcome_and_whole_or_absent
         server.start()
         after = facts.ask("count_datoms", a=":batch")
         assert after - before in (0, many)
+
+
+@pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 No\r\n\r\n", bytes(64), b"\x02\x7f" * 99])
+def test_a_server_that_hangs_or_speaks_another_protocol_is_an_error_in_time(
+    facts: Opened, datalog: Datalog, says: bytes
+) -> None:
+    def answer(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                held.append(listener.accept()[0])
+                if says:
+                    held[-1].sendall(says)
+
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=answer, args=(listener,), daemon=True).start()
+        port = listener.getsockname()[1]
+        strange = datalog.open(f"dtlv://ann:{quote(PASSWORD, safe='')}@127.0.0.1:{port}/facts")
+        text = "[:find ?e :where [?e :name]]"
+        error = strange.refused("query", query=text, limits=Limits(timeout_s=3))
+        assert error.code in (Code.LIMIT_TIME, Code.SOURCE_UNREACHABLE, Code.SQL_FAILED)
+        assert "\n" not in error.message and not told(error.message)
+        listener.shutdown(socket.SHUT_RDWR)
+    for each in held:
+        each.close()
+    assert facts.query("[:find (count ?e) . :where [?e :name]]") == 4
 
 
 def test_a_caller_opens_a_uri_and_its_password_is_kept_nowhere(
