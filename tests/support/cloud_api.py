@@ -7,6 +7,7 @@ the source maps to it.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -245,6 +246,14 @@ class Reply(tuple[int, Any, dict[str, str]]):
         return super().__new__(cls, (status, value, named))
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # the client has gone
+            super().handle_error(request, client_address)
+
+
 class Farm:
     """The API. `asked` holds (verb, path with query, body) of each request, `logins` their
     credentials; `special` answers a
@@ -273,8 +282,7 @@ class Farm:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
 

@@ -46,14 +46,20 @@ class Ask:
         self.cursor: Any = None
 
     async def __call__(
-        self, text: str, *params: Any, timeout_s: float = 20
+        self,
+        text: str,
+        *params: Any,
+        timeout_s: float = 20,
+        cancellation: Cancellation | None = None,
     ) -> list[tuple[Any, ...]]:
         query = Query(Statement(text, params or None))
         effect = language_of(self.source).classify(query, self.source).effect
         permit = permit_for(self.source, query, effect, limits=Limits(timeout_s=timeout_s))
         engine = await open_engine(self.source)
         try:
-            self.cursor = cursor = cast("Any", await engine.run(permit, Cancellation()))
+            self.cursor = cursor = cast(
+                "Any", await engine.run(permit, cancellation or Cancellation())
+            )
             try:
                 rows: list[Any] = []
                 while some := await cursor.fetch(1_000):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
+import pytest
 from msgspec import structs
 
 from support.cloud_api import Farm, Reply
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.sources import Mask
 
 
@@ -305,6 +310,37 @@ async def test_an_unreachable_provider_is_named(opened):
     error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id = 1")
     assert error.code is Code.PROVIDER_UNREACHABLE
     assert "api.farm.example" in error.message
+
+
+async def test_as_many_requests_run_at_once_as_are_allowed(opened, farm: Farm):
+    together = threading.Barrier(4, timeout=20)
+
+    def meet(_: int) -> Reply:
+        together.wait()
+        return Reply(200, {"items": []})
+
+    for number in range(12):
+        farm.special[f"/fields/f{number}/animals"] = meet
+    names = ", ".join(f"'f{number}'" for number in range(12))
+    ask = opened(concurrency="4")
+    assert await ask(f"SELECT count(*) FROM farm.live.herd WHERE field IN ({names})") == [(0,)]
+    assert farm.most_at_once == 4
+
+
+async def test_a_caller_that_goes_away_ends_its_requests(ask, farm: Farm):
+    cancellation, over = Cancellation(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def late(_: int) -> Reply:
+        loop.call_soon_threadsafe(cancellation.cancel, "disconnected")
+        over.wait(20)
+        return Reply(200, {"items": []})
+
+    farm.special["/fields"] = late
+    with pytest.raises(TidegateError) as caught:
+        await ask("SELECT name FROM farm.live.fields", cancellation=cancellation)
+    over.set()
+    assert caught.value.code is Code.CALL_CANCELLED
 
 
 async def test_a_time_limit_ends_a_statement_that_waits(ask, farm: Farm):
