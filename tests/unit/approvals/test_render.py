@@ -76,3 +76,9 @@ def test_masked_columns_are_left_out_at_the_callers_client_alone() -> None:
     failed = question(dry_run=DryRun(reason="it failed: secret", withheld=("email",)))
     assert "secret" not in describe_at_client(failed)
     assert "secret" in describe(failed)
+
+
+def test_a_dry_run_that_is_not_about_rows_says_what_comes_and_what_goes() -> None:
+    reported = describe(question(dry_run=DryRun(4, what="datoms", added=1_003, removed=1)))
+    assert "datoms: 1,003 would be added and 1 removed; nothing was stored." in reported
+    assert "4 rows" not in reported and "would be changed" not in reported

@@ -32,7 +32,7 @@ from tidegate.model.statements import Judgement, Statement
 from tidegate.store.sqlite.state import SqliteState
 
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)
-PERSON = Actor("ann", "ann", Scope.READ_WRITE, kind="person")
+PERSON = Actor("ann", "ann", Scope.READ_WRITE, kind="human")
 LISTED = Actor("listed", "listed", Scope.READ_WRITE, tables=frozenset({"t"}))
 MANY = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT i FROM n"
@@ -71,8 +71,11 @@ class Shop:
         return (await self.gateway.handle(call)).payload
 
     def names(self) -> list[str]:
-        with apsw.Connection(str(self.directory / "shop.db")) as seen:
+        seen = apsw.Connection(str(self.directory / "shop.db"))
+        try:
             return [row[0] for row in seen.execute("SELECT name FROM t")]
+        finally:
+            seen.close()
 
     def codes(self) -> list[str]:
         """The codes on record."""
@@ -230,6 +233,46 @@ async def test_a_sample_that_the_gate_reads_is_on_record_and_in_no_history(tmp_p
         built.history.flush()
         found = built.history.search("", sources=None)
         assert [entry.text for entry in found] == ["SELECT id FROM t"]
+
+
+async def test_a_masked_catalog_follows_the_schema(tmp_path: Path) -> None:
+    async with shop(tmp_path, masks=(Mask("t.name"),)) as built:
+
+        async def masked() -> dict[str, list[str]]:
+            catalog = await built.ask(Browse("catalog"))
+            assert isinstance(catalog, Catalog)
+            return {
+                table.name: [column.name for column in table.columns if column.masked]
+                for table in catalog.tables
+            }
+
+        assert await masked() == {"t": ["name"], "s": []}
+        with apsw.Connection(str(tmp_path / "shop.db")) as other:
+            other.execute("CREATE TABLE later (id)")
+        assert await masked() == {"t": ["name"], "s": [], "later": []}
+
+
+@pytest.mark.parametrize(
+    ("asks", "rule"), [("nothing", "surface.confirm"), ("writes", "source.approval_for")]
+)
+async def test_what_a_person_is_to_decide_waits_for_one_under_the_rule_that_asks(
+    tmp_path: Path, asks: str, rule: str
+) -> None:
+    update = "UPDATE t SET name = 'b' WHERE id = 1"
+    seen: list[str] = []
+    async with shop(tmp_path, approval_for=asks) as built:
+
+        def answer(share: float, text: str) -> None:
+            if text == "Waiting for approval":
+                (question,) = built.approvals.list()
+                seen.append(question.subject.rule)
+                built.approvals.resolve(question.id, "denied", "cli:ann")
+
+        with pytest.raises(TidegateError) as refused:
+            await built.ask(update, by_person=True, progress=answer)
+        assert refused.value.code is Code.APPROVAL_DECLINED
+        assert built.names() == ["a"]
+    assert seen == [rule]
 
 
 @pytest.mark.parametrize("schema", [None, "main"])

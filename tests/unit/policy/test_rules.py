@@ -162,6 +162,16 @@ def test_what_administers_in_a_known_way_is_for_later_rules() -> None:
     assert [word("source.administration", each) for each in (READ, WRITE, EVERY, DROP)] == [""] * 4
 
 
+def test_a_source_with_roles_refuses_what_could_leave_them() -> None:
+    outside = structs.replace(WRITE, refuses_transaction=True)
+    mapped = {"access": "admin", "run_as": RunAs(role="clerk")}
+    for judgement in (DROP_USER, GRANT, outside):
+        assert word("source.run_as", judgement, OWNER, **mapped).startswith("deny source.run_as")
+        assert word("source.run_as", judgement, OWNER, access="admin") == ""
+    for judgement in (READ, WRITE, EVERY, DROP):
+        assert word("source.run_as", judgement, OWNER, **mapped) == ""
+
+
 def test_a_tool_for_reads_refuses_all_else() -> None:
     refused = "deny tool.reads policy.read_only"
     assert [word("tool.reads", each, reads_only=True) for each in ALL] == ["", *[refused] * 6]

@@ -64,3 +64,51 @@ def test_what_reaches_outside_is_administration(text):
 )
 def test_what_keeps_rows_stays_a_write(dialect, text):
     assert judge(text, dialect).effect is Effect.WRITE
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX CONCURRENTLY i ON t (a)",
+        "create unique index concurrently i on t (a)",
+        "CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON t (a);",
+        "DROP INDEX CONCURRENTLY i",
+        "REINDEX INDEX CONCURRENTLY i",
+        "REINDEX (VERBOSE) TABLE CONCURRENTLY t",
+        "REINDEX SCHEMA s",
+        "REINDEX DATABASE d",
+        "REINDEX SYSTEM d",
+        "CLUSTER",
+        "CLUSTER VERBOSE",
+        "CLUSTER (VERBOSE)",
+        "ALTER TABLE t DETACH PARTITION p CONCURRENTLY",
+        "ALTER TABLE t DETACH PARTITION p CONCURRENTLY;",
+    ],
+)
+def test_what_postgresql_runs_in_no_transaction_is_known(statement: str) -> None:
+    assert judge(statement, "postgres").refuses_transaction
+    assert not judge(statement, "mysql").refuses_transaction
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX i ON t (a)",
+        "CREATE INDEX i ON concurrently (a)",
+        "CREATE UNIQUE INDEX i ON t (a)",
+        "CREATE TABLE concurrently (a int)",
+        "DROP INDEX i",
+        "DROP TABLE concurrently",
+        "REINDEX INDEX i",
+        "REINDEX TABLE t",
+        "CLUSTER t",
+        "CLUSTER t USING i",
+        "ALTER TABLE t DETACH PARTITION p",
+        "ALTER TABLE t ADD COLUMN concurrently int",
+        "ALTER TABLE t RENAME TO concurrently",
+        "SELECT 1",
+        "INSERT INTO t VALUES (1)",
+    ],
+)
+def test_what_postgresql_runs_in_a_transaction_is_rolled_back_as_a_whole(statement: str) -> None:
+    assert not judge(statement, "postgres").refuses_transaction
