@@ -71,6 +71,7 @@ VERBS: dict[str, Verb] = {
     "datalog migrate": Verb(
         "keeps", ("datalog", "migrate", "{name}", "--copy-to", "{directory}/new"), 2
     ),
+    "datalog undo": Verb("keeps", ("datalog", "undo", "{name}"), 2),
     "datalog warm-up": Verb(
         "keeps", ("datalog", "warm-up", "--status", "--java", "{directory}/none"), 69
     ),

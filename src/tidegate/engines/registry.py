@@ -114,7 +114,7 @@ def _cloud_path(url: str) -> str | None:
 DATALEVIN = Entry(
     *("datalevin", "datalog", "tidegate.engines.datalevin", "DatalevinEngine", "datalog"),
     language="tidegate.datalog.language",
-    options=("heap", "java"),
+    options=("heap", "java", "journal"),
     locate=_locate_datalevin,
     path=_datalevin_path,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from support.datalog import Opened
 from tidegate.errors import Code
 from tidegate.model.requests import Explain, Query
@@ -134,3 +136,24 @@ def test_what_cannot_be_read_is_an_error_and_the_worker_lives(people: Opened) ->
         assert error.details["engine_code"] in (":invalid-json-tag", ":tool-error")
     assert people.engine._worker.pid == pid
     assert people.query("[:find (count ?e) . :where [?e :name]]") == 4
+
+
+def test_facts_are_counted_by_each_of_their_parts(people: Opened) -> None:
+    counts: list[tuple[dict[str, Any], int]] = [
+        ({"e": 1}, 5),
+        ({"e": 1, "a": ":age"}, 1),
+        ({"e": 1, "a": ":likes"}, 2),
+        ({"e": 1, "a": ":age", "v": 80}, 1),
+        ({"e": 1, "a": ":age", "v": 79}, 0),
+        ({"e": 1, "a": ":parent"}, 0),
+        ({"e": 1, "v": "tea"}, 1),
+        ({"a": ":likes", "v": "tea"}, 2),
+        ({"a": ":likes"}, 3),
+        ({}, 16),
+    ]
+    for parts, wanted in counts:
+        count = people.ask("count_datoms", **parts)
+        found = people.ask("search_datoms", **parts)
+        assert (count, len(found), people.last_items) == (wanted, wanted, wanted), parts
+    assert people.ask("datoms", index="eav", c1=1, c2=":age", c3=79) == []
+    assert people.last_items == 0

@@ -111,7 +111,15 @@ def _maintenance(actions: Commands) -> list[argparse.ArgumentParser]:
         "so that the copy can be opened. The directory itself is not changed, and nothing is "
         "downloaded. Directories of another major or minor version are dumped and loaded.",
     )
-    for action in (copy, dump, load, stat, migrate):
+    undo = actions.add_parser(
+        "undo",
+        help="take back a change by the journal of its source",
+        description="Take back a change of a source that keeps a journal (its option `journal`): "
+        "facts that it added are retracted, those that it retracted are added again. Nothing is "
+        "changed if one of these facts is another one since. Attributes that the change made stay. "
+        "Without RECORD the last changes are listed.",
+    )
+    for action in (copy, dump, load, stat, migrate, undo):
         action.add_argument("source", metavar="SOURCE", help="the name of a source")
     copy.add_argument("directory", type=filled, metavar="DIRECTORY", help="a new directory")
     copy.add_argument("--compact", action="store_true", help="leave out free pages")
@@ -121,4 +129,6 @@ def _maintenance(actions: Commands) -> list[argparse.ArgumentParser]:
     migrate.add_argument(
         "--copy-to", type=filled, metavar="DIRECTORY", required=True, help="a new directory"
     )
-    return [copy, dump, load, stat, migrate]
+    undo.add_argument("record", metavar="RECORD", nargs="?", help="the change, by its call id")
+    consent_option(undo)
+    return [copy, dump, load, stat, migrate, undo]

@@ -29,6 +29,7 @@ EXAMPLES: dict[str, str] = {
     "datalog load": "datalog load restored facts.edn",
     "datalog stat": "datalog stat facts",
     "datalog migrate": "datalog migrate old --copy-to ~/facts-new",
+    "datalog undo": "datalog undo facts",
     "datalog import": "datalog import facts people.csv --key people/name",
     "driver fetch": "driver fetch com.h2database:h2:2.3.232",
     "driver list": "driver list",

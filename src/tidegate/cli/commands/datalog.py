@@ -1,4 +1,4 @@
-"""`tidegate datalog warm-up | import | copy | dump | load | stat | migrate`."""
+"""`tidegate datalog warm-up | import | copy | dump | load | stat | migrate | undo`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 from tidegate.app import App
 from tidegate.cli.datalog_import import import_file
 from tidegate.cli.datalog_maintenance import maintain
+from tidegate.cli.datalog_undo import undo
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_query
@@ -21,6 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`."""
     if arguments.action == "import":
         return _import(arguments)
+    if arguments.action == "undo":
+        return _undo(arguments)
     if arguments.action != "warm-up":
         return _maintain(arguments)
     cache = StartupCache(find_library(arguments.java))
@@ -39,6 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     async def work(app: App) -> int:
         return await import_file(app, arguments)
+
+    return with_app(App.open(load_for_query(arguments)), work)
+
+
+def _undo(arguments: argparse.Namespace) -> int:
+    async def work(app: App) -> int:
+        return await undo(app, arguments)
 
     return with_app(App.open(load_for_query(arguments)), work)
 

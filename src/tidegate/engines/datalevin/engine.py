@@ -23,6 +23,7 @@ from tidegate.engines.datalevin.catalog import Attribute, catalog_of
 from tidegate.engines.datalevin.cursor import Table, TableCursor
 from tidegate.engines.datalevin.directory import DATA, check_directory, held_for_change, marks_of
 from tidegate.engines.datalevin.dry_run import LIMITS, try_change
+from tidegate.engines.datalevin.journal import MOST_JOURNALED, Journal
 from tidegate.engines.datalevin.library import find_library
 from tidegate.engines.datalevin.process import Answer
 from tidegate.engines.datalevin.url import Place, place_of
@@ -71,8 +72,17 @@ class DatalevinEngine:
         places=8,
     )
 
-    def __init__(self, place: Place, version: str, worker: Worker, *, writable: bool) -> None:
+    def __init__(
+        self,
+        place: Place,
+        version: str,
+        worker: Worker,
+        *,
+        writable: bool,
+        journal: Journal | None = None,
+    ) -> None:
         self._place = place
+        self._journal = journal
         self._version = version
         self._worker = worker
         self._writable = writable
@@ -91,7 +101,8 @@ class DatalevinEngine:
         elif not source.writable or await asyncio.to_thread(Path(place.name).exists):
             await _check(place.name, library.version, creates=source.writable)
         worker = workers().take(library, options.get("heap", HEAP), place)
-        engine = cls(place, library.version, worker, writable=source.writable)
+        journal = Journal(options["journal"]) if "journal" in options else None
+        engine = cls(place, library.version, worker, writable=source.writable, journal=journal)
         try:
             await worker.start()
         except BaseException:
@@ -220,6 +231,11 @@ class DatalevinEngine:
         if "opts" in arguments:
             opts = check_options(request.operation.value, arguments["opts"])
             arguments = {**arguments, "opts": opts}
+        journal = self._journal if request.operation is DatalogOperation.TRANSACT else None
+        limits = permit.limits
+        if journal is not None:
+            await asyncio.to_thread(journal.check)
+            limits = msgspec.structs.replace(limits, max_bytes=MOST_JOURNALED)
         answer = await self._ask(
             request.operation.value,
             target,
@@ -229,7 +245,11 @@ class DatalevinEngine:
             changes=request.writes,
             create=request.create or request.operation is DatalogOperation.LOAD,
             most=request.max_items,
+            limits=limits,
         )
+        if journal is not None:
+            report = bytes(answer.result)
+            await asyncio.to_thread(journal.append, permit.call_id, permit.actor.id, report)
         affected = 1 if request.writes else 0
         return Document(bytes(answer.result), items=answer.items, affected=affected)
 

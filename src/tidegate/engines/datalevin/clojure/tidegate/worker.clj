@@ -166,6 +166,13 @@
 (defn- remote-database? [db]
   (instance? datalevin.remote.DatalogStore (.-store ^datalevin.db.DB db)))
 
+(defn- count-facts
+  "How many facts there are. Of an entity Datalevin counts all facts, whatever their attribute is."
+  [db e a x]
+  (if (and (some? e) (or (some? a) (some? x)))
+    (count (d/search-datoms db e a x))
+    (d/count-datoms db e a x)))
+
 (defn- datoms [conn args most]
   (let [db (d/db conn)
         index (index-of args)
@@ -174,7 +181,7 @@
         c2 (if ave? (decode (get args "c2")) (attribute (get args "c2")))
         c3 (decode (get args "c3"))
         [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
-    (datoms-page args most (d/count-datoms db e a x)
+    (datoms-page args most (count-facts db e a x)
                  ;; The client of a server takes no limit for these.
                  (if (remote-database? db)
                    (fn [_] (d/datoms db index c1 c2 c3))
@@ -183,7 +190,7 @@
 (defn- matching [conn args most]
   (let [db (d/db conn)
         e (decode (get args "e")) a (attribute (get args "a")) x (decode (get args "v"))]
-    (datoms-page args most (d/count-datoms db e a x) (fn [_] (d/search-datoms db e a x)))))
+    (datoms-page args most (count-facts db e a x) (fn [_] (d/search-datoms db e a x)))))
 
 (def ^:private transaction-forms
   #{:db/add :db/retract :db/retractEntity :db.fn/retractEntity :db.fn/retractAttribute
@@ -402,8 +409,8 @@
    "datoms"           datoms
    "search_datoms"    matching
    "count_datoms"     (fn [conn args _]
-                        (d/count-datoms (d/db conn) (decode (get args "e")) (attribute (get args "a"))
-                                        (decode (get args "v"))))
+                        (count-facts (d/db conn) (decode (get args "e")) (attribute (get args "a"))
+                                     (decode (get args "v"))))
    "fulltext_datoms"  (fn [conn args most]
                         (counted most (d/fulltext-datoms (d/db conn) (text-of args "query")
                                                          (options-of args))))
