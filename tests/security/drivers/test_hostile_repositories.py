@@ -13,9 +13,9 @@ import pytest
 
 from support.certificates import Authority
 from support.maven_repository import MavenRepository, jar_of, pom_of, serve_repository
+from tidegate import downloads
 from tidegate.config.drivers import DriverSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.maven import download
 from tidegate.maven import repository as repository_module
 from tidegate.maven.bundle import import_bundle, write_bundle
 from tidegate.maven.cache import DriverCache
@@ -200,7 +200,7 @@ def test_files_without_a_checksum_come_from_no_other_machine(
     tmp_path: Path, served: MavenRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # This machine by a name that is not loopback's, as another machine is reached.
-    monkeypatch.setattr(download, "LOOPBACK", frozenset())
+    monkeypatch.setattr(downloads, "LOOPBACK", frozenset())
     served.library("g:driver:1", checksums=[])
     error = refused(cache_of(tmp_path, served.url))
     assert error.code is Code.DRIVER_UNTRUSTED and "gives no checksum" in error.message

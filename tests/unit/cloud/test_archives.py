@@ -59,6 +59,7 @@ def test_a_link_in_an_archive_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [b"", b"<html>", gzip.compress(b"no tar" * 200), archive({"v1.0.0/a": b"x"}).read()[:40]],
+    ids=["nothing", "a page", "no tar", "cut off"],
 )
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(TidegateError) as caught:
