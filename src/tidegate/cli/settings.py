@@ -91,7 +91,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         changes["allow_writes"] = True
     if arguments.extended:
         workbench = config.surface.get("workbench", {}) | {"extended": True}
-        changes["surface"] = config.surface | {"workbench": workbench}
+        cloud = config.surface.get("cloud", {}) | {"extended": True}
+        changes["surface"] = config.surface | {"workbench": workbench, "cloud": cloud}
     if "postgres" in cast("tuple[str, ...]", changes.get("surfaces", config.surfaces)):
         changes = _of_pgedge_variables(arguments, config) | changes
     if arguments.no_auth:

@@ -30,6 +30,11 @@ class Rows(NamedTuple):
 
 def show(statement: ShowStatement, documents: DocumentCatalog) -> Rows:
     """Raises: TidegateError TABLE_UNKNOWN, DOCUMENT_INVALID."""
+    if statement.matching is not None:
+        found = documents.search(statement.matching)
+        return Rows(
+            ("path", "provider", "service", "resource"), [(each.path, *each) for each in found]
+        )
     if statement.shown == "providers":
         rows = Rows(
             ("name", "version"), [(each.name, each.version) for each in documents.providers()]

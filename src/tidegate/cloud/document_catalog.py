@@ -14,6 +14,7 @@ from tidegate.cloud.model import Provider, Resource, ServiceEntry
 from tidegate.cloud.names import folded
 from tidegate.cloud.registry import FOLDERS
 from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.cloud.resource_search import ResourceName, matching
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.config.cloud import CloudProvider
 from tidegate.errors import Code, TidegateError
@@ -47,6 +48,7 @@ class DocumentCatalog:
         self._folder = folder
         self._settings = settings or {}
         self._lock = RLock()
+        self._names: list[ResourceName] | None = None
         self._paths: dict[str, str] = {}
         self._providers: dict[str, Provider] = {}
         self._documents: OrderedDict[str, ServiceDocument] = OrderedDict()
@@ -56,12 +58,29 @@ class DocumentCatalog:
         with self._lock:
             self._paths, self._providers = {}, {}
             self._documents.clear()
+            self._names = None
 
     def providers(self) -> list[Provider]:
         """All providers, by name. Raises: TidegateError DOCUMENT_INVALID."""
         with self._lock:
             found = [self._read(directory) for directory in self._directories()]
         return sorted(found, key=lambda each: each.name)
+
+    def search(self, words: str) -> list[ResourceName]:
+        """Resources of all providers whose paths hold every word, nearest first. The first search
+        reads all documents. Raises: TidegateError DOCUMENT_INVALID."""
+        with self._lock:
+            names = self._names
+        if names is None:
+            names = [
+                ResourceName(provider.name, entry.name, resource)
+                for provider in self.providers()
+                for entry in provider.services.values()
+                for resource in self._folder.resource_names(provider, entry)
+            ]
+            with self._lock:
+                self._names = names
+        return matching(names, words)
 
     def provider(self, name: str) -> Provider:
         """Raises: TidegateError TABLE_UNKNOWN that names the nearest, DOCUMENT_INVALID."""

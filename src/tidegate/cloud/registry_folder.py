@@ -12,6 +12,7 @@ from typing import Final
 from tidegate.cloud.document_cache import DocumentCache
 from tidegate.cloud.model import Provider, ServiceEntry
 from tidegate.cloud.provider_document import read_provider
+from tidegate.cloud.resource_search import names_in
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.signatures import Verifier
 from tidegate.cloud.versions import order_of
@@ -71,6 +72,19 @@ class RegistryFolder:
         if content is None:
             return None
         return ServiceDocument(self._cache.read(content, entry.path), entry.path, provider)
+
+    def resource_names(self, provider: Provider, entry: ServiceEntry) -> list[str]:
+        """The names of a service's resources, by the lines of its document where they tell; none if
+        the document is not in this registry, or cannot be read."""
+        try:
+            content = self._read(entry.path)
+            names = [] if content is None else names_in(content)
+            if names is None:
+                document = self.service(provider, entry)
+                names = [] if document is None else list(document.resource_names)
+        except TidegateError:
+            return []  # `tidegate cloud check` names the fault
+        return names
 
     def _read(self, path: str) -> bytes | None:
         try:

@@ -46,13 +46,16 @@ _UNKNOWN_HINT: Final = (
 
 
 class ShowStatement(msgspec.Struct, frozen=True):
-    """`SHOW [EXTENDED] SERVICES IN p`, and its like. `path` has the names behind IN."""
+    """`SHOW [EXTENDED] SERVICES IN p`, and its like. `path` has the names behind IN.
+    `SHOW RESOURCES MATCHING 'words'` is about those of all providers."""
 
     shown: ShownKind
     path: tuple[str, ...]
     is_extended: bool = False
     like: str | None = None
     """A pattern for names, of LIKE."""
+    matching: str | None = None
+    """Words, of MATCHING."""
 
 
 class DescribeStatement(msgspec.Struct, frozen=True):
@@ -247,6 +250,10 @@ def _show(words: _Words) -> ShowStatement:
     what = words.take("What to show").key.lower()
     if what not in _SHOWN:
         raise _unreadable(f"SHOW {what[:40] or '...'} is not known: {', '.join(_SHOWN)} are")
+    if what == "resources" and words.accept("MATCHING"):
+        wanted = words.string("What to search for")
+        words.end()
+        return ShowStatement(what, (), is_extended, matching=wanted)
     count = _SHOWN[what]
     path: tuple[str, ...] = ()
     if count:

@@ -202,3 +202,23 @@ async def test_a_narrowed_surface_shows_and_answers_only_what_it_names(tmp_path:
         refused = await client.request("tools/call", name="list_providers", arguments={})
         assert refused["error"]["message"] == 'unknown tool "list_providers"'
         assert client.surface.instructions is None
+
+
+async def test_the_extended_surface_has_a_search_and_a_format(tmp_path: Path) -> None:
+    async with opened(tmp_path, {"extended": True}) as app:
+        client = CloudClient(app)
+        listed = (await client.request("tools/list"))["result"]["tools"]
+        assert [tool["name"] for tool in listed] == [
+            *TOOLS, "search_resources", "reload_credentials",
+        ]  # fmt: skip
+        text, payload = await client.good("search_resources", words="Ticket desk", format="json")
+        assert payload["rows"] == [
+            {"path": RESOURCE, "provider": "desk", "service": "tickets", "resource": "tickets"}
+        ]
+        assert text.startswith('{"rows":[')
+        assert (await client.good("search_resources", words="it's"))[0] == "**no results**"
+        assert "invalid format" in await client.bad("list_providers", format="html")
+        text, _ = await client.good("reload_credentials")
+        assert "Logins are read again before the next request to: desk" in text
+        await client.good("list_providers")
+        assert "readWrite" in await CloudClient(app, READER).bad("reload_credentials")

@@ -97,7 +97,7 @@ def add_serve(commands: Commands) -> None:
     serve.add_argument(
         "--extended",
         action="store_true",
-        help="add the newer tools of the workbench to the 19 that its specification lists",
+        help="add newer tools to those in the specifications of workbench (19) and cloud (13)",
     )
     serve.add_argument(
         "--for-bridge",

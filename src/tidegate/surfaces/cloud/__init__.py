@@ -48,7 +48,9 @@ def surface(
     audit = CallAudit.open(settings, config)
     calls = CallRunner(audit, capacity, server.render)
     tools = make_tools(
-        CloudTools(StatementRunner(settings, config.limits, capacity), settings), calls.wrap
+        CloudTools(StatementRunner(settings, config.limits, capacity), settings),
+        calls.wrap,
+        extended=settings.extended,
     )
     prompts = [each for each in PROMPTS if _enabled(each.name, settings.enabled_prompts)]
     return Surface(

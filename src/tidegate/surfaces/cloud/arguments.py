@@ -63,6 +63,22 @@ class QueryArgs(_Args, frozen=True):
     row_limit: RowLimit = 0
 
 
+class SearchArgs(_Args, frozen=True):
+    words: Annotated[str, msgspec.Meta(description="Words of the path, such as `s3 bucket`.")]
+    row_limit: RowLimit = 0
+
+
+def with_format(args: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """The arguments and `format`, by which a call says in which form it wants the text."""
+    return msgspec.defstruct(
+        args.__name__,
+        [("format", Annotated[str, msgspec.Meta(description="`markdown` or `json`.")], "")],
+        bases=(args,),
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+
+
 class Cut(msgspec.Struct, frozen=True):
     """One way in which a result was cut."""
 

@@ -13,6 +13,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
 from tidegate.results.cloud_text import Rows
+from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.cloud.arguments import Cut
 from tidegate.surfaces.cloud.audit import CallAudit, given_arguments, query_class
 from tidegate.surfaces.cloud.capacity import Capacity
@@ -88,7 +89,8 @@ class CallRunner:
         try:
             await self._audit.check(kind)
             async with self._capacity.call() as until:
-                result = await run(CloudCall(context, until, self._render), arguments)
+                render = _format(arguments) or self._render
+                result = await run(CloudCall(context, until, render), arguments)
         except TidegateError as error:
             failure = error
         except asyncio.CancelledError:
@@ -99,6 +101,18 @@ class CallRunner:
         if failure is not None:
             raise failure
         return result
+
+
+def _format(arguments: Any) -> str:
+    """The form that the call asks for; empty if it asks for none. Raises: TidegateError
+    ARGUMENT_INVALID."""
+    wanted = getattr(arguments, "format", "")
+    if wanted not in ("", "markdown", "json"):
+        raise wrong_argument("format", "value", "is wrong: invalid format", hint=_FORMATS)
+    return wanted
+
+
+_FORMATS = "Use `markdown` or `json`."
 
 
 def _runs_sql(context: ToolContext, arguments: Any) -> bool:

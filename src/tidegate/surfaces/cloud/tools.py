@@ -15,7 +15,9 @@ from tidegate.cloud.statements import read_statement
 from tidegate.config.errors import invalid
 from tidegate.engines.registry import locate
 from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import ListSources
+from tidegate.model.actors import Scope
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Disconnect, ListSources
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.results.cloud_text import records, table
 from tidegate.sql.finding import Refusal
@@ -32,9 +34,11 @@ from tidegate.surfaces.cloud.arguments import (
     QueryArgs,
     RegistryArgs,
     ResourceArgs,
+    SearchArgs,
     ServerInfo,
     ServiceArgs,
     Validation,
+    with_format,
 )
 from tidegate.surfaces.cloud.call import CloudCall
 from tidegate.surfaces.cloud.prompts import PROMPTS
@@ -177,6 +181,18 @@ class CloudTools:
     async def run_lifecycle_operation(self, call: CloudCall, args: QueryArgs) -> ToolResult:
         return await self._change(call, args, "Lifecycle Result")
 
+    async def search_resources(self, call: CloudCall, args: SearchArgs) -> ToolResult:
+        words = args.words.replace("'", "''")
+        return await self._table(call, f"SHOW RESOURCES MATCHING '{words}'", args.row_limit)
+
+    async def reload_credentials(self, call: CloudCall, args: NoArgs) -> ToolResult:
+        found = await self._runner.run(call.context, "SHOW PROVIDERS", 0, call.until)
+        source = await self._runner.source(call.context)
+        await call.context.handle(Disconnect(), source, ConnectionState)
+        names = [str(row["name"]) for row in found.rows]
+        said = f"Logins are read again before the next request to: {', '.join(names) or 'none'}"
+        return _messages(call, "Reload Result", [said], [])
+
     async def _table(self, call: CloudCall, text: str, row_limit: int) -> ToolResult:
         result = await self._runner.run(call.context, text, row_limit, call.until)
         return call.rows(result, table(result.rows))
@@ -303,23 +319,51 @@ _TOOLS: tuple[tuple[str, str, type[msgspec.Struct], Annotations, Any], ...] = (
         MESSAGES_SCHEMA,
     ),
 )
+_EXTENDED: tuple[tuple[str, str, type[msgspec.Struct], Annotations, Any], ...] = (
+    (
+        "search_resources",
+        "Find resources of all providers by words of their paths: one call in place of the walk"
+        " down.",
+        SearchArgs,
+        _READS,
+        ROWS_SCHEMA,
+    ),
+    (
+        "reload_credentials",
+        "Read the logins of all providers again. Shows names of providers and no value.",
+        NoArgs,
+        _PULLS,
+        MESSAGES_SCHEMA,
+    ),
+)
+_SCOPES = {"reload_credentials": Scope.READ_WRITE}
+"""It ends the statements of others on the source."""
 TOOL_NAMES = tuple(name for name, *_ in _TOOLS)
+EXTENDED_NAMES = tuple(name for name, *_ in _EXTENDED)
 
 
 def make_tools(
-    tools: CloudTools, wrap: Callable[[Run], Callable[[ToolContext, Any], Awaitable[ToolResult]]]
+    tools: CloudTools,
+    wrap: Callable[[Run], Callable[[ToolContext, Any], Awaitable[ToolResult]]],
+    *,
+    extended: bool,
 ) -> list[SurfaceTool]:
-    """The tools in the document's order. `wrap` makes a tool's function of one over `CloudCall`."""
+    """The tools in the document's order, and with `extended` those that it does not have and the
+    argument `format`. `wrap` makes a tool's function of one over `CloudCall`."""
     return [
         SurfaceTool(
             name,
             description,
-            args,
+            with_format(args) if extended else args,
             wrap(getattr(tools, name)),
+            scope=_SCOPES.get(name, Scope.READ_ONLY),
             annotations=annotations,
             **({"output_schema": output} if isinstance(output, dict) else {"output": output}),
         )
-        for name, description, args, annotations, output in _TOOLS
+        for name, description, args, annotations, output in (
+            *_TOOLS,
+            *(_EXTENDED if extended else ()),
+        )
     ]
 
 
@@ -329,8 +373,9 @@ def check_names(settings: CloudSurfaceSettings) -> None:
     from difflib import get_close_matches
 
     prompts = tuple(prompt.name for prompt in PROMPTS)
+    tools = TOOL_NAMES + (EXTENDED_NAMES if settings.extended else ())
     for setting, given, known in (
-        ("enabled_tools", settings.enabled_tools, TOOL_NAMES),
+        ("enabled_tools", settings.enabled_tools, tools),
         ("enabled_prompts", settings.enabled_prompts, prompts),
     ):
         for name in given:
