@@ -207,7 +207,7 @@ def require_success(
             f"{failure.message}{end} {undone}",
             hint=f"{hint} With --anyway it is saved all the same.",
         )
-    print_status(f"note: saved, though it does not work now: {failure.message}{end} {hint}")
+    print_status(f"note: it does not work now: {failure.message}{end} {hint}")
 
 
 @contextmanager

@@ -300,7 +300,10 @@ def add_query(commands: Commands) -> None:
     query.set_defaults(module="query", rest_into="values")
     query.add_argument("source", metavar="SOURCE", help="a saved source")
     query.add_argument(
-        "sql", metavar="SQL", nargs="?", help="one statement; - reads it from standard input"
+        "sql",
+        metavar="SQL",
+        nargs="?",
+        help="one statement, or a query of Datalog; - reads it from standard input",
     )
     query.add_argument(
         "values",

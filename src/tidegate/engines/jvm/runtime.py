@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from tidegate.config.installation import add_command
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
 
@@ -113,7 +114,7 @@ def find_java(oldest: int, extra: str, named: str | None = None) -> Java:
         f"Java {oldest} or newer is needed"
         + (f", and this is not: {', '.join(tried)}." if tried else " and none was found."),
         hint="Name one with the source's option `java` or with JAVA_HOME, or install the extra"
-        f" `{extra}`.",
+        f" `{extra}`: {add_command(extra)}",
     )
 
 
