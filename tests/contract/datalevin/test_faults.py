@@ -91,7 +91,7 @@ def test_vectors_of_a_transaction_are_found_after_their_process_was_killed(
     schema = {":at": {":db/valueType": ":db.type/vec"}}
     options = {":vector-opts": {":dimensions": 2}}
     near.ask("open_database", create=True, schema=schema, options=options)
-    for n in range(3):
+    for n in range(2):
         near.ask("transact", txData=[{":n": n, ":at": [n, 1]}])
         os.kill(near.engine._worker.pid, signal.SIGKILL)
         text = (
