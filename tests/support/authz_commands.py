@@ -62,6 +62,11 @@ VERBS: dict[str, Verb] = {
     "cloud import": Verb(
         "keeps", ("cloud", "import", "{directory}/none.yaml", "--provider", "shop"), 65
     ),
+    "cloud snapshot": Verb(
+        "gated",
+        ("cloud", "snapshot", "{name}", "{sql}", "--overwrite", "--output", "{directory}/s.json"),
+    ),
+    "cloud diff": Verb("keeps", ("cloud", "diff", "{directory}/a.json", "{directory}/b.json"), 65),
     "cloud shell": Verb("keeps", ("cloud", "shell", "none"), 66),
     "datalog import": Verb("keeps", ("datalog", "import", "{name}", "{directory}/none.csv"), 2),
     "datalog copy": Verb("keeps", ("datalog", "copy", "{name}", "{directory}/copied"), 2),

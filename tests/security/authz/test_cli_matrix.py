@@ -55,7 +55,7 @@ def test_what_would_let_too_many_in_is_not_served(words: tuple[str, ...], tmp_pa
     assert main([*words, "--state", str(tmp_path)]) in (2, 69, 78)
 
 
-STATELESS = (["pair", "ask"], ["cloud", "check"])
+STATELESS = (["pair", "ask"], ["cloud", "check"], ["cloud", "diff"])
 """Commands that have no state directory."""
 
 

@@ -73,6 +73,7 @@ def add_cloud(commands: Commands) -> None:
     home_options(importing)
     for action in (check, pull, importing):
         action.set_defaults(module="cloud")
+    _add_snapshots(actions)
     shell = actions.add_parser(
         "shell",
         help="ask cloud providers at a terminal, with history and completion",
@@ -104,6 +105,48 @@ def add_cloud(commands: Commands) -> None:
         help="how long a statement may take (default 60)",
     )
     home_options(shell)
+
+
+def _add_snapshots(actions: Commands) -> None:
+    snapshot = actions.add_parser(
+        "snapshot",
+        help="keep what a query gives now, to see later what has changed",
+        description="Run a query that reads, through the gate, and write its whole result to a "
+        "file that `tidegate cloud diff` compares. There is no file if the result was cut.",
+    )
+    snapshot.add_argument("source", type=filled, metavar="SOURCE", help="the name of a source")
+    snapshot.add_argument("query", type=filled, metavar="QUERY", help="a statement that reads")
+    snapshot.add_argument(
+        "--output", type=filled, required=True, metavar="FILE", help="the file to write"
+    )
+    snapshot.add_argument("--overwrite", action="store_true", help="replace a file that is there")
+    snapshot.add_argument(
+        "--timeout",
+        type=seconds,
+        default=300.0,
+        metavar="S",
+        help="how long the query may take (default 300)",
+    )
+    home_options(snapshot)
+    diff = actions.add_parser(
+        "diff",
+        help="show what changed between two snapshots",
+        description="Show the rows that were added, removed and changed between two snapshots. "
+        "The exit status is 1 if there are any.",
+    )
+    diff.add_argument("old", type=filled, metavar="OLD", help="the earlier snapshot")
+    diff.add_argument("new", type=filled, metavar="NEW", help="the later snapshot")
+    diff.add_argument(
+        "--key",
+        type=filled,
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column by which rows are the same; may be repeated (default: all columns)",
+    )
+    json_option(diff)
+    for action in (snapshot, diff):
+        action.set_defaults(module="cloud_snapshot")
 
 
 def _folder_option(parser: argparse.ArgumentParser) -> None:

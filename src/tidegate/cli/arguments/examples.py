@@ -41,6 +41,8 @@ EXAMPLES: dict[str, str] = {
     "cloud check": "cloud check registry --json",
     "cloud pull": "cloud pull github",
     "cloud import": "cloud import openapi.yaml --provider shop",
+    "cloud snapshot": "cloud snapshot cloud 'SELECT name FROM aws.s3.buckets' --output old.json",
+    "cloud diff": "cloud diff old.json new.json --key name",
     "cloud shell": "cloud shell",
     "query": "query shop 'SELECT * FROM orders WHERE id = ?' 7 --format csv",
     "ask": "ask shop 'How many orders came last week?'",
