@@ -165,7 +165,10 @@ ENGINES: dict[str, Entry] = {
     "cloud": Entry(
         *("cloud", "cloud", "tidegate.engines.cloud", "CloudEngine"),
         language="tidegate.cloud.language",
-        options=("concurrency", "max_calls", "page_limit", "request_timeout", "settings"),
+        options=(
+            *("concurrency", "max_calls", "max_calls_per_minute", "page_limit"),
+            *("request_timeout", "settings"),
+        ),
         locate=_locate_cloud,
         path=_cloud_path,
     ),

@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from support.cloud_api import Farm, Reply
+from tidegate.engines.cloud.provider_calls import CallCounts, CallRates
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.sources import Mask
@@ -303,6 +304,27 @@ async def test_a_statement_with_too_many_calls_is_refused_before_the_first(opene
     )
     assert "max_calls" in error.message
     assert len(farm.asked) < 3
+
+
+async def test_a_caller_has_so_many_calls_in_a_minute(farm: Farm):
+    rates = CallRates(5)
+    first = CallCounts(100, rates.of("ann"))
+    first.take(3)
+    with pytest.raises(TidegateError) as caught:
+        CallCounts(100, rates.of("ann")).check(3)
+    assert caught.value.code is Code.LIMIT_RATE
+    assert caught.value.retry_after_s is not None
+    assert "max_calls_per_minute" in caught.value.message
+    CallCounts(100, rates.of("bob")).take(5)
+    assert CallRates(0).of("ann") is None
+
+
+async def test_the_calls_of_a_minute_are_bounded_before_the_first(opened, farm: Farm):
+    ask = opened(max_calls_per_minute="2")
+    error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id IN (1, 2, 3)")
+    assert error.code is Code.LIMIT_RATE
+    assert farm.asked == []
+    assert len(await ask("SELECT name FROM farm.live.animals WHERE id IN (1, 2)")) == 2
 
 
 async def test_an_unreachable_provider_is_named(opened):

@@ -185,6 +185,7 @@ class CloudEngine:
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
             *(permit.source, permit.limits.timeout_s, cancellation),
+            self._calls.rates.of(permit.actor.id),
         )
         self._works.add(work)
         return work

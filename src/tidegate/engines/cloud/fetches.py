@@ -14,7 +14,7 @@ from typing import Any, Final
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method
 from tidegate.cloud.responses import SqlValue
-from tidegate.engines.cloud.provider_calls import CallCounts, ProviderCalls
+from tidegate.engines.cloud.provider_calls import CallCounts, CallRate, ProviderCalls
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Truncation
 
@@ -177,6 +177,7 @@ class Fetches:
         most_calls: int,
         page_limit: int,
         concurrency: int,
+        rate: CallRate | None,
     ) -> None:
         self._calls = calls
         self._loop = loop
@@ -185,7 +186,7 @@ class Fetches:
         self._tasks: set[asyncio.Task[None]] = set()
         self._made: dict[tuple[str, str, Values], Fetch] = {}
         self._failure: TidegateError | None = None
-        self.counts = CallCounts(most_calls)
+        self.counts = CallCounts(most_calls, rate)
         self.truncations: list[Truncation] = []
 
     def find(self, found: Found, method: Method, values: Values) -> Fetch | None:

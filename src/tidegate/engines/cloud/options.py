@@ -17,7 +17,9 @@ from tidegate.config.cloud import CloudSettings
 from tidegate.engines.common.url import UNREADABLE, Location, folder_path, read_options
 from tidegate.errors import Code, TidegateError
 
-OPTIONS: Final = ("concurrency", "max_calls", "page_limit", "request_timeout", "settings")
+OPTIONS: Final = (
+    "concurrency", "max_calls", "max_calls_per_minute", "page_limit", "request_timeout", "settings",
+)  # fmt: skip
 """`settings` has the keys of the section `cloud` of the settings file, as JSON."""
 
 
@@ -25,7 +27,8 @@ class CloudOptions(msgspec.Struct, frozen=True):
     """How a source's requests are made.
 
     `concurrency`: requests of one statement under way at once. `max_calls`: requests that one
-    statement may make, pages included. `page_limit`: pages of one list. `request_timeout_s` is for
+    statement may make, pages included; `max_calls_per_minute`: those of one caller, 0 for no
+    bound. `page_limit`: pages of one list. `request_timeout_s` is for
     one attempt. `settings` are those of providers, which the gate adds to the source.
     """
 
@@ -33,6 +36,7 @@ class CloudOptions(msgspec.Struct, frozen=True):
     settings: CloudSettings = CloudSettings()
     concurrency: int = 16
     max_calls: int = 10_000
+    max_calls_per_minute: int = 0
     page_limit: int = 1_000
     request_timeout_s: float = 45.0
 
@@ -58,6 +62,7 @@ def read_cloud_options(url: str, given: Mapping[str, str]) -> CloudOptions:
         _settings(options.get("settings", "")),
         _number(options, "concurrency", 16, 1, 256),
         _number(options, "max_calls", 10_000, 1, 10_000_000),
+        _number(options, "max_calls_per_minute", 0, 0, 10_000_000),
         _number(options, "page_limit", 1_000, 1, 1_000_000),
         _number(options, "request_timeout", 45, 1, 3_600),
     )

@@ -13,7 +13,7 @@ from tidegate.cloud.names import folded
 from tidegate.engines.api import Row
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.options import CloudOptions
-from tidegate.engines.cloud.provider_calls import ProviderCalls
+from tidegate.engines.cloud.provider_calls import CallRate, ProviderCalls
 from tidegate.engines.cloud.statement_run import StatementRun
 from tidegate.engines.cloud.statement_text import TableText, bind_tables, has_limit
 from tidegate.engines.common.errors import closed, stopped
@@ -39,7 +39,9 @@ class StatementWork:
         source: Source,
         timeout_s: float,
         cancellation: Cancellation,
+        rate: CallRate | None = None,
     ) -> None:
+        """`rate` bounds the requests of the statement's caller."""
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.documents = documents
@@ -50,6 +52,7 @@ class StatementWork:
             most_calls=options.max_calls,
             page_limit=options.page_limit,
             concurrency=options.concurrency,
+            rate=rate,
         )
         self._cancellation = cancellation
         self._stoppers: list[Callable[[TidegateError], None]] = []
