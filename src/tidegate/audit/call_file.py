@@ -1,6 +1,6 @@
 """A file with one line of JSON for each call of a tool, for readers who want no more than that.
 
-It is a view beside the signed log, which it does not replace. A line is written after the call and
+It is a view next to the signed log, which it does not replace. A line is written after the call and
 before its reply. The file is rotated by size; rotated ones are removed by number and age. Several
 processes may write to it.
 """

@@ -6,6 +6,7 @@ import argparse
 import os
 from hashlib import sha256
 from typing import Any, cast
+from urllib.parse import quote
 
 import msgspec
 
@@ -17,6 +18,7 @@ from tidegate.config.model import Config, TlsSettings
 from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
+from tidegate.config.state import state_path
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.surfaces.registry import check_surfaces
@@ -106,12 +108,14 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         )
         for name, url in arguments.source
     )
-    names = changes.get("surfaces", config.surfaces)
-    if not given and not config.sources and "postgres" in cast("tuple[str, ...]", names):
+    names = cast("tuple[str, ...]", changes.get("surfaces", config.surfaces))
+    if not given and not config.sources and "postgres" in names:
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
+    if "cloud" in names and not _has_cloud(given + config.sources):
+        given += _pulled_documents(arguments, config)
     # The only one that was named for this server is what calls are about that name none.
-    if len(given) == 1 and "postgres" in cast("tuple[str, ...]", names):
+    if len(given) == 1 and "postgres" in names:
         own = {"source": given[0].name} | config.surface.get("postgres", {})
         surface = cast("dict[str, Any]", changes.get("surface", config.surface))
         changes["surface"] = surface | {"postgres": own}
@@ -128,6 +132,21 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
             hint="Add --http HOST:PORT.",
         )
     return config
+
+
+def _has_cloud(sources: tuple[SourceSettings, ...]) -> bool:
+    return any(find(source.url).engine == "cloud" for source in sources)
+
+
+def _pulled_documents(arguments: argparse.Namespace, config: Config) -> tuple[SourceSettings, ...]:
+    """The source of the documents that `cloud pull` and `cloud import` put into the state
+    directory, where no other source of cloud providers is set; none if there are no documents."""
+    folder = state_path(config.state).absolute() / "cloud"
+    if not (folder / "src").is_dir():
+        return ()
+    url = f"cloud://{quote(str(folder))}"
+    access = "write" if _admits_changes(url, arguments, config) else "read"
+    return (SourceSettings(name="cloud", url=url, access=access),)
 
 
 def _admits_changes(url: str, arguments: argparse.Namespace, config: Config) -> bool:

@@ -1,4 +1,4 @@
-"""Resources are found by words; their names are told by the lines of a document."""
+"""Resources are found by words; the lines of a document show their names."""
 
 from __future__ import annotations
 

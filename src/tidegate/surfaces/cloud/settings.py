@@ -56,8 +56,8 @@ class AuditFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file with one line for each call of a tool, beside Tidegate's own audit log, which this
-    does not change. While it cannot be written, `strict` runs no change and answers no read,
+    """The file with one line for each call of a tool. Tidegate's own audit log is another, which
+    this does not change. While it cannot be written, `strict` runs no change and answers no read,
     `strict_mutations` answers reads, and `best_effort` goes on."""
 
     disabled: bool = False
@@ -70,7 +70,7 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server. `name`, `version` and `description` are what it says of itself to clients.
 
     `transport` (`stdio` or `http`), `address`, `scheme`, `tls_cert_file` and `tls_key_file` stand
-    for `--stdio`, `--http`, `--tls-cert` and `--tls-key`, and cannot be given beside them. A call
+    for `--stdio`, `--http`, `--tls-cert` and `--tls-key`, and cannot be given as well. A call
     waits and runs for `request_timeout` at most; `max_concurrent_requests` run at once.
 
     `mode` says what happens to statements that change something: `read_only` refuses them, `safe`
