@@ -110,6 +110,22 @@ def test_a_question_is_answered_as_the_document_shows(tmp_path: Path, shop: Post
     assert "Answer: a-" in after
 
 
+def test_a_question_continues_an_answer_of_its_caller(tmp_path: Path, shop: PostgresShop) -> None:
+    async def scene(surface: SurfaceUnderTest) -> tuple[dict[str, Any], str]:
+        first = await asked()(surface)
+        handle = text_of(first).rpartition("Answer: ")[2].strip()
+        await asked("And how many are gone?", previous=handle)(surface)
+        return await asked("And those?", previous="a-0123456789abcdef")(surface), handle
+
+    with scripted(wrote(COUNT)) as model:
+        unknown, handle = play(tmp_path, shop, model, scene)
+    assert handle.startswith("a-")
+    assert len(model.prompts) == 2
+    assert f"The question before was: {QUESTION}\nanswered by: {COUNT}" in model.prompts[1].text
+    assert unknown["isError"] is True
+    assert "answer.unknown" in text_of(unknown)
+
+
 def test_the_rows_of_a_question_are_sent_while_they_are_fetched(
     tmp_path: Path, shop: PostgresShop
 ) -> None:

@@ -36,6 +36,7 @@ from tidegate.surfaces.postgres.streaming import MAX_ROWS, StreamedRows
 from tidegate.surfaces.postgres.targets import source_of
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.text_to_sql.detection import is_sql
+from tidegate.text_to_sql.model import Question
 
 MAX_OFFSET = 1_000_000
 """Rows that may be left out; they are read all the same, so it is no way through a large table."""
@@ -56,6 +57,10 @@ class QueryArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     limit: Annotated[int, Meta(description="The most rows to return")] | None = None
     offset: Annotated[int, Meta(description="Rows to leave out at the start")] = 0
+    previous: (
+        Annotated[str, Meta(description="Handle of an earlier answer that the question continues")]
+        | None
+    ) = None
     source: Annotated[str, Meta(description="The database, if there are several")] | None = None
 
 
@@ -104,7 +109,15 @@ class QueryTool:
             source = self._databases.name_of(context, source)
         if args.mode == "nl" or (args.mode == "auto" and not is_sql(query)):
             await self._databases.reach(context, source)
-            return await answer_question(context, query, source, limits, args.offset, stream)
+            question = Question(
+                text=query,
+                source=source,
+                mode="nl",
+                previous=args.previous,
+                limits=limits,
+                offset=args.offset,
+            )
+            return await answer_question(context, question, stream)
         # What is returned is the part of the text that was not sent while rows came.
         rows = None if stream is None else StreamedRows(stream, sql_heading(query.strip()))
         request = Query(Statement(query), limits=limits, offset=args.offset, sink=rows)

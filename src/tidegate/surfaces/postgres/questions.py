@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from tidegate.model.results import Limits, Page
+from tidegate.model.results import Page
 from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
 from tidegate.protocol.text_stream import TextStream
@@ -26,42 +27,31 @@ from tidegate.text_to_sql.model import Answer, Question
 
 
 async def answer_question(
-    context: ToolContext,
-    text: str,
-    source: str | None,
-    limits: Limits,
-    offset: int,
-    stream: TextStream | None,
+    context: ToolContext, question: Question, stream: TextStream | None
 ) -> ToolResult:
     """The answer to a question in the document's form. With a `stream` its rows are sent while they
     are fetched, and what is returned is the part that was not sent. Raises: TidegateError."""
     streamed: list[StreamedRows] = []
 
     def open_sink(stream: TextStream, sql: str) -> StreamedRows:
-        rows = StreamedRows(stream, question_heading(text, sql))
+        rows = StreamedRows(stream, question_heading(question.text, sql))
         streamed[:] = [rows]
         return rows
 
-    question = Question(
-        text=text,
-        source=source,
-        mode="nl",
-        limits=limits,
-        offset=offset,
-        sink=None if stream is None else partial(open_sink, stream),
-    )
+    sink = None if stream is None else partial(open_sink, stream)
+    asked = structs.replace(question, sink=sink)
     found = await answer(
-        context, question, client_model=client_model(context), ask_user=user_choice(context)
+        context, asked, client_model=client_model(context), ask_user=user_choice(context)
     )
     if found.refusal is not None:
         raise found.refusal.error()
     if found.page is None:
         said = "\n".join(_without_rows(found))
         return ToolResult(content=[text_block(said)], body=_as_json(found))
-    end = ending(found.page, offset, tuple(_notes(found))).encode()
+    end = ending(found.page, question.offset, tuple(_notes(found))).encode()
     if streamed:
         return ToolResult(body=streamed[0].rest() + end, structured=False)
-    return _with_rows(found, found.page, offset, end)
+    return _with_rows(found, found.page, question.offset, end)
 
 
 def _with_rows(found: Answer, page: Page, offset: int, end: bytes) -> ToolResult:
@@ -76,6 +66,7 @@ def _with_rows(found: Answer, page: Page, offset: int, end: bytes) -> ToolResult
             question=found.question,
             source=found.source,
             assumptions=found.assumptions,
+            handle=found.handle,
         ),
     )
 

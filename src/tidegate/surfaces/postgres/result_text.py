@@ -93,7 +93,7 @@ _CUTS: dict[str, Callable[[Truncation, int], str]] = {
 
 class StructuredResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """`structuredContent` of a query. `rows` are arrays in the order of `columns`; `next_offset` is
-    there where rows were left out."""
+    there where rows were left out, `handle` names the answer to a question for later ones."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -105,6 +105,7 @@ class StructuredResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     truncations: tuple[Truncation, ...] = ()
     masked: tuple[tuple[str, str], ...] = ()
     assumptions: tuple[str, ...] = ()
+    handle: str | None = None
 
 
 def structured(
@@ -115,6 +116,7 @@ def structured(
     question: str | None = None,
     source: str | None = None,
     assumptions: Sequence[str] = (),
+    handle: str | None = None,
 ) -> bytes:
     """A page as JSON for clients that take structured content."""
     cut = any(each.kind in ("rows", "bytes") for each in page.truncations)
@@ -130,5 +132,6 @@ def structured(
             page.truncations,
             page.masked,
             tuple(assumptions),
+            handle,
         )
     )
