@@ -72,6 +72,13 @@ def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -
         TidegateError: ARGUMENT_INVALID: a parameter is missing, not one of the method, NULL where
             it is required, or has a value that does not fit its place.
     """
+    try:
+        return _build(method, schemas, values)
+    except UnicodeEncodeError:
+        raise _invalid(method, "a value holds half of a surrogate pair") from None
+
+
+def _build(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> ApiRequest:
     given = _assign(method, values)
     base, has_free_host = _server_url(method, given)
     if method.graphql is not None:
@@ -257,9 +264,9 @@ def _body(method: Method, schemas: Schemas, given: _Given) -> tuple[str, bytes |
         return body.media_type, b"{}" if body.is_required and "json" in body.media_type else None
     if method.settings.body_names == "naive_DesiredState":
         fields = {_DESIRED_STATE: to_json(fields)}
-    whole: Any = _merged(json.loads(body.base), fields) if body.base else fields
+    whole: Any = _merged(_json_of(method, body.base), fields) if body.base else fields
     if not fields and body.default:
-        whole = json.loads(body.default)
+        whole = _json_of(method, body.default)
     if body.transform is not None:
         text = render_template(body.transform.template, whole, f"the body of {method.name}")
         return body.media_type, text.encode()
@@ -276,6 +283,17 @@ def _body(method: Method, schemas: Schemas, given: _Given) -> tuple[str, bytes |
     if WHOLE_BODY in fields:
         return body.media_type, plain_body(_text(fields[WHOLE_BODY]))
     raise _invalid(method, f"bodies of the type {body.media_type[:60]} cannot be sent yet")
+
+
+def _json_of(method: Method, text: str) -> Any:
+    """A body that a document has as text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise TidegateError(
+            Code.DOCUMENT_INVALID,
+            f"The method {method.name} has a fault: the body `{text[:60]}` is no JSON.",
+        ) from None
 
 
 def _merged(below: Any, above: Any) -> Any:

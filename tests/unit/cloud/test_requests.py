@@ -233,6 +233,18 @@ def test_a_body_that_cannot_be_written_is_refused() -> None:
         build(post(parameter("name", "body"), media_type="image/png"), name="x")
 
 
+def test_a_body_of_the_document_that_is_no_json_is_its_fault() -> None:
+    with pytest.raises(TidegateError, match="is no JSON") as refusal:
+        build(post(parameter("name", "body"), base="{"), name="x")
+    assert refusal.value.code is Code.DOCUMENT_INVALID
+
+
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(TidegateError, match="surrogate") as refusal:
+        build(method(parameter("q", "query")), q="\ud800")
+    assert refusal.value.code is Code.ARGUMENT_INVALID
+
+
 def test_headers_have_the_documents_own_value() -> None:
     schema: Schema = {"type": "string", "default": "Service.Do"}
     wanted = method(parameter("X-Target", "header", schema=schema))
