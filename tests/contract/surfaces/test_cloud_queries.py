@@ -15,6 +15,7 @@ import pytest
 from support.cloud_surface import (
     DELETE,
     INSERT,
+    MODERN,
     RESOURCE,
     SELECT,
     CloudClient,
@@ -23,6 +24,10 @@ from support.cloud_surface import (
     recorded,
     running_desk,
 )
+from support.http_application import ask
+from tidegate.edges.http.application import HttpApplication
+from tidegate.protocol.session_state import settled
+from tidegate.serve import http_endpoints
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +65,42 @@ async def test_nothing_found_is_an_empty_list_and_says_so(tmp_path: Path, desk: 
         text, payload = await client.good("run_select_query", sql=missing)
         assert payload == {"rows": []}
         assert text == "**no results**"
+
+
+async def test_what_a_limit_cut_is_said_with_the_calls_and_pages_that_were_made(
+    tmp_path: Path, desk: Desk
+) -> None:
+    async with opened(tmp_path, desk=desk) as app:
+        text, payload = await CloudClient(app).good("run_select_query", sql=SELECT, row_limit=1)
+        assert payload["truncated"] == [{"kind": "rows", "limit": 1, "returned": 1}]
+        assert (payload["calls"], payload["pages"]) == (1, 1)
+        assert text.endswith("Truncated: 1 shown, the limit of rows is 1 (1 calls, 1 pages).\n")
+
+
+async def test_the_surface_has_a_path_of_its_own_over_http(tmp_path: Path, desk: Desk) -> None:
+    async with opened(tmp_path, {"server": {"mode": "read_only"}}, desk, auth=False) as app:
+        http = HttpApplication(http_endpoints(app), app.authenticate)
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        }
+        message = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "server_info", "arguments": {}, "_meta": meta},
+        }
+        headers = {
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": MODERN,
+            "mcp-method": "tools/call",
+            "mcp-name": "server_info",
+        }
+        answer = await ask(http, "POST", "/mcp/cloud", message, headers)
+        info = answer.json["result"]["structuredContent"]
+        assert (info["transport"], info["mode"]) == ("http", "read_only")
+        await settled()
 
 
 async def test_an_upstream_error_is_an_error_with_its_status(tmp_path: Path, desk: Desk) -> None:

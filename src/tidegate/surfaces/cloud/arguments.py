@@ -124,6 +124,8 @@ ROWS_SCHEMA: dict[str, Any] = {
             },
             "description": "Only where something was cut.",
         },
+        "calls": {"type": "integer", "description": "Requests that were made, where cut."},
+        "pages": {"type": "integer", "description": "Pages that were read, where cut."},
     },
     "required": ["rows"],
 }

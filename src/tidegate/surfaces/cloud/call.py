@@ -40,7 +40,7 @@ class CloudCall(msgspec.Struct, frozen=True):
 
     def rows(self, result: Result, text: str) -> ToolResult:
         """Rows with their text. What was cut is said in both, and nothing where nothing was."""
-        payload: dict[str, Rows | list[Cut]] = {"rows": result.rows}
+        payload: dict[str, Rows | list[Cut] | int] = {"rows": result.rows}
         if result.truncations:
             payload["truncated"] = [
                 Cut(each.kind, each.limit, each.returned) for each in result.truncations
@@ -49,6 +49,9 @@ class CloudCall(msgspec.Struct, frozen=True):
                 f"{each.returned} shown, the limit of {each.kind} is {each.limit}"
                 for each in result.truncations
             )
+            if result.upstream is not None:
+                payload |= {"calls": result.upstream.calls, "pages": result.upstream.pages}
+                cuts += f" ({result.upstream.calls} calls, {result.upstream.pages} pages)"
             text = f"{text.rstrip()}\n\nTruncated: {cuts}.\n"
         return self.shown(payload, text)
 

@@ -10,7 +10,7 @@ from tidegate.cloud.statements import ReadStatement
 from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
-from tidegate.model.results import Limits, Page, Truncation
+from tidegate.model.results import Limits, Page, Truncation, UpstreamUse
 from tidegate.model.statements import Statement
 from tidegate.results.cloud_text import unique_names
 from tidegate.surfaces.cloud.capacity import Capacity
@@ -21,12 +21,13 @@ ENGINE = "cloud"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a statement gave: rows as objects, and what was cut of them."""
+    """What a statement gave: rows as objects, what was cut of them, and what was sent for them."""
 
     rows: list[dict[str, Any]]
     truncations: tuple[Truncation, ...] = ()
     affected: int = 0
     status: str | None = None
+    upstream: UpstreamUse | None = None
 
 
 class StatementRunner:
@@ -62,6 +63,7 @@ class StatementRunner:
             page.truncations,
             page.affected,
             page.status,
+            page.upstream,
         )
 
     async def source(self, context: ToolContext) -> str:
