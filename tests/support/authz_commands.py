@@ -117,6 +117,7 @@ SERVE_FLAGS = {
     "--source": "a source that is readOnly, or readWrite with --allow-writes",
     "--config": "a file that no other account may write",
     "--http": "callers hold tokens",
+    "--pg": "callers log in with the name of a token and the token",
     "--stdio": "the one client that started the process, as without --http",
     "--no-auth": "callers hold none: loopback alone, and they only read",
     "--allow-writes": "what --source names is readWrite, and the client at stdio may write",
