@@ -14,7 +14,7 @@ from support.eventually import HANG_S
 from tidegate.config import system_keyring
 from tidegate.config.system_keyring import keyring_secrets, read_secret, save_secret
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import resolve
+from tidegate.secrets import at_hand, resolve
 
 
 class WaitingKeyring(KeyringBackend):
@@ -86,3 +86,12 @@ def test_a_keyring_that_keeps_nothing_is_found_out(waiting: WaitingKeyring) -> N
     with pytest.raises(TidegateError, match="did not keep"):
         save_secret("shop", "x")
     assert system_keyring.keyring_title()
+
+
+def test_a_secret_that_was_at_hand_is_gone_after_the_block() -> None:
+    with at_hand({"shop": "s3cret"}):
+        with at_hand({"shop": "other"}):
+            assert resolve("postgresql://u:${KEYRING:shop}@h/d") == "postgresql://u:other@h/d"
+        assert resolve("postgresql://u:${KEYRING:shop}@h/d") == "postgresql://u:s3cret@h/d"
+    with pytest.raises(TidegateError):
+        resolve("postgresql://u:${KEYRING:shop}@h/d")
