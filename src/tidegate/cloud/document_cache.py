@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate.cloud.yaml_reader import read_yaml
 from tidegate.config.atomic_files import replace_file
+from tidegate.paths import expand
 
 _FORMAT: Final = b"1"
 """Of the files; a reader of YAML that reads differently is another format."""
@@ -30,7 +31,7 @@ class DocumentCache:
     kept. A file that cannot be read or written is as if there were none."""
 
     def __init__(self, directory: str | Path | None) -> None:
-        self._directory = Path(directory).expanduser() if directory else None
+        self._directory = expand(directory) if directory else None
 
     def read(self, content: bytes, name: str) -> Any:
         """The values in `content`. Raises: TidegateError DOCUMENT_INVALID that names `name`."""

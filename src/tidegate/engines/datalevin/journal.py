@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
 
 MOST_JOURNALED = 256 * 1024 * 1024
 """Bytes of the report of a transaction that is kept."""
@@ -47,7 +47,7 @@ class Journal:
     """The file at a path, made when it is first written."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path).expanduser().absolute()
+        self._path = expand(path).absolute()
 
     def check(self) -> None:
         """See that it can be written, before a change is made. Raises: TidegateError."""
