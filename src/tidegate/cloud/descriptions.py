@@ -203,7 +203,15 @@ def _properties(
 
 
 def _like(pattern: str) -> re.Pattern[str]:
-    """LIKE of SQLite: `%` and `_`, whatever the case."""
-    marks = {"%": ".*", "_": "."}
-    text = "".join(marks.get(each) or re.escape(each) for each in pattern)
-    return re.compile(text, re.IGNORECASE | re.DOTALL)
+    """LIKE of SQLite: `%` and `_`, whatever the case.
+
+    Each part between two `%` is taken where it comes first, and no other place is tried: however
+    many there are, the time grows with their number only.
+    """
+    first, *parts = [
+        "".join("." if each == "_" else re.escape(each) for each in part)
+        for part in pattern.split("%")
+    ]
+    middle = "".join(f"(?>.*?{part})" for part in parts[:-1] if part)
+    last = f".*{parts[-1]}" if parts else ""
+    return re.compile(f"{first}{middle}{last}", re.IGNORECASE | re.DOTALL)

@@ -226,6 +226,22 @@ async def test_the_functions_that_are_added(ask):
     ]
 
 
+async def test_patterns_that_could_take_for_ever_are_refused_or_answered_at_once(ask, farm: Farm):
+    text = "a" * 60
+    for call in (
+        "regexp_like(?, '^(a|a)*b')",
+        "regexp_substr(?, '(?:a|a)+b')",
+        "? REGEXP '.*.*.*.*.*b'",
+        "regexp_replace(?, '(aa?)*b', '')",
+    ):
+        assert "the pattern is not used" in (await ask.refusal(f"SELECT {call}", text)).message
+    error = await ask.refusal("SELECT regexp_replace(?, 'a', ?)", "a" * 60_000, "b" * 60_000)
+    assert "16,777,216 characters" in error.message
+    assert await ask(f"SHOW PROVIDERS LIKE '{'%_' * 60}'") == []
+    assert [row[0] for row in await ask("SHOW PROVIDERS LIKE '%A%R_'")] == ["farm"]
+    assert farm.asked == []
+
+
 async def test_pages_are_followed_and_counted(ask, farm: Farm):
     rows = await ask("SELECT count(*), max(n) FROM farm.live.numbers WHERE list = '7'")
     assert rows == [(14, 71)]

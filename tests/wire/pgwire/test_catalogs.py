@@ -84,6 +84,7 @@ def test_the_information_schema_and_functions_of_the_session_answer(server: Wire
         "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT count(*)"
         " FROM pg_class, t",
         "SELECT 1 FROM pg_class WHERE relname ~ '(a+)+$'",
+        f"SELECT 1 FROM pg_class WHERE '{'a' * 60}!' ~ '^(a|a)*$'",
         "SELECT * FROM pg_class, item",
     ],
 )

@@ -1,22 +1,21 @@
 """Functions that StackQL adds to SQLite, with the meanings of its documentation.
 
-Each gives NULL for a NULL. Patterns are those of Python's `re`; text that is matched is bounded,
-since a pattern can take very long.
+Each gives NULL for a NULL. Patterns are those of Python's `re`, within what `sql.patterns` lets a
+caller's pattern cost.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
 from typing import Any, Final, cast
 
 from tidegate.errors import Code, TidegateError
+from tidegate.sql.patterns import PatternFault, compile_pattern
 
 MOST_CHARS: Final = 65_536
 """Of a text that a pattern is matched with."""
-_MOST_PATTERN: Final = 1_024
-_NESTED: Final = re.compile(r"[+*}][^()]*\)\s*[+*{]")
+_MOST_REPLACED: Final = 16_777_216
 _POLICY_LISTS: Final = frozenset({
     "Action", "NotAction", "Resource", "NotResource", "AWS", "Service", "Federated",
     "CanonicalUser",
@@ -42,7 +41,8 @@ def regexp_like(text: Any, pattern: Any) -> int | None:
     """1 if the pattern is found in the text, else 0."""
     if text is None or pattern is None:
         return None
-    return int(_pattern(str(pattern)).search(_bounded(text)) is not None)
+    searched = _bounded(text)
+    return int(_pattern(pattern, searched).search(searched) is not None)
 
 
 def regexp(pattern: Any, text: Any) -> int | None:
@@ -54,7 +54,8 @@ def regexp_substr(text: Any, pattern: Any) -> str | None:
     """The first match of the pattern; NULL if there is none."""
     if text is None or pattern is None:
         return None
-    found = _pattern(str(pattern)).search(_bounded(text))
+    searched = _bounded(text)
+    found = _pattern(pattern, searched).search(searched)
     return None if found is None else found[0]
 
 
@@ -62,7 +63,15 @@ def regexp_replace(text: Any, pattern: Any, replacement: Any) -> str | None:
     """The text with the replacement for each match; `\\1` is the first group."""
     if text is None or pattern is None or replacement is None:
         return None
-    return _pattern(str(pattern)).sub(str(replacement), _bounded(text))
+    searched, written = _bounded(text), _bounded(replacement)
+    found = _pattern(pattern, searched)
+    most = len(written) + written.count("\\") * len(searched)
+    if most * sum(1 for _ in found.finditer(searched)) > _MOST_REPLACED:
+        raise _wrong(f"what is replaced may come to more than {_MOST_REPLACED:,} characters")
+    try:
+        return found.sub(written, searched)
+    except (re.error, IndexError) as error:
+        raise _wrong(f"the replacement cannot be read: {error}") from None
 
 
 def json_equal(first: Any, second: Any) -> int | None:
@@ -92,16 +101,11 @@ FUNCTIONS: Final = (
 """Name, function, number of arguments."""
 
 
-@lru_cache(256)
-def _pattern(text: str) -> re.Pattern[str]:
-    if len(text) > _MOST_PATTERN:
-        raise _wrong(f"a pattern has at most {_MOST_PATTERN} characters")
-    if _NESTED.search(text):
-        raise _wrong("a pattern repeats what it repeats already, which may take for ever")
+def _pattern(pattern: Any, text: str) -> re.Pattern[str]:
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise _wrong(f"the pattern cannot be read: {error}") from None
+        return compile_pattern(str(pattern), len(text))
+    except PatternFault as fault:
+        raise _wrong(f"the pattern is not used: {fault}") from None
 
 
 def _bounded(text: Any) -> str:
