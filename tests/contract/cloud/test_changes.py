@@ -27,6 +27,26 @@ async def test_an_insert_sends_its_columns_and_returns_what_was_made(ask, farm: 
     }  # fmt: skip
 
 
+async def test_what_returning_cannot_give_does_not_hide_that_the_change_took_effect(
+    ask, farm: Farm
+):
+    forever = (
+        "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c)"
+    )
+    for number, (returning, said) in enumerate(
+        ((forever, "more than 2 s"), ("regexp_like(name, '(a|a)*b')", "the pattern is not used")),
+        start=1,
+    ):
+        error = await ask.refusal(
+            "INSERT INTO farm.live.animals(field, data__name)"
+            f" VALUES ('west', 'Bess') RETURNING {returning}"
+        )
+        assert error.code is Code.SQL_FAILED
+        assert "The change took effect" in error.message
+        assert said in error.message
+        assert len(farm.animals) == 12 + number
+
+
 async def test_an_insert_of_a_query_sends_one_request_for_each_row(ask, farm: Farm):
     await ask(
         "INSERT INTO farm.live.animals(field, data__name)"
@@ -137,7 +157,7 @@ async def test_what_cannot_be_sent_whole_sends_nothing(ask, farm: Farm):
         ),
         (
             "INSERT INTO farm.live.animals(field, data__name) VALUES ('a', 'b') RETURNING colour",
-            "nothing was sent",
+            "nothing was sent: RETURNING failed",
         ),
         ("INSERT INTO farm.live.fields(name) VALUES ('a')", "cannot find matching operation"),
         ("DELETE /*+ AWAIT */ FROM farm.live.animals WHERE id = 1", "AWAIT"),

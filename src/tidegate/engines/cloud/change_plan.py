@@ -63,7 +63,8 @@ async def plan_changes(
 
 
 async def carry_out(planned: PlannedChanges, work: StatementWork) -> ChangeCursor:
-    """Send the requests. Raises: as `send_changes`, `returned`."""
+    """Send the requests. Raises: as `send_changes`; SQL_FAILED where they took effect and
+    RETURNING fails."""
     counts = work.fetches.counts
     outcome = await work.send(send_changes(planned.changes, work.calls, counts))
     columns: list[Column] = []
@@ -71,9 +72,17 @@ async def carry_out(planned: PlannedChanges, work: StatementWork) -> ChangeCurso
     if planned.changes:
         first = planned.changes[0]
         if planned.returning:
-            columns, rows = await work.in_thread(
-                returned, first.found, first.method, outcome.rows, planned.returning
-            )
+            try:
+                columns, rows = await work.in_thread(
+                    returned, first.found, first.method, outcome.rows, planned.returning
+                )
+            except TidegateError as error:
+                raise TidegateError(
+                    error.code,
+                    f"The change took effect, and what RETURNING asks for is not known:"
+                    f" {error.message}",
+                    hint="Do not send it again; read the resource with SELECT.",
+                ) from None
         elif planned.shows_reply and outcome.rows:
             columns, rows = reply(first.found, first.method, outcome.rows)
     work.end()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -27,11 +28,15 @@ from tidegate.engines.cloud.functions import FUNCTIONS
 from tidegate.engines.cloud.http_client import RequestFailed
 from tidegate.engines.cloud.provider_calls import CallCounts, ProviderCalls, check_status
 from tidegate.engines.cloud.resource_table import quoted
+from tidegate.engines.cloud.statement_run import MOST_CELL, authorize_reading
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, UpstreamUse
 
 MOST_REQUESTS: Final = 10_000
 _MOST_COLUMNS: Final = 1_900
+RETURNING_S: Final = 2.0
+"""How long the expressions behind RETURNING may take: nothing else can end them."""
+_STEPS: Final = 20_000
 _LISTED: Final = 50
 """Requests that an error lists by name."""
 
@@ -208,8 +213,8 @@ def reply(
 def returned(
     found: Found, method: Method, rows: Sequence[Mapping[str, SqlValue]], returning: str
 ) -> tuple[list[Column], list[Row]]:
-    """What RETURNING makes of the rows of replies. Raises: TidegateError SQL_FAILED: the change
-    took effect nevertheless."""
+    """What RETURNING makes of the rows of replies, within `RETURNING_S`. Raises: TidegateError
+    SQL_FAILED, whatever the statement's own functions raise."""
     columns = _columns(found, method, rows)
     if returning.strip() == "*":
         given = {folded(name) for row in rows for name in row}
@@ -220,6 +225,7 @@ def returned(
     try:
         for name, function, count in FUNCTIONS:
             connection.create_scalar_function(name, function, count, deterministic=True)
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_CELL)
         table = quoted(found.resource.name)
         connection.execute(f"CREATE TABLE {table}({', '.join(map(quoted, columns))})")
         marks = ", ".join("?" * len(columns))
@@ -227,6 +233,9 @@ def returned(
             f"INSERT INTO {table} VALUES({marks})",
             [tuple(row.get(name) for name in columns) for row in rows],
         )
+        connection.authorizer = authorize_reading
+        until = time.monotonic() + RETURNING_S
+        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         described: list[tuple[str, str | None]] = []
 
         def note(cursor: Any, sql: str, bindings: object) -> bool:
@@ -237,11 +246,13 @@ def returned(
         cursor.exec_trace = note
         found_rows = cursor.execute(f"SELECT {returning} FROM {table}").fetchall()
         return [Column(name, "") for name, _ in described], found_rows
-    except apsw.Error as error:
+    except apsw.InterruptError:
         raise TidegateError(
-            Code.SQL_FAILED,
-            f"The change took effect, and RETURNING failed: {error}.",
-            hint="Do not send it again; read the resource with SELECT.",
+            Code.SQL_FAILED, f"RETURNING took more than {RETURNING_S:g} s."
         ) from None
+    except TidegateError as error:
+        raise TidegateError(Code.SQL_FAILED, error.message) from None
+    except Exception as error:  # noqa: BLE001 - of a function of ours, with any value
+        raise TidegateError(Code.SQL_FAILED, f"RETURNING failed: {str(error)[:500]}.") from None
     finally:
-        connection.close()
+        connection.close(True)

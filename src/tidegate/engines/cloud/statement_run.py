@@ -130,7 +130,7 @@ class StatementRun:
         connection.create_module("tidegate", TableModule(self._tables), use_bestindex_object=True)
         for name in self._tables:
             connection.execute(f"CREATE VIRTUAL TABLE temp.{quoted(name)} USING tidegate")
-        connection.authorizer = _authorize
+        connection.authorizer = authorize_reading
         if self._stopped is not None:
             raise self._stopped
 
@@ -211,9 +211,10 @@ class StatementRun:
         return TidegateError(Code.SQL_FAILED, text[:1_000] or "The statement failed.")
 
 
-def _authorize(
+def authorize_reading(
     action: int, first: str | None, second: str | None, database: str | None, trigger: str | None
 ) -> int:
+    """An authorizer of SQLite that lets a statement read and nothing else."""
     return apsw.SQLITE_OK if action in _READS else apsw.SQLITE_DENY
 
 
