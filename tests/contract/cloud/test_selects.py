@@ -400,6 +400,15 @@ async def test_a_query_is_described_without_a_request(ask, farm: Farm):
     assert farm.asked == []
 
 
+async def test_the_number_of_a_parameter_is_bounded(ask, farm: Farm):
+    for mark in ("?0", "?32767", "?99999999999", "?" + "9" * 5_000):
+        with pytest.raises(TidegateError, match=r"\?1 to \?32766"):
+            await ask.prepared(f"SELECT {mark}")
+        assert "?1 to ?32766" in (await ask.refusal(f"SELECT {mark}", 7)).message
+    assert await ask("SELECT ?2, ?, ?1", 7, 8, 9) == [(8, 9, 7)]
+    assert farm.asked == []
+
+
 async def test_the_catalog_has_the_resources_of_the_service_that_is_asked_for(ask, farm: Farm):
     catalog = await ask.tables("farm.live")
     assert catalog.schemas == ("farm.live",)

@@ -22,6 +22,7 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import lex
 from tidegate.sql.parse import parse
 
+_MOST_PARAMETERS: Final = 32_766
 _MOST_VIEWS: Final = 64
 _DEEPEST_VIEW: Final = 5
 
@@ -68,7 +69,7 @@ def with_literals(text: str, params: Sequence[Any] | None) -> str:
     for token in lex(text, find("cloud").lexical_rules):
         if token.text[:1] != "?" or text[token.at] != "?":
             continue
-        number = int(token.text[1:]) - 1 if len(token.text) > 1 else used
+        number = _number(token.text, used + 1) - 1
         if number >= len(params):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -91,9 +92,21 @@ def parameter_count(text: str) -> int:
         raise TidegateError(code, refusal.finding.reason) from None
     for token in tokens:
         if token.text[:1] == "?" and text[token.at] == "?":
-            used = int(token.text[1:]) if len(token.text) > 1 else used + 1
+            used = _number(token.text, used + 1)
             most = max(most, used)
     return most
+
+
+def _number(mark: str, following: int) -> int:
+    """Which parameter `?` or `?7` is. SQLite has the same bound. Raises: TidegateError."""
+    digits = mark[1:]
+    number = int(digits[:9]) if digits else following
+    if not 1 <= number <= _MOST_PARAMETERS or len(digits) > 9:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The parameters of a statement are ?1 to ?{_MOST_PARAMETERS}, not {mark[:20]}.",
+        )
+    return number
 
 
 def has_limit(text: str) -> bool:
