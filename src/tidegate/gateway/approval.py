@@ -35,10 +35,11 @@ async def approve(ctx: CallContext) -> None:
     if approvals is None or not isinstance(request, EngineRequest) or not request.asks_person:
         raise TidegateError(Code.APPROVAL_NEEDED, ctx.verdict.reason)
     request = ctx.request
+    ctx.plan = await _plan_of(ctx)
     approval_request = ApprovalRequest(
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
-        await _plan_of(ctx),
+        ctx.plan,
     )  # fmt: skip
 
     async def dry_run() -> DryRun:

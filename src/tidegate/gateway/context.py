@@ -61,9 +61,10 @@ class CallContext:
     `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
     says where it runs. `rewritten` (mask) is what runs, by the catalog of `schema_version`.
     `text_judgement` and `judged_text` (decide, mask) are what is known of its text alone, and that
-    text. `grant` (approve) is the approval that this call has used up, and `approval` names it in
-    the records. `intent_recorded` (record_intent). `sent` (run) says that the engine may have run
-    the request. `kind` is the word for the request in the records.
+    text. `plan` (approve) is a digest of what the change would send. `grant` (approve) is the
+    approval that this call has used up, and `approval` names it in the records. `intent_recorded`
+    (record_intent). `sent` (run) says that the engine may have run the request. `kind` is the word
+    for the request in the records.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class CallContext:
         "judgement",
         "kind",
         "language",
+        "plan",
         "request",
         "rewritten",
         "schema_version",
@@ -123,6 +125,7 @@ class CallContext:
         self.approval = ""
         self.approved = False
         self.grant = ""
+        self.plan = ""
         self.sent = False
         self.intent_recorded = False
 
@@ -133,7 +136,7 @@ class CallContext:
         tried.source, tried.sources, tried.connection = self.source, self.sources, self.connection
         tried.judgement, tried.verdict = self.judgement, self.verdict
         tried.text_judgement, tried.judged_text = self.text_judgement, self.judged_text
-        tried.language = self.language
+        tried.language, tried.plan = self.language, self.plan
         tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
         tried.request = tried.rewritten = request
         return tried
@@ -175,4 +178,5 @@ class CallContext:
             self.text_judgement,
             self.judged_text,
             self.schema_version,
+            self.plan,
         )

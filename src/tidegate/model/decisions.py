@@ -42,7 +42,8 @@ class Permit(msgspec.Struct, frozen=True):
     rewritten it is that of the rewritten one, so no engine judges it again. An engine refuses a
     permit whose statement is another. `effect` may be higher: the database may have raised it.
     `schema_version` is the version of the catalog that the statement was rewritten by, for an
-    engine that `checks_schema`.
+    engine that `checks_schema`. `plan` is the digest of what the change would send, to which its
+    approval is bound: an engine that `plans` sends nothing else. Empty where none is known.
     """
 
     call_id: str
@@ -55,3 +56,4 @@ class Permit(msgspec.Struct, frozen=True):
     judgement: Judgement | None = None
     judged_text: str | None = None
     schema_version: str | None = None
+    plan: str = ""

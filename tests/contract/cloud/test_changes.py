@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from msgspec import structs
 
 from support.cloud_api import Farm, Reply
-from tidegate.errors import Code
+from support.permits import permit_for
+from tidegate.engines.registry import language_of, open_engine
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.requests import Query
+from tidegate.model.statements import Statement
 
 
 def changed(farm: Farm) -> list[str]:
@@ -210,3 +216,19 @@ async def test_explain_names_requests_and_sends_none(ask, farm: Farm):
     error = await ask.refusal("EXPLAIN SELECT * FROM farm.live.herd")
     assert "cannot find matching operation" in error.message
     assert farm.asked == []
+
+
+async def test_requests_that_are_not_those_of_the_approval_are_not_sent(ask, farm: Farm):
+    query = Query(Statement("DELETE FROM farm.live.animals WHERE id = abs(random() % 9) + 1"))
+    effect = language_of(ask.source).classify(query, ask.source).effect
+    permit = structs.replace(permit_for(ask.source, query, effect), plan="of other requests")
+    engine = await open_engine(ask.source)
+    try:
+        for run in (engine.run, engine.dry_run):
+            with pytest.raises(TidegateError, match="Nothing was sent") as caught:
+                await run(permit, Cancellation())
+            assert caught.value.code is Code.POLICY_DENIED
+    finally:
+        await engine.close()
+    assert farm.asked == []
+    assert len(farm.animals) == 12

@@ -14,6 +14,7 @@ from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.registry import Registry, verifier_of
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.statements import (
+    CloudStatement,
     DescribeStatement,
     ReadStatement,
     RegistryStatement,
@@ -22,7 +23,7 @@ from tidegate.cloud.statements import (
     read_statement,
 )
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
-from tidegate.engines.cloud.change_plan import carry_out, plan_changes
+from tidegate.engines.cloud.change_plan import PlannedChanges, carry_out, plan_changes
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
 from tidegate.engines.cloud.explanation import explain
@@ -152,6 +153,7 @@ class CloudEngine:
                 run = await work.query(with_literals(statement.text, request.statement.params))
                 return StatementCursor(run, work)
             changes = await plan_changes(statement, request.statement.params, work)
+            _check_plan(changes, permit)
             return await carry_out(changes, work)
         except BaseException:
             self._end_work(work)
@@ -237,7 +239,9 @@ class CloudEngine:
         work = self._begin_work(permit, cancellation)
         try:
             planned = await plan_changes(statement, request.statement.params, work)
-            return await preview(planned, work)
+            _check_plan(planned, permit)
+            is_bound = not _has_query(statement, request.statement)
+            return await preview(planned, work, is_bound=is_bound)
         finally:
             self._end_work(work)
 
@@ -249,7 +253,7 @@ class CloudEngine:
         """
         self._check_open()
         read = _read(statement.text).statement
-        if isinstance(read, SqlStatement) and reads_resources(read, statement.params):
+        if _has_query(read, statement):
             return ""
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
@@ -322,6 +326,21 @@ def _read(text: str) -> ReadStatement:
     except Refusal as refusal:
         code = refusal.finding.code or Code.SQL_UNREADABLE
         raise TidegateError(code, refusal.finding.reason, hint=refusal.finding.hint) from None
+
+
+def _has_query(read: CloudStatement, statement: Statement) -> bool:
+    return isinstance(read, SqlStatement) and reads_resources(read, statement.params)
+
+
+def _check_plan(changes: PlannedChanges, permit: Permit) -> None:
+    """Refuse requests that are not those of the approval. Raises: TidegateError POLICY_DENIED."""
+    if permit.plan and digest(changes) != permit.plan:
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            "The statement stands for other requests each time it is read, so an approval of some"
+            " is none of the others. Nothing was sent.",
+            hint="Write its values out, without random() and the present time.",
+        )
 
 
 def _columns(names: Sequence[str]) -> tuple[Column, ...]:

@@ -31,6 +31,7 @@ MOST_SHOWN: Final = 20
 MOST_READ: Final = 5
 """Requests of a change that are shown, and of which the present state is read."""
 _MOST_CHARS: Final = 2_000
+_UNBOUND: Final = "its values come from a query: they may be others when it runs."
 _ADDRESSED: Final = ("path", "query", "header", "server")
 
 Values = Mapping[str, Any]
@@ -53,15 +54,16 @@ def reads_resources(statement: SqlStatement, params: tuple[Any, ...] | None) -> 
     return any(re.search(r"\bFROM\b", each, re.IGNORECASE) for each in inner)
 
 
-async def preview(planned: PlannedChanges, work: StatementWork) -> DryRun:
+async def preview(planned: PlannedChanges, work: StatementWork, *, is_bound: bool) -> DryRun:
     """The requests as text, and for the first of them the state before and after. Changes nothing.
-    What cannot be read is said in the reason."""
+    What cannot be read is said in the reason; so it is when the approval is not bound to these very
+    requests."""
     changes = planned.changes
     requests = tuple(_shown(each) for each in changes[:MOST_SHOWN])
     columns: tuple[str, ...] = ()
     before: list[tuple[str | None, ...] | None] = []
     after: list[tuple[str | None, ...] | None] = []
-    reason = ""
+    reason = "" if is_bound else _UNBOUND
     for each in changes[:MOST_READ]:
         text = _state_query(each)
         if text is None:
