@@ -104,6 +104,15 @@ async def test_a_change_is_never_sent_twice(ask, farm: Farm):
     assert changed(farm) == ["PATCH /animals/3"]
 
 
+async def test_a_failure_that_leaves_the_outcome_open_is_not_to_be_repeated(ask, farm: Farm):
+    farm.special["/animals/3"] = lambda _: Reply(504, {"message": "too late"})
+    error = await ask.refusal("DELETE FROM farm.live.animals WHERE id = 3")
+    assert "It may have taken effect" in error.message
+    assert error.details["retryable"] is False
+    assert "before you send it again" in str(error.hint)
+    assert changed(farm) == ["DELETE /animals/3"]
+
+
 async def test_a_connection_that_breaks_leaves_the_outcome_unknown(ask, farm: Farm):
     farm.special["/animals/3"] = lambda _: None
     error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (2, 3, 4)")

@@ -37,6 +37,8 @@ _MOST_COLUMNS: Final = 1_900
 RETURNING_S: Final = 2.0
 """How long the expressions behind RETURNING may take: nothing else can end them."""
 _STEPS: Final = 20_000
+_OPEN_ENDED: Final = frozenset({408, 500, 502, 504})
+"""Statuses that leave it open whether a change took effect: a gateway may have given up first."""
 _LISTED: Final = 50
 """Requests that an error lists by name."""
 
@@ -147,7 +149,11 @@ def _failed(
     error: TidegateError, changes: Sequence[Change], at: int, outcome: ChangeOutcome
 ) -> TidegateError:
     details = {**error.details}
-    message = error.message
+    message, hint = error.message, error.hint
+    if details.get("http_status") in _OPEN_ENDED:
+        message += " It may have taken effect nevertheless."
+        hint = "Look whether the change is there before you send it again."
+        details["retryable"] = False
     if len(changes) > 1:
         details |= _details(changes, at, outcome)
         message += (
@@ -155,7 +161,7 @@ def _failed(
             f" {len(changes) - at - 1} were not sent."
         )
     return TidegateError(
-        error.code, message, hint=error.hint, retry_after_s=error.retry_after_s, details=details
+        error.code, message, hint=hint, retry_after_s=error.retry_after_s, details=details
     )
 
 
