@@ -152,6 +152,10 @@ Command = (
     | SetConfig
 )
 
+MOST_READ = 102_400
+"""Characters of a statement: the gate refuses a longer one."""
+MOST_SPLIT = 1_048_576
+"""Characters of a text of several statements."""
 _RULES = find("postgres").lexical_rules
 _FIRST = (
     "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "SHOW",
@@ -162,8 +166,8 @@ _FIRST = (
 
 def split(text: str, dialect: str) -> list[str]:
     """The statements of a text, without those that are empty. A text that the dialect's lexer
-    refuses is one statement: the gate says what is wrong with it."""
-    if ";" not in text:
+    refuses, or that is longer than `MOST_SPLIT`, is one statement: the gate says what is wrong."""
+    if ";" not in text or len(text) > MOST_SPLIT:
         return [text] if text.strip() else []
     try:
         tokens = lex(text, find(dialect).lexical_rules)
@@ -186,6 +190,8 @@ def split(text: str, dialect: str) -> list[str]:
 
 def read_command(text: str) -> Command | None:
     """The command that the text is, or None: a statement for the gate."""
+    if len(text) > MOST_READ:
+        return None
     if not text[:2_000].lstrip().upper().startswith((*_FIRST, "/*", "--")):
         return None
     try:
@@ -574,7 +580,7 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
     `names` are the types that the client gave for its parameters: PostgreSQL gets them as casts.
     A text that cannot be read stays as it is: the gate says what is wrong with it.
     """
-    if "$" not in text:
+    if "$" not in text or len(text) > MOST_READ:
         return Placed(text, (), 0)
     try:
         tokens = lex(text, _rules_with_numbers(dialect))

@@ -61,12 +61,12 @@ class RunningResult:
         return self.channel.columns
 
     async def read(self, count: int | None) -> tuple[Rows, bool]:
-        """Up to `count` rows (None: all that come next), and whether there may be more. Raises:
-        TidegateError."""
-        wanted = 512 if count is None else count
-        await self._fill(wanted + 1)
-        rows, self._left = self._left[:wanted], self._left[wanted:]
-        return rows, bool(self._left) or not self._ended
+        """What comes next, up to `count` rows, and whether there is more. No more than two chunks
+        are kept, whatever `count` is. Raises: TidegateError."""
+        await self._fill(1)
+        rows, self._left = self._left[:count], self._left[count:] if count is not None else []
+        await self._fill(1)
+        return rows, bool(self._left)
 
     async def _fill(self, count: int) -> None:
         while len(self._left) < count and not self._ended:
@@ -92,16 +92,22 @@ class RunningResult:
 
 
 class Portal:
-    """What Bind made: a statement with its parameters, and its result while it is read."""
+    """What Bind made: a statement with its parameters, and its result while it is read. `size` is
+    of the parameters, in bytes."""
 
-    __slots__ = ("formats", "parameters", "result", "rows", "statement")
+    __slots__ = ("formats", "parameters", "result", "rows", "size", "statement")
 
     def __init__(
-        self, statement: PreparedStatement, parameters: tuple[Any, ...], formats: tuple[int, ...]
+        self,
+        statement: PreparedStatement,
+        parameters: tuple[Any, ...],
+        formats: tuple[int, ...],
+        size: int = 0,
     ) -> None:
         self.statement = statement
         self.parameters = parameters
         self.formats = formats
+        self.size = size
         self.result: RunningResult | None = None
         self.rows = 0
 

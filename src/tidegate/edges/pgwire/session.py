@@ -40,6 +40,7 @@ from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.values import TEXT_OID, RowEncoder, oid_of, read_parameter, type_name
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
+from tidegate.judging_thread import compute
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import Prepared, Reply
@@ -52,6 +53,8 @@ from tidegate.sql.lex import WORD, lex
 SURFACE = "pgwire"
 MAX_STATEMENTS = 1_000
 """Prepared statements and portals that one session may hold, each."""
+MAX_HELD = 67_108_864
+"""Bytes of parameters that its portals may hold."""
 _TEXT = Column("", "text", "text")
 _WITH_INFORMATION_SCHEMA = frozenset({"mysql", "duckdb", "h2", "hsqldb"})
 _CHANGES = frozenset({Code.POLICY_READ_ONLY})
@@ -113,25 +116,31 @@ class Session:
         """Run the statements of a text, one after the other. All are judged before the first runs,
         and one of them at most may change data."""
         await self._drop_portals(("",))
-        parts = commands.split(text, self.source.dialect)
+        parts = await compute(text, commands.split, text, self.source.dialect)
+        if len(parts) > MAX_STATEMENTS:
+            raise _refused("54000", f"A text has at most {MAX_STATEMENTS} statements.")
         if not parts:
             self._client.write(messages.EMPTY_QUERY)
             return
-        read = [(part, commands.read_command(part)) for part in parts]
+        read = [await self._read_part(part) for part in parts]
         if len(parts) > 1:
-            judged = [
-                part for part, command in read if command is None and not self._is_catalog(part)
-            ]
-            await self._judge(judged)
-        for part, command in read:
+            await self._judge(
+                [part for part, command, asks in read if command is None and not asks]
+            )
+        for part, command, asks_catalog in read:
             self._check_block(command)
-            if command is None and self._is_catalog(part):
+            if command is None and asks_catalog:
                 await self._answer_catalog(part, (), (), describes=True)
             elif command is None:
                 sender = RowSender(self._client, self.source.dialect, (), describes=True)
                 await self._run(part, None, sender, (), whole=len(parts) == 1)
             else:
                 await self._command(command, (), describes=True)
+
+    async def _read_part(self, text: str) -> tuple[str, Command | None, bool]:
+        """The text, the command that it is, and whether it is about PostgreSQL's catalogs."""
+        command = await compute(text, commands.read_command, text)
+        return text, command, command is None and await self._is_catalog(text)
 
     async def _judge(self, statements: Sequence[str]) -> None:
         changes = 0
@@ -157,7 +166,14 @@ class Session:
             raise _refused("42P05", f'The prepared statement "{message.name[:80]}" exists already.')
         if len(self._statements) >= MAX_STATEMENTS:
             raise _refused("53400", f"A session holds {MAX_STATEMENTS} prepared statements.")
-        parts = commands.split(message.text, self.source.dialect)
+        if len(message.text) > commands.MOST_READ:
+            raise TidegateError(
+                Code.SQL_TOO_LONG,
+                f"A prepared statement has at most {commands.MOST_READ:,} characters.",
+                hint="Send long values as parameters.",
+            )
+        dialect = self.source.dialect
+        parts = await compute(message.text, commands.split, message.text, dialect)
         if len(parts) > 1:
             raise TidegateError(
                 Code.SQL_MULTIPLE, "A prepared statement is one statement.",
@@ -168,8 +184,8 @@ class Session:
         self._statements[message.name] = PreparedStatement(
             text,
             message.types,
-            commands.read_command(text) if text else None,
-            commands.place_parameters(text, self.source.dialect, names),
+            await compute(text, commands.read_command, text) if text else None,
+            await compute(text, commands.place_parameters, text, dialect, names),
         )
         self._client.write(messages.PARSE_COMPLETE)
 
@@ -186,6 +202,9 @@ class Session:
             raise _refused(
                 "08P01", f"The statement takes {wanted} parameters, and Bind has {given}."
             )
+        size = sum([len(each) for each in message.parameters if each is not None])
+        if size + sum([each.size for each in self._portals.values()]) > MAX_HELD:
+            raise _refused("53200", f"The portals of a session hold {MAX_HELD:,} bytes at most.")
         formats = message.parameter_formats
         forms = formats * given if len(formats) == 1 else formats or (0,) * given
         if 1 in forms and not all(statement.types) and statement.columns is None:
@@ -199,7 +218,9 @@ class Session:
         order = statement.placed.order
         placed = [values[at - 1] for at in order] if order else values
         await self._drop_portals((message.portal,))
-        self._portals[message.portal] = Portal(statement, tuple(placed), message.result_formats)
+        self._portals[message.portal] = Portal(
+            statement, tuple(placed), message.result_formats, size
+        )
         self._client.write(messages.BIND_COMPLETE)
 
     async def describe(self, target: messages.Target) -> None:
@@ -240,7 +261,7 @@ class Session:
             await self._command(
                 statement.command, portal.formats, describes=describes, extended=True
             )
-        elif self._is_catalog(statement.text):
+        elif await self._is_catalog(statement.text):
             await self._answer_catalog(
                 statement.text, portal.parameters, portal.formats, describes=describes
             )
@@ -322,7 +343,8 @@ class Session:
         if portal.result is None:
             portal.result = self._start(statement.placed.text, portal.parameters)
         result = portal.result
-        rows, page = await self._read(result, max_rows or None)
+        left = max_rows or None
+        rows, page = await self._read(result, left)
         columns = result.channel.columns
         if describes:
             columns = with_kinds_of(columns, rows, self.source.dialect)
@@ -332,9 +354,11 @@ class Session:
                 messages.row_description(encoder.fields) if columns else messages.NO_DATA
             )
         await self._send_rows(encoder, rows)
-        while page is None and max_rows == 0:
-            rows, page = await self._read(result, None)
+        left = left and left - len(rows)
+        while page is None and left != 0:
+            rows, page = await self._read(result, left)
             await self._send_rows(encoder, rows)
+            left = left and left - len(rows)
         if page is None:
             self._client.write(messages.PORTAL_SUSPENDED)
             return
@@ -386,7 +410,7 @@ class Session:
         if not statement.text:
             statement.columns = ()
             return
-        if self._is_catalog(statement.text):
+        if await self._is_catalog(statement.text):
             nothing = (None,) * max(statement.placed.most, len(statement.types))
             statement.columns, _ = await self._catalogs.run(statement.text, nothing)
             return
@@ -507,7 +531,11 @@ class Session:
         if first in ("WITH",) or not first.isalpha():
             rules = commands.find(self.source.dialect).lexical_rules
             try:
-                keys = [token.key for token in lex(text, rules) if token.kind == WORD]
+                keys = [
+                    token.key
+                    for token in lex(text[: commands.MOST_READ], rules)
+                    if token.kind == WORD
+                ]
             except Exception:  # noqa: BLE001 - a tag only; the statement has run
                 keys = []
             changes = [key for key in keys if key in ("INSERT", "UPDATE", "DELETE", "MERGE")]
@@ -608,12 +636,13 @@ class Session:
             raise _refused("42704", f'Unrecognized configuration parameter "{command.name[:80]}".')
         await self._answer(columns, [(value,)], formats, describes, "SHOW")
 
-    def _is_catalog(self, text: str) -> bool:
+    async def _is_catalog(self, text: str) -> bool:
         """Whether a text is about PostgreSQL's catalogs of a source that has none."""
         dialect = self.source.dialect
-        return dialect != "postgres" and reads_catalogs(
-            text, has_information_schema=dialect in _WITH_INFORMATION_SCHEMA
-        )
+        if dialect == "postgres":
+            return False
+        has_own = dialect in _WITH_INFORMATION_SCHEMA
+        return await compute(text, reads_catalogs, text, has_information_schema=has_own)
 
     async def _answer_catalog(
         self,

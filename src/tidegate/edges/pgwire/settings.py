@@ -76,6 +76,11 @@ _READ_ONLY = frozenset(
         "session_authorization",
     }
 )
+_MOST = 500
+_LONGEST = 10_000
+"""Characters of a setting and its name."""
+_LONGEST_NAME = 63
+"""What PostgreSQL keeps of a name."""
 _ON = frozenset({"on", "true", "yes", "1"})
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -113,8 +118,12 @@ class SessionSettings:
         Raises: TidegateError with SQLSTATE 42704, 55P02 or 22023.
         """
         key = name.lower()
+        if len(key) + len(value or "") > _LONGEST:
+            raise _refused("22023", f'The value of "{key[:80]}" is too long.')
         if key not in self._values:
             if "." in key and value is not None:  # a name of the client's own, as PostgreSQL has
+                if len(self._values) >= _MOST:
+                    raise _refused("53400", f"A session has {_MOST} settings at most.")
                 self._values[key] = value
                 return None
             raise _refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
@@ -136,6 +145,8 @@ class SessionSettings:
             new = "UTC"
         elif key == "client_encoding":
             new = "UTF8"
+        elif key == "application_name":
+            new = new[:_LONGEST_NAME]
         elif key.endswith("timeout"):
             milliseconds(new)
         elif key.endswith("read_only"):

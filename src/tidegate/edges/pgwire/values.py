@@ -213,6 +213,8 @@ def _pack_jsonb(value: Any) -> bytes:
     return b"\1" + _write_json(value)
 
 
+_MOST_WHOLE, _MOST_SCALE = 131_072, 16_383
+"""Digits of a numeric before and behind its point (`numeric.c`)."""
 _SPECIAL_NUMERIC = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
 
 
@@ -227,6 +229,8 @@ def _pack_numeric(value: Any) -> bytes:
         return struct.pack("!hhHh", 0, 0, _SPECIAL_NUMERIC[name], 0)
     sign, digits, exponent = number.as_tuple()
     power = cast("int", exponent)
+    if not -_MOST_SCALE <= power <= _MOST_WHOLE - len(digits):
+        raise ValueError("more digits than numeric has")
     scale = max(0, -power)
     text = "".join(map(str, digits)) + "0" * max(0, power)
     whole, fraction = (text[:-scale], text[-scale:].rjust(scale, "0")) if scale else (text, "")

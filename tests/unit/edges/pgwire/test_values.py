@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from tidegate.edges.pgwire.values import read_parameter, wire_type
+from tidegate.edges.pgwire.values import RowEncoder, read_parameter, wire_type
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
 
@@ -94,3 +94,11 @@ def test_any_bytes_are_a_value_or_a_clear_error(oid: int, data: bytes):
         read_parameter(data, oid, 1, "sqlite")
     except TidegateError as refused:
         assert refused.details["sqlstate"] in ("22P03", "0A000")
+
+
+def test_a_number_with_more_digits_than_numeric_has_is_not_written_out():
+    encoder = RowEncoder([Column("n", "decfloat", "decimal")], "h2", (1,))
+    for text in ("1E+99999999", "1E-99999999"):
+        with pytest.raises(TidegateError) as caught:
+            encoder.append(bytearray(), [(Decimal(text),)])
+        assert caught.value.details == {"sqlstate": "22P03"}

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from tidegate.edges.pgwire.catalog.database import CatalogDatabase
 from tidegate.edges.pgwire.catalog.tables import catalog_rows, shown_schema
 from tidegate.edges.pgwire.catalog.translation import translate
 from tidegate.edges.pgwire.settings import SessionSettings
+from tidegate.judging_thread import compute
 from tidegate.model.requests import Browse, ListSources, Request
 from tidegate.model.results import Column
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 
 SHOWN_SOURCES = 1_000
+_AT_ONCE = 4
+"""Queries on catalogs that run at a time, on threads that nothing else of the server waits for."""
 
 Ask = Callable[[Request], Awaitable[Any]]
 """Sends a request through the gate, and gives the payload of its reply."""
@@ -38,7 +43,7 @@ class SystemCatalogs:
     ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
         """The columns and rows of a query on the catalogs. Raises: TidegateError."""
         async with self._lock:
-            query = translate(text)
+            query = await compute(text, translate, text)
             catalog = await self._ask(Browse(aspect="catalog"))
             if not isinstance(catalog, Catalog):
                 raise TypeError(type(catalog).__name__)
@@ -47,7 +52,8 @@ class SystemCatalogs:
             database = self._database
             if database is None:
                 raise AssertionError("no catalogs")
-            return await asyncio.to_thread(database.run, query, parameters)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(_threads(), database.run, query, parameters)
 
     async def _rebuild(self, catalog: Catalog) -> None:
         entries = await self._ask(ListSources(limit=SHOWN_SOURCES))
@@ -71,3 +77,8 @@ class SystemCatalogs:
         database, self._database = self._database, None
         if database is not None:
             database.close()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AT_ONCE, "tidegate-catalogs")

@@ -25,10 +25,14 @@ from tidegate.edges.pgwire.catalog.tables import (
 from tidegate.edges.pgwire.catalog.translation import CatalogQuery
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
-from tidegate.sql.patterns import compile_pattern
+from tidegate.sql.patterns import PatternFault, compile_pattern
 
 MAX_ROWS = 200_000
 MAX_S = 10.0
+MAX_BYTES = 33_554_432
+"""Of the texts of one answer."""
+_MAX_VALUE = 1_000_000
+_MAX_COLUMNS = 500
 _STEPS = 20_000
 _INFORMATION_COLUMNS = {name: block.split() for name, block in INFORMATION.items()}
 
@@ -52,6 +56,8 @@ class CatalogDatabase:
         )
         for name, function in self._functions().items():
             self._connection.create_scalar_function(name, function)
+        self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
+        self._connection.limit(apsw.SQLITE_LIMIT_COLUMN, _MAX_COLUMNS)
         self._connection.set_authorizer(_only_reading)
 
     def run(
@@ -63,10 +69,14 @@ class CatalogDatabase:
         try:
             described = apsw.ext.query_info(self._connection, query.text).description
             rows: list[tuple[Any, ...]] = []
+            size = 0
             for row in self._connection.execute(query.text, tuple(parameters) or None):
                 rows.append(row)
-                if len(rows) > MAX_ROWS:
-                    raise _refused("54000", f"The catalogs gave over {MAX_ROWS} rows.")
+                size += sum([len(each) for each in row if isinstance(each, (str, bytes))])
+                if len(rows) > MAX_ROWS or size > MAX_BYTES:
+                    raise _refused(
+                        "54000", f"The catalogs gave over {MAX_ROWS} rows, or {MAX_BYTES} bytes."
+                    )
         except apsw.InterruptError:
             raise TidegateError(
                 Code.LIMIT_TIME, f"The query on the catalogs took over {MAX_S:.0f} s."
@@ -226,7 +236,11 @@ def _matches(text: Any, pattern: Any, flags: int) -> int | None:
     if text is None or pattern is None:
         return None
     searched = str(text)[:1_000]
-    return int(compile_pattern(str(pattern), len(searched), flags).search(searched) is not None)
+    try:
+        found = compile_pattern(str(pattern), len(searched), flags).search(searched)
+    except PatternFault as fault:
+        raise ValueError(f"a pattern is not used: {fault}") from None
+    return int(found is not None)
 
 
 def _in_array(value: Any, array: Any) -> int | None:

@@ -85,6 +85,9 @@ _AGGREGATES = frozenset(
         *("starts_with", "strpos", "split_part"),
     }
 )
+MOST_ASKED = 20_000
+"""Characters of a query on the catalogs: those of tools have a tenth of it."""
+_LONGEST_OPERATOR = 100
 _OPERATOR = re.compile(r'OPERATOR\s*\(\s*(?:"?pg_catalog"?\s*\.\s*)?\Z', re.IGNORECASE)
 _OID = re.compile(r"(?:oid|relid|typid|id|namespace|class|parent|owner)$")
 _OTHER: ColumnKind = "other"
@@ -112,7 +115,7 @@ def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
 
     With `has_information_schema` the source has one of its own.
     """
-    if "SELECT" not in text[:4_000].upper():
+    if len(text) > MOST_ASKED or "SELECT" not in text[:4_000].upper():
         return False
     try:
         tokens = lex(text, find("postgres").lexical_rules)
@@ -186,7 +189,8 @@ def _without_schema(text: str) -> str:
         keys = [token.key for token in tokens[at : at + 6]]
         skip = 0
         first = tokens[at]
-        named = _OPERATOR.search(text, end, first.at) if first.kind == OP else None
+        begun = max(end, first.at - _LONGEST_OPERATOR)
+        named = _OPERATOR.search(text, begun, first.at) if first.kind == OP else None
         if named is not None:
             closing = text.index(")", first.at)
             pieces += text[end : named.start()], f" {first.text} "
