@@ -13,6 +13,9 @@ import pytest
 
 from support.eventually import PATIENCE_S
 from support.wire_server import WireServer
+from tidegate.identity.tokens import Tokens
+from tidegate.model.actors import Scope
+from tidegate.store.sqlite.state import SqliteState
 
 START = struct.pack("!I", 196_608) + b"user\0writer\0database\0shop\0\0"
 
@@ -73,6 +76,30 @@ def test_what_comes_before_a_login_gets_no_session(server: WireServer, sent: byt
     said = answer(server, sent)
     assert b"Z" + struct.pack("!I", 5) not in said  # ReadyForQuery
     still_answers(server)
+
+
+def test_a_login_that_is_under_way_ends_when_its_token_is_revoked(server: WireServer):
+    store = SqliteState(server.folder / "state" / "state.db")
+    tokens = Tokens(store.tokens)
+    try:
+        tokens.create("leaked", Scope.READ_WRITE)
+        with (
+            psycopg.connect(server.conninfo(), autocommit=True) as gate,
+            socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line,
+        ):
+            first = b"n,,n=,r=abcdef"
+            line.sendall(framed(START.replace(b"writer", b"leaked")))
+            assert b"SCRAM-SHA-256" in line.recv(65_536)
+            length = struct.pack("!i", len(first))
+            line.sendall(b"p" + framed(b"SCRAM-SHA-256\0" + length + first))
+            assert b"r=abcdef" in line.recv(65_536)
+            tokens.revoke("leaked")
+            with suppress(ConnectionResetError):
+                assert line.recv(65_536) == b""
+            assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
+    finally:
+        tokens.close()
+        store.close()
 
 
 def test_random_bytes_end_no_other_session(server: WireServer):

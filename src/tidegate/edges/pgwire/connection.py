@@ -59,6 +59,9 @@ class WireConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self.address = ""
         self.session: Session | None = None
+        self.actor: Actor | None = None
+        """Who is logged in, or would be if the login succeeds: a login takes time, in which the
+        token may be revoked."""
         self.number = 0
         self.secret = b""
         self.tls_name: str | None = None
@@ -315,8 +318,10 @@ class WireConnection(asyncio.Protocol):
         if logins is None:
             return self._server.anonymous
         if self.tls_name is not None and self.tls_name == user:
-            return logins.of_certificate(user)
+            self.actor = logins.of_certificate(user)
+            return self.actor
         verifier, actor = logins.find(user, self.address)
+        self.actor = actor
         exchange = ScramExchange(verifier, user, self._server.decoy)
         try:
             self.write(messages.authentication_sasl([MECHANISM]))

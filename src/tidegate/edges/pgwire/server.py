@@ -245,25 +245,31 @@ class WireServer:
     # What a session owner does
 
     def actors(self) -> Iterator[Actor]:
-        """Those who are logged in."""
+        """Those who are logged in, and those as whom someone is logging in."""
         for connection in self._connections:
-            if connection.session is not None:
-                yield connection.session.actor
+            if connection.actor is not None:
+                yield connection.actor
 
     def end_actors(self, ids: Collection[str], reason: str) -> None:
         """End the sessions of these actors."""
         for connection in list(self._connections):
-            session = connection.session
-            if session is not None and session.actor.id in ids:
-                connection.end(_ended(reason))
+            if connection.actor is not None and connection.actor.id in ids:
+                _end(connection, reason)
 
     def end_expired(self, now: float, reason: str) -> None:
         """End the sessions whose token has expired."""
         for connection in list(self._connections):
-            session = connection.session
-            expires_at = None if session is None else session.actor.expires_at
+            expires_at = None if connection.actor is None else connection.actor.expires_at
             if expires_at is not None and now >= expires_at:
-                connection.end(_ended(reason))
+                _end(connection, reason)
+
+
+def _end(connection: WireConnection, reason: str) -> None:
+    """A client that has not proved who it is learns nothing of the token."""
+    if connection.session is None:
+        connection.abort()
+    else:
+        connection.end(_ended(reason))
 
 
 def _stopped() -> TidegateError:
