@@ -80,6 +80,22 @@ async def test_a_refused_account_is_named_and_no_secret_is_shown(farms: Any, far
     assert "dev" in error.message and "secret-of" not in f"{error.message}{error.hint}"
 
 
+async def test_a_secret_is_not_shown_in_the_spelling_of_urls_and_json(
+    opened: Any, farm: Farm, tmp_path: Path
+) -> None:
+    path = tmp_path / "key"
+    path.write_text('k3y+of/a"b==\n')
+    (settings,) = [json.loads(text) for name, text in farm.options if name == "settings"]
+    login = {"type": "bearer", "credentialsfilepath": str(path)}
+    settings["providers"] = {"farm": {"auth": login}}
+    ask = opened(settings=json.dumps(settings))
+    quoted = "?key=k3y%2Bof%2Fa%22b%3D%3D&k3y%2bof/a%22b%3d%3d"
+    farm.special["/animals/3"] = lambda _: Reply(400, {"url": quoted, "key": 'k3y+of/a"b=='})
+    error = await ask.refusal("SELECT * FROM farm.live.animals WHERE id = 3")
+    assert "?key=***" in error.message
+    assert "k3y" not in error.message
+
+
 async def test_a_change_is_made_with_the_account_that_it_names(farms: Any, farm: Farm) -> None:
     await farms("DELETE FROM farm.live.animals WHERE id = 3 AND account = 'shop'")
     assert farm.paths("DELETE") == ["/animals/3"] and logins(farm) == ["shop"]

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 import msgspec
 
@@ -338,10 +338,20 @@ def _discreet(response: HttpResponse, authorized: AuthorizedRequest) -> HttpResp
     body = response.body.decode("utf-8", "replace")
     for secret in authorized.secrets:
         if len(secret) >= _SHORTEST_SECRET:
-            body = body.replace(secret, "***")
+            for form in _forms(secret):
+                body = body.replace(form, "***")
     for piece in _LOGIN_PIECES.findall(dict(authorized.headers).get("Authorization", "")):
         body = body.replace(piece, "***")
     return response._replace(body=body.encode())
+
+
+def _forms(secret: str) -> list[str]:
+    """The secret as URLs, forms and JSON have it, the longest first."""
+    escaped = msgspec.json.encode(secret).decode()[1:-1]
+    forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escaped}
+    forms |= {re.sub("%..", lambda match: match[0].lower(), each) for each in forms}
+    forms |= {escaped.replace("/", "\\/")}
+    return sorted(forms, key=len, reverse=True)
 
 
 async def _parsed(
