@@ -234,7 +234,7 @@ async def test_patterns_that_could_take_for_ever_are_refused_or_answered_at_once
         "? REGEXP '.*.*.*.*.*b'",
         "regexp_replace(?, '(aa?)*b', '')",
     ):
-        assert "the pattern is not used" in (await ask.refusal(f"SELECT {call}", text)).message
+        assert "pattern is not used" in (await ask.refusal(f"SELECT {call}", text)).message
     error = await ask.refusal("SELECT regexp_replace(?, 'a', ?)", "a" * 60_000, "b" * 60_000)
     assert "16,777,216 characters" in error.message
     assert await ask(f"SHOW PROVIDERS LIKE '{'%_' * 60}'") == []
