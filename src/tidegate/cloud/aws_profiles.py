@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from tidegate.errors import Code, TidegateError
+from tidegate.cloud.secret_values import unavailable
 from tidegate.paths import expand
 
 _MOST_BYTES: Final = 1_048_576
@@ -103,14 +103,14 @@ def _sections(path: Path) -> dict[str, dict[str, str]]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise _unavailable(f"AWS's file {path} cannot be read: {reason}", path) from None
+        raise unavailable(f"AWS's file {path} cannot be read: {reason}", path=str(path)) from None
     parser = configparser.RawConfigParser(default_section="\0", strict=False)
     try:
         parser.read_string(text)
     except configparser.Error as error:
         line = getattr(error, "lineno", None)
         where = f" in line {line}" if line else ""
-        raise _unavailable(f"AWS's file {path} cannot be read{where}", path) from None
+        raise unavailable(f"AWS's file {path} cannot be read{where}", path=str(path)) from None
     found: dict[str, dict[str, str]] = {}
     for section in parser.sections():
         known = " ".join(section.split())
@@ -127,9 +127,9 @@ def _profile(
     if values is None:
         return None
     if name in seen or len(seen) >= _MOST_SOURCES:
-        raise _unavailable(f"the AWS profile {name} leads back to itself by `source_profile`")
+        raise unavailable(f"the AWS profile {name} leads back to itself by `source_profile`")
     if values.get("mfa_serial"):
-        raise _unavailable(
+        raise unavailable(
             f"the AWS profile {name} asks for a code of a device (`mfa_serial`)",
             hint=f"Log in with `aws sts` or `aws sso login --profile {name}` and use that profile.",
         )
@@ -139,12 +139,12 @@ def _profile(
     if role is not None and source_name and source_name != name:
         source = _profile(source_name, sections, (*seen, name))
         if source is None:
-            raise _unavailable(
+            raise unavailable(
                 f"the AWS profile {name} names the profile {source_name}, which no file has"
             )
     origin = values.get("credential_source", "")
     if origin and origin != "Environment":
-        raise _unavailable(
+        raise unavailable(
             f"the AWS profile {name} has the `credential_source` {origin[:40]}, which is not "
             "supported"
         )
@@ -168,7 +168,7 @@ def _role(name: str, values: Mapping[str, str]) -> AwsRole | None:
         return None
     duration = values.get("duration_seconds", "0")
     if not duration.isdecimal() or len(duration) > 6:
-        raise _unavailable(f"the AWS profile {name} has a `duration_seconds` that is no number")
+        raise unavailable(f"the AWS profile {name} has a `duration_seconds` that is no number")
     return AwsRole(
         arn=arn,
         session_name=values.get("role_session_name", ""),
@@ -186,24 +186,15 @@ def _sso(
     session = values.get("sso_session", "")
     if not (account and role):
         return None
-    said = values
+    login = values
     if session:
         found = sections.get(f"sso-session {session}")
         if found is None:
-            raise _unavailable(
+            raise unavailable(
                 f"the AWS profile {name} names the session {session}, which no file has"
             )
-        said = found
-    region, key = said.get("sso_region", ""), session or said.get("sso_start_url", "")
+        login = found
+    region, key = login.get("sso_region", ""), session or login.get("sso_start_url", "")
     if not region or not key:
-        raise _unavailable(f"the AWS profile {name} has no `sso_region` or `sso_start_url`")
+        raise unavailable(f"the AWS profile {name} has no `sso_region` or `sso_start_url`")
     return SsoLogin(key, region, account, role)
-
-
-def _unavailable(problem: str, path: Path | None = None, hint: str | None = None) -> TidegateError:
-    return TidegateError(
-        Code.CREDENTIAL_UNAVAILABLE,
-        f"{problem[:1].upper()}{problem[1:]}.",
-        hint=hint,
-        details={"path": str(path)} if path is not None else None,
-    )

@@ -1,21 +1,16 @@
 """Gives requests their credentials: a header, a parameter, or a signature.
 
-The secret is read for each request from where the login names it. A short-lived token is kept until
-shortly before it ends, for as long as the secret that it was got with stays the same, and got once
-for requests that wait for it together.
+The secret is read for each request from where the login names it; `token_cache` keeps the
+short-lived tokens that are got with it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import hashlib
-import json
 import os
 import re
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -23,27 +18,17 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from tidegate.cloud import token_requests
-from tidegate.cloud.aws_profiles import AwsProfile, AwsRole, read_profile
-from tidegate.cloud.aws_signature import AwsCredential, sign_request
+from tidegate.cloud.aws_login import AwsLogin
+from tidegate.cloud.aws_signature import sign_request
 from tidegate.cloud.model import Provider
 from tidegate.cloud.requests import ApiRequest
-from tidegate.cloud.secret_values import (
-    SecretValue,
-    credential,
-    file,
-    output,
-    unavailable,
-    variable,
-)
-from tidegate.cloud.token_requests import Token, TokenRequest
+from tidegate.cloud.secret_values import SecretValue, credential, file, unavailable, variable
+from tidegate.cloud.token_cache import Exchange, TokenCache
+from tidegate.cloud.token_requests import Token
 from tidegate.config.cloud import CloudProvider, CloudSettings
 from tidegate.config.cloud_auth import AuthSettings, read_auth
 from tidegate.errors import Code, TidegateError
-from tidegate.paths import expand
 
-_EARLY_S: Final = 60.0
-"""How long before its end a token is renewed: requests take time, and clocks differ."""
-_MOST_TOKENS: Final = 1_000
 _GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _AZURE_AUTHORITY: Final = "https://login.microsoftonline.com"
 _AZURE_AUDIENCES: Final = (
@@ -63,9 +48,6 @@ _AZURE_AUDIENCES: Final = (
 _AZURE_MANAGEMENT: Final = "https://management.azure.com"
 _FIELD: Final = re.compile(r"\{\{\s*\.([A-Za-z_]\w*)\s*\}\}")
 _ENVIRONMENT: Final = "__env__"
-_ERROR_CODE: Final = re.compile(
-    rb'"(?:error|code|__type)"\s*:\s*"([\w.-]{1,60})"|<Code>([\w.-]{1,60})</Code>'
-)
 
 
 class AuthorizedRequest(ApiRequest, frozen=True):
@@ -92,11 +74,6 @@ class CredentialUse(msgspec.Struct, frozen=True):
     region: str = ""
 
 
-Exchange = Callable[[ApiRequest], Awaitable[tuple[int, bytes]]]
-"""Sends a request for a token and gives the status and the body of the reply. It follows no
-redirect and checks the host as for any other request."""
-
-
 class Credentials:
     """The credentials of all providers. Belongs to one event loop."""
 
@@ -109,11 +86,10 @@ class Credentials:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
-        self._exchange = exchange
         self._environment = environment
         self._clock = clock
-        self._tokens: OrderedDict[str, Token] = OrderedDict()
-        self._waiting: dict[str, asyncio.Task[Token]] = {}
+        self._tokens = TokenCache(exchange, clock)
+        self._aws = AwsLogin(self._tokens, environment, clock)
 
     async def authorize(self, request: ApiRequest, use: CredentialUse) -> AuthorizedRequest:
         """`request` with the credential of `use`.
@@ -188,7 +164,7 @@ class Credentials:
         if auth.type == "service_account":
             secret = await self._secret(auth, use)
             scopes = auth.scopes or (_GOOGLE_SCOPE,)
-            token = await self._token(
+            token = await self._tokens.token(
                 ("google", secret.value, scopes, auth.sub),
                 lambda: token_requests.google_token(secret.value, scopes, auth.sub, self._clock()),
                 secret.origin,
@@ -261,7 +237,7 @@ class Credentials:
         if not client_id:
             raise unavailable("the login names no `client_id` and no `client_id_env_var`")
         url = self._token_url(auth)
-        token = await self._token(
+        token = await self._tokens.token(
             ("oauth2", url, client_id, secret.value, auth.scopes, repr(auth.values)),
             lambda: token_requests.client_credentials(
                 url,
@@ -313,7 +289,7 @@ class Credentials:
         )
         scope = " ".join(auth.scopes) or f"{audience}/.default"
         authority = environment.get("AZURE_AUTHORITY_HOST") or _AZURE_AUTHORITY
-        token = await self._token(
+        token = await self._tokens.token(
             ("azure", authority, tenant, client, secret.value, scope),
             lambda: token_requests.azure_client_credentials(
                 authority, tenant, client, (kind, secret.text), scope
@@ -325,220 +301,11 @@ class Credentials:
     async def _signed(
         self, request: ApiRequest, use: CredentialUse, auth: AuthSettings
     ) -> AuthorizedRequest:
-        aws, origin = await self.aws_credential(auth)
+        aws, origin = await self._aws.credential(auth)
         now = datetime.fromtimestamp(self._clock(), UTC)
         signed = sign_request(request, aws, use.service, use.region or "us-east-1", now)
         secrets = tuple(each for each in (aws.secret, aws.session_token) if each)
         return _authorized(signed, (), secrets, origin)
-
-    async def aws_credential(self, auth: AuthSettings) -> tuple[AwsCredential, str]:
-        """The credential of a login at AWS, and where it came from."""
-        found, origin = await self._aws_base(auth)
-        if auth.type != "aws_assume_role":
-            return found, origin
-        arn = auth.aws_role_arn
-        if auth.aws_role_arn_env_var:
-            arn = variable(auth.aws_role_arn_env_var, self._environment).text
-        if not arn:
-            raise unavailable("the login of AWS names no `aws_role_arn`")
-        role = AwsRole(
-            arn,
-            auth.aws_role_session_name,
-            auth.aws_role_external_id,
-            auth.aws_role_duration_seconds,
-            auth.aws_sts_region,
-            endpoint=auth.aws_sts_endpoint,
-        )
-        return await self._assumed(role, found, origin), f"the role {arn} by {origin}"
-
-    async def _aws_base(self, auth: AuthSettings) -> tuple[AwsCredential, str]:
-        environment = self._environment
-        if auth.profile:
-            return await self._of_profile(auth.profile)
-        key_name = auth.key_id_var or ("" if auth.key_id else "AWS_ACCESS_KEY_ID")
-        names_own = bool(auth.credentialscommand or auth.credentialsfilepath)
-        secret_name = auth.credentialsenvvar or ("" if names_own else "AWS_SECRET_ACCESS_KEY")
-        names = [each for each in (key_name, secret_name) if each]
-        if not names_own and not any(environment.get(each) for each in names):
-            # As AWS's own tools do: without variables the profile counts.
-            name = environment.get("AWS_PROFILE") or "default"
-            if environment.get("AWS_PROFILE") or read_profile(name, environment) is not None:
-                return await self._of_profile(name)
-        key = variable(key_name, environment).text if key_name else auth.key_id
-        if secret_name:
-            secret = variable(secret_name, environment)
-        else:
-            found = await credential(auth, environment)
-            assert found is not None  # noqa: S101 - the login names a file or a program
-            secret = found
-        token_name = auth.session_token_var
-        if not token_name and secret_name == "AWS_SECRET_ACCESS_KEY":  # noqa: S105 - a name
-            token_name = "AWS_SESSION_TOKEN"  # noqa: S105 - a name
-        session = environment.get(token_name, "") if token_name else ""
-        origin = f"the variables {key_name} and {secret_name}" if all(names) else secret.origin
-        if session:
-            origin += f" with {token_name}"
-        return AwsCredential(key, secret.text, session), origin
-
-    async def _of_profile(self, name: str) -> tuple[AwsCredential, str]:
-        profile = read_profile(name, self._environment)
-        if profile is None:
-            raise unavailable(
-                f"AWS's configuration files have no profile {name}",
-                hint="Add it with `aws configure --profile NAME`, or name another profile.",
-            )
-        return await self._from(profile), f"the AWS profile {name}"
-
-    async def _from(self, profile: AwsProfile) -> AwsCredential:
-        origin = f"the AWS profile {profile.name}"
-        if profile.role is None:
-            return await self._own(profile, origin)
-        if profile.role.token_file:
-            token = file(profile.role.token_file)
-            return await self._assumed(profile.role, None, origin, token.text)
-        if profile.uses_environment:
-            base = AwsCredential(
-                variable("AWS_ACCESS_KEY_ID", self._environment).text,
-                variable("AWS_SECRET_ACCESS_KEY", self._environment).text,
-                self._environment.get("AWS_SESSION_TOKEN", ""),
-            )
-        elif profile.source is not None:
-            base = await self._from(profile.source)
-        else:
-            base = await self._own(profile, origin)
-        return await self._assumed(profile.role, base, origin)
-
-    async def _own(self, profile: AwsProfile, origin: str) -> AwsCredential:
-        """What a profile holds or gets itself, without its role."""
-        if profile.key_id and profile.secret:
-            return AwsCredential(profile.key_id, profile.secret, profile.session_token)
-        if profile.sso is not None:
-            login = profile.sso
-            access = self._sso_token(profile.name, login.cache_file)
-            token = await self._token(
-                ("sso", repr(login), access),
-                lambda: token_requests.sso_role(login, access),
-                f"{origin} (single sign-on; log in with `aws sso login --profile {profile.name}`)",
-            )
-            return _aws(token)
-        if profile.process:
-            return await self._of_process(profile, origin)
-        raise unavailable(f"{origin} holds no credential")
-
-    async def _of_process(self, profile: AwsProfile, origin: str) -> AwsCredential:
-        import shlex
-
-        key = _digest(("process", profile.name, profile.process))
-        kept = self._kept(key)
-        if kept is None:
-            try:
-                command = tuple(shlex.split(profile.process))
-            except ValueError:
-                command = ()
-            if not command:
-                raise unavailable(f"{origin} has a `credential_process` that is no command")
-            printed = await output(command)
-            try:
-                kept = token_requests.process_output(printed.value, self._clock())
-            except ValueError as error:
-                raise unavailable(
-                    f"the `credential_process` of {origin} did not print a credential: {error}"
-                ) from None
-            self._keep(key, kept)
-        return _aws(kept)
-
-    def _sso_token(self, profile: str, cache_file: str) -> str:
-        home = expand(self._environment.get("HOME") or "~")
-        path = home / ".aws" / "sso" / "cache" / cache_file
-        again = f"Run `aws sso login --profile {profile}`."
-        try:
-            said = json.loads(file(str(path)).value)
-            token, ends = said["accessToken"], said["expiresAt"]
-            moment = datetime.fromisoformat(
-                str(ends).replace("Z", "+00:00").replace("UTC", "+00:00")
-            )
-            expires_at = moment.timestamp()
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise unavailable(
-                f"the AWS profile {profile} has no login by single sign-on", hint=again
-            ) from None
-        except TidegateError:
-            raise unavailable(
-                f"the AWS profile {profile} is not logged in by single sign-on", hint=again
-            ) from None
-        if not isinstance(token, str) or expires_at <= self._clock():
-            raise unavailable(
-                f"the login by single sign-on of the AWS profile {profile} has expired", hint=again
-            )
-        return token
-
-    async def _assumed(
-        self, role: AwsRole, base: AwsCredential | None, origin: str, token: str = ""
-    ) -> AwsCredential:
-        parts = (base.key_id, base.secret, base.session_token) if base else ("", "", token)
-        found = await self._token(
-            ("role", repr(role), *parts),
-            lambda: token_requests.assumed_role(
-                role, base, token, datetime.fromtimestamp(self._clock(), UTC)
-            ),
-            f"{origin} for the role {role.arn}",
-        )
-        return _aws(found)
-
-    async def _token(
-        self, inputs: tuple[Any, ...], request: Callable[[], TokenRequest], origin: str
-    ) -> Token:
-        """A token that is kept, or a new one. Those that need the same one wait for it together."""
-        key = _digest(inputs)
-        kept = self._kept(key)
-        if kept is not None:
-            return kept
-        task = self._waiting.get(key)
-        if task is None:
-            task = asyncio.create_task(self._fetch(request, origin))
-            self._waiting[key] = task
-            task.add_done_callback(lambda done: self._settle(key, done))
-        # One caller that goes away must not take the token from the others.
-        return await asyncio.shield(task)
-
-    def _settle(self, key: str, done: asyncio.Task[Token]) -> None:
-        self._waiting.pop(key, None)
-        if not done.cancelled() and done.exception() is None:
-            self._keep(key, done.result())
-
-    async def _fetch(self, make: Callable[[], TokenRequest], origin: str) -> Token:
-        try:
-            wanted = make()
-        except ValueError as error:
-            raise unavailable(f"the credential of {origin} cannot be used: {error}") from None
-        status, body = await self._exchange(wanted.request)
-        host = urlsplit(wanted.request.url).netloc
-        if status != 200:
-            raise TidegateError(
-                Code.CREDENTIAL_REFUSED,
-                f"{host} gave no token for the credential of {origin} (HTTP status {status})"
-                f"{_reason(body)}.",
-                hint="Check whether the credential has expired, and what it is allowed to do.",
-                details={"http_status": status},
-            )
-        try:
-            return wanted.read(body, self._clock())
-        except ValueError as error:
-            raise TidegateError(
-                Code.PROVIDER_REPLY, f"The reply of {host} with a token cannot be used: {error}."
-            ) from None
-
-    def _kept(self, key: str) -> Token | None:
-        token = self._tokens.get(key)
-        if token is None or token.expires_at - _EARLY_S <= self._clock():
-            return None
-        return token
-
-    def _keep(self, key: str, token: Token) -> None:
-        self._tokens[key] = token
-        self._tokens.move_to_end(key)
-        while len(self._tokens) > _MOST_TOKENS:
-            self._tokens.popitem(last=False)
 
 
 def _authorized(
@@ -561,11 +328,6 @@ def _authorized(
     )
 
 
-def _digest(inputs: tuple[Any, ...]) -> str:
-    """The secrets themselves are not kept as keys."""
-    return hashlib.sha256(repr(inputs).encode()).hexdigest()
-
-
 def _bearer(token: Token) -> str:
     assert isinstance(token.value, str)  # noqa: S101 - the request's kind decides
     if not (token.value.isascii() and token.value.isprintable()):
@@ -573,15 +335,3 @@ def _bearer(token: Token) -> str:
             Code.PROVIDER_REPLY, "A token that was got holds characters that no header may have."
         )
     return token.value
-
-
-def _aws(token: Token) -> AwsCredential:
-    assert isinstance(token.value, AwsCredential)  # noqa: S101 - the request's kind decides
-    return token.value
-
-
-def _reason(body: bytes) -> str:
-    """The code of an error (RFC 6749, section 5.2, or AWS's): never its text, which may repeat what
-    was sent."""
-    match = _ERROR_CODE.search(body[:65_536])
-    return f": {(match[1] or match[2]).decode()}" if match else ""

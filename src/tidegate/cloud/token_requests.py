@@ -33,6 +33,8 @@ _DEFAULT_LIFE_S: Final = 300.0
 """How long a token without a stated life is used."""
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 _TENANT: Final = re.compile(r"[A-Za-z0-9.-]{1,100}")
+_AWS_NAMES: Final = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+"""What STS and programs call the parts of a credential."""
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -101,13 +103,7 @@ def google_token(key: bytes, scopes: tuple[str, ...], subject: str, now: float) 
 
     Raises: ValueError that says what is wrong with the key and holds nothing of it.
     """
-    try:
-        said: Any = json.loads(key)
-    except (ValueError, RecursionError):
-        raise ValueError("it is no JSON") from None
-    if not isinstance(said, dict):
-        raise ValueError("it is no JSON object")
-    entries = cast("dict[str, Any]", said)
+    entries = _object(key)
 
     def text(name: str) -> str:
         value = entries.get(name)
@@ -206,10 +202,10 @@ def sso_role(login: SsoLogin, access_token: str) -> TokenRequest:
 
 def process_output(output: bytes, now: float) -> Token:
     """What a `credential_process` of AWS's files prints. Raises: ValueError."""
-    said = _object(output)
-    if said.get("Version") != 1:
+    entries = _object(output)
+    if entries.get("Version") != 1:
         raise ValueError("it is not of version 1")
-    return _aws_token(said, ("AccessKeyId", "SecretAccessKey", "SessionToken"), now)
+    return _aws_token(entries, _AWS_NAMES, now)
 
 
 def _token_request(
@@ -234,21 +230,21 @@ def _form(
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        said: Any = json.loads(body)
+        entries: Any = json.loads(body)
     except (ValueError, RecursionError):
         raise ValueError("it is no JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(entries, dict):
         raise ValueError("it is no JSON object")
-    return cast("dict[str, Any]", said)
+    return cast("dict[str, Any]", entries)
 
 
 def _read_oauth(body: bytes, now: float) -> Token:
     """RFC 6749, section 5.1."""
-    said = _object(body)
-    value = said.get("access_token")
+    entries = _object(body)
+    value = entries.get("access_token")
     if not isinstance(value, str) or not value:
         raise ValueError("it has no `access_token`")
-    life = said.get("expires_in")
+    life = entries.get("expires_in")
     if isinstance(life, str) and life.isdecimal():
         life = int(life)
     is_number = isinstance(life, (int, float)) and not isinstance(life, bool) and life > 0
@@ -260,39 +256,38 @@ def _read_sts(body: bytes, now: float) -> Token:
         root = parse_xml(body, lambda reason: TidegateError(Code.PROVIDER_REPLY, reason))
     except TidegateError:
         raise ValueError("it is no XML") from None
-    said: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for result in ("AssumeRoleResult", "AssumeRoleWithWebIdentityResult"):
         for element in root.all(result, "Credentials"):
-            said |= {each.name: each.text.strip() for each in element.children}
-    return _aws_token(said, ("AccessKeyId", "SecretAccessKey", "SessionToken"), now)
+            entries |= {each.name: each.text.strip() for each in element.children}
+    return _aws_token(entries, _AWS_NAMES, now)
 
 
 def _read_sso(body: bytes, now: float) -> Token:
-    said = _object(body).get("roleCredentials")
-    if not isinstance(said, dict):
+    found = _object(body).get("roleCredentials")
+    if not isinstance(found, dict):
         raise ValueError("it has no `roleCredentials`")
-    entries = cast("dict[str, Any]", said)
+    entries = dict(cast("dict[str, Any]", found))
     milliseconds = entries.get("expiration")
-    known = dict(entries)
     if isinstance(milliseconds, (int, float)):
-        known["Expiration"] = milliseconds / 1_000
-    return _aws_token(known, ("accessKeyId", "secretAccessKey", "sessionToken"), now)
+        entries["Expiration"] = milliseconds / 1_000
+    return _aws_token(entries, ("accessKeyId", "secretAccessKey", "sessionToken"), now)
 
 
-def _aws_token(said: Mapping[str, Any], names: tuple[str, str, str], now: float) -> Token:
-    parts = [said.get(name) or "" for name in names]
+def _aws_token(entries: Mapping[str, Any], names: tuple[str, str, str], now: float) -> Token:
+    parts = [entries.get(name) or "" for name in names]
     if not all(isinstance(each, str) for each in parts) or not parts[0] or not parts[1]:
         raise ValueError(f"it has no `{names[0]}` or `{names[1]}`")
-    return Token(AwsCredential(*parts), _expiry(said.get("Expiration"), now))
+    return Token(AwsCredential(*parts), _expiry(entries.get("Expiration"), now))
 
 
-def _expiry(said: Any, now: float) -> float:
-    if said is None or said == "":
+def _expiry(value: Any, now: float) -> float:
+    if value is None or value == "":
         return now + _DEFAULT_LIFE_S
-    if isinstance(said, (int, float)):
-        return float(said)
+    if isinstance(value, (int, float)):
+        return float(value)
     try:
-        moment = datetime.fromisoformat(str(said).replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
     except ValueError:
         raise ValueError("its `Expiration` is no time") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
