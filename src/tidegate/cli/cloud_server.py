@@ -34,15 +34,15 @@ def with_cloud_server(config: Config, arguments: argparse.Namespace) -> Config:
         "--tls-key": arguments.tls_key,
         "tls": config.tls,
     }
-    said = _said(server)
-    if said is not None:
+    key = _key_of_address(server)
+    if key is not None:
         for other, value in elsewhere.items():
             if value:
-                raise _both(said, other)
-    if said is not None or server.tls_cert_file is not None:
+                raise _both(key, other)
+    if key is not None or server.tls_cert_file is not None:
         for other, value in of_tls.items():
             if value:
-                raise _both("tls_cert_file" if server.tls_cert_file else said or "", other)
+                raise _both("tls_cert_file" if server.tls_cert_file else key or "", other)
     if not server.uses_http:
         return config
     config = structs.replace(config, http=server.address or DEFAULT_ADDRESS)
@@ -51,8 +51,8 @@ def with_cloud_server(config: Config, arguments: argparse.Namespace) -> Config:
     return config
 
 
-def _said(server: Server) -> str | None:
-    """The key that says how the server is reached; None if none does."""
+def _key_of_address(server: Server) -> str | None:
+    """The key that sets how the server is reached; None if none does."""
     for key in ("transport", "address", "scheme", "tls_cert_file"):
         if getattr(server, key) is not None:
             return key
@@ -61,6 +61,6 @@ def _said(server: Server) -> str | None:
 
 def _both(key: str, other: str) -> TidegateError:
     return invalid(
-        f"`{_PLACE}.{key}` and `{other}` both say how the server is reached.",
+        f"`{_PLACE}.{key}` and `{other}` both set how the server is reached.",
         hint="Give one of them.",
     )

@@ -161,8 +161,8 @@ def _described(
 ) -> tuple[Any, ...]:
     resolved: Schema = schemas.resolve(schema) if schema else {}
     shape = to_json(_shape(schemas, resolved, _DEEPEST, _Budget()))
-    said = description or str(resolved.get("description") or "")
-    return name, schemas.kind(resolved) or "any", kind, shape, said
+    text = description or str(resolved.get("description") or "")
+    return name, schemas.kind(resolved) or "any", kind, shape, text
 
 
 class _Budget:

@@ -29,7 +29,7 @@ _BARE: Final = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?|[A-Za-z_][A-Za-z0-9_]{0,99
 _STEP: Final = re.compile(r"\.([A-Za-z_@$][\w@$-]*)|\[(-?\d{1,6})(:)?\]|\[\*\]|\[\"([^\"\]]+)\"\]")
 _DEFAULT_FORMAT: Final = ', after: "{{ .value }}"'
 _STRATEGIES: Final = ("", "cursor_after", "after", "page_info", "keyset", "offset")
-_SAID: Final = 300
+_QUOTED: Final = 300
 
 
 class GraphQlRequest(ApiRequest, frozen=True):
@@ -40,11 +40,11 @@ class GraphQlRequest(ApiRequest, frozen=True):
     offset: int = 0
 
 
-def problem_of_graphql(said: Mapping[str, Any]) -> str | None:
+def problem_of_graphql(graphql: Mapping[str, Any]) -> str | None:
     """Why a method's `x-stackQL-graphQL` cannot be used; None if it can."""
-    if not isinstance(said.get("query"), str):
+    if not isinstance(graphql.get("query"), str):
         return "its GraphQL has no `query`"
-    strategy = str(mapping(said.get("cursor")).get("strategy") or "")
+    strategy = str(mapping(graphql.get("cursor")).get("strategy") or "")
     if strategy not in _STRATEGIES:
         return f"its GraphQL has the cursor `{strategy[:40]}`, which is not known"
     return None
@@ -57,12 +57,12 @@ def first_request(method: Method, url: str, values: Mapping[str, Any]) -> GraphQ
     Raises: TidegateError ARGUMENT_INVALID for a value that would add to the query;
         DOCUMENT_INVALID.
     """
-    said = mapping(method.graphql)
-    if (problem := problem_of_graphql(said)) is not None:
+    graphql = mapping(method.graphql)
+    if (problem := problem_of_graphql(graphql)) is not None:
         raise TidegateError(
             Code.DOCUMENT_INVALID, f"The method {method.name} has a fault: {problem}."
         )
-    return _request(method, str(said.get("url") or url), dict(values), None, 0)
+    return _request(method, str(graphql.get("url") or url), dict(values), None, 0)
 
 
 def next_page(method: Method, request: GraphQlRequest, body: Any) -> GraphQlRequest | None:
@@ -96,8 +96,8 @@ def check_errors(method: Method, body: Any, host: str) -> None:
     """
     errors = sequence(mapping(body).get("errors"))
     if errors:
-        said = mapping(errors[0]).get("message")
-        text = " ".join(str(said or "no reason is given").split())[:_SAID]
+        message = mapping(errors[0]).get("message")
+        text = " ".join(str(message or "no reason is given").split())[:_QUOTED]
         raise TidegateError(
             Code.PROVIDER_FAILED,
             f"{host} answered {method.name} with errors: {text}",
@@ -142,7 +142,7 @@ def _one(found: list[Any]) -> Any:
 def _request(
     method: Method, url: str, values: dict[str, Any], cursor: Any, offset: int
 ) -> GraphQlRequest:
-    said = mapping(method.graphql)
+    graphql = mapping(method.graphql)
     marked: list[Any] = []
 
     def mark(value: Any) -> Any:
@@ -156,13 +156,13 @@ def _request(
     data["cursor"] = ""
     what = f"the query of {method.name}"
     if cursor is not None:
-        template = str(mapping(said.get("cursor")).get("format") or _DEFAULT_FORMAT)
+        template = str(mapping(graphql.get("cursor")).get("format") or _DEFAULT_FORMAT)
         if not isinstance(cursor, str):
             template = template.replace('"{{ .value }}"', "{{ .value }}")
         data["cursor"] = render_template(template, {"value": mark(cursor)}, what)
-    text = render_template(str(said.get("query")), data, what)
+    text = render_template(str(graphql.get("query")), data, what)
     query = "".join(_filled(method, token[0], marked) for token in _TOKEN.finditer(text))
-    verb = str(said.get("httpVerb") or "POST").upper()
+    verb = str(graphql.get("httpVerb") or "POST").upper()
     return GraphQlRequest(
         verb if verb in ("GET", "POST") else "POST",
         url,

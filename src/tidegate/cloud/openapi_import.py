@@ -61,20 +61,20 @@ def import_openapi(
                 f"`{name[:80]}` cannot be the name of a provider or service.",
                 hint="Use small letters, digits and `_`; begin with a letter.",
             )
-    said = require_mapping(tree, "the document", document)
-    if not str(said.get("openapi", "")).startswith("3."):
-        what = "Swagger 2.0" if "swagger" in said else "no OpenAPI 3"
+    openapi = require_mapping(tree, "the document", document)
+    if not str(openapi.get("openapi", "")).startswith("3."):
+        what = "Swagger 2.0" if "swagger" in openapi else "no OpenAPI 3"
         raise refused(document, f"it is {what}; convert it to OpenAPI 3.0 or 3.1 first")
-    _refuse_other_documents(said, document)
-    out: dict[str, Any] = dict(said)
-    out["servers"] = _servers(said, document, server)
+    _refuse_other_documents(openapi, document)
+    out: dict[str, Any] = dict(openapi)
+    out["servers"] = _servers(openapi, document, server)
     out["paths"] = {
-        path: _without_servers(item) for path, item in mapping(said.get("paths")).items()
+        path: _without_servers(item) for path, item in mapping(openapi.get("paths")).items()
     }
     schemas = Schemas(out, document)
     methods, left_out = _methods(out, schemas)
-    auth, variables = _login(said, schemas, provider)
-    provider_tree = _provider_tree(said, provider, service, auth)
+    auth, variables = _login(openapi, schemas, provider)
+    provider_tree = _provider_tree(openapi, provider, service, auth)
     found, failed = _usable(out, methods, provider_tree, document)
     left_out += failed
     return ImportedProvider(
@@ -101,7 +101,7 @@ def _refuse_other_documents(tree: Any, document: str) -> None:
             waiting.extend(cast("list[Any]", value))
 
 
-def _servers(said: Mapping[str, Any], document: str, server: str) -> list[dict[str, Any]]:
+def _servers(openapi: Mapping[str, Any], document: str, server: str) -> list[dict[str, Any]]:
     if server:
         try:
             parts = parse_http_url(server)
@@ -112,7 +112,7 @@ def _servers(said: Mapping[str, Any], document: str, server: str) -> list[dict[s
                 Code.ARGUMENT_INVALID, f"`{server[:120]}` is not the address of an API."
             )
         return [{"url": server}]
-    servers = sequence(said.get("servers"))
+    servers = sequence(openapi.get("servers"))
     if not servers or "://" not in str(mapping(servers[0]).get("url")):
         raise refused(document, "it names no server with a host; give its address by --server")
     return [dict(mapping(servers[0]))]
@@ -175,8 +175,8 @@ def _method(
         entry["response"] = response
     required = len(_PARAMETER.findall(path))
     for each in (*sequence(item.get("parameters")), *sequence(operation.get("parameters"))):
-        said = schemas.resolve(each)
-        required += said.get("in") != "path" and said.get("required") is True
+        parameter = schemas.resolve(each)
+        required += parameter.get("in") != "path" and parameter.get("required") is True
     return _Found(_resource_of(path), _name_of(path, verb, operation), verb, required, entry)
 
 
@@ -206,8 +206,8 @@ def _resource_of(path: str) -> str:
 
 
 def _name_of(path: str, verb: str, operation: Mapping[str, Any]) -> str:
-    said = operation.get("operationId")
-    name = _word(said) if isinstance(said, str) else ""
+    operation_id = operation.get("operationId")
+    name = _word(operation_id) if isinstance(operation_id, str) else ""
     if name:
         return name[:120]
     by = [_word(each) for each in _PARAMETER.findall(path)]
@@ -219,9 +219,9 @@ def _word(text: str) -> str:
 
 
 def _provider_tree(
-    said: Mapping[str, Any], provider: str, service: str, auth: dict[str, Any]
+    openapi: Mapping[str, Any], provider: str, service: str, auth: dict[str, Any]
 ) -> dict[str, Any]:
-    info = mapping(said.get("info"))
+    info = mapping(openapi.get("info"))
     title = str(info.get("title") or provider)
     return {
         "id": provider,
@@ -312,12 +312,12 @@ def _free(name: str, taken: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _login(
-    said: Mapping[str, Any], schemas: Schemas, provider: str
+    openapi: Mapping[str, Any], schemas: Schemas, provider: str
 ) -> tuple[dict[str, Any], list[str]]:
     """The login of the first security scheme that is known, and the variables that it reads."""
     prefix = provider.upper()
-    schemes = mapping(mapping(said.get("components")).get("securitySchemes"))
-    required = [name for each in sequence(said.get("security")) for name in mapping(each)]
+    schemes = mapping(mapping(openapi.get("components")).get("securitySchemes"))
+    required = [name for each in sequence(openapi.get("security")) for name in mapping(each)]
     for name in (*required, *schemes):
         if name not in schemes:
             continue

@@ -119,14 +119,14 @@ class Registry:
             raise TidegateError(
                 Code.DOCUMENT_REGISTRY, f"The registry at {self.address} has no {_LIST}."
             )
-        said = mapping(mapping(read_yaml(content, _LIST)).get("providers"))
+        entries = mapping(mapping(read_yaml(content, _LIST)).get("providers"))
         return {
             name: sorted(
                 (str(each) for each in sequence(mapping(entry).get("versions"))
                  if is_version(str(each))),
                 key=order_of,
             )
-            for name, entry in said.items()
+            for name, entry in entries.items()
             if _PROVIDER.fullmatch(name)
         }  # fmt: skip
 

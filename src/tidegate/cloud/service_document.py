@@ -86,22 +86,22 @@ class ServiceDocument:
             )
         return self._compiled[name]
 
-    def _compile(self, name: str, said: Mapping[str, Any]) -> Resource:
-        config = mapping(said.get("config"))
+    def _compile(self, name: str, node: Mapping[str, Any]) -> Resource:
+        config = mapping(node.get("config"))
         settings = read_settings(config, self.name).above(self._settings)
         methods = {
             each: self._method(name, each, require_mapping(entry, each, self.name), settings)
-            for each, entry in mapping(said.get("methods")).items()
+            for each, entry in mapping(node.get("methods")).items()
         }
         if self._provider.accounts:
             methods = self._with_accounts(methods)
         return Resource(
-            id=str(said.get("id") or name),
-            name=str(said.get("name") or name),
-            title=str(said.get("title") or ""),
-            description=str(said.get("description") or ""),
+            id=str(node.get("id") or name),
+            name=str(node.get("name") or name),
+            title=str(node.get("title") or ""),
+            description=str(node.get("description") or ""),
             methods=methods,
-            verbs=self._verbs(name, said.get("sqlVerbs"), methods),
+            verbs=self._verbs(name, node.get("sqlVerbs"), methods),
             views=tuple(self._views(name, mapping(config.get("views")).get("select"))),
         )
 
@@ -119,16 +119,16 @@ class ServiceDocument:
         }
 
     def _verbs(
-        self, resource: str, said: Any, methods: Mapping[str, Method]
+        self, resource: str, node: Any, methods: Mapping[str, Method]
     ) -> dict[str, tuple[str, ...]]:
-        if said is None:
+        if node is None:
             defaults = {
                 verb: tuple(name for name in names if name in methods)
                 for verb, names in _DEFAULT_VERBS.items()
             }
             return {verb: names for verb, names in defaults.items() if names}
         verbs: dict[str, tuple[str, ...]] = {}
-        for verb, links in require_mapping(said, f"`sqlVerbs` of {resource}", self.name).items():
+        for verb, links in require_mapping(node, f"`sqlVerbs` of {resource}", self.name).items():
             if verb not in SQL_VERBS:
                 raise self._refused(f"the SQL verb `{verb[:40]}` of `{resource}` is not known")
             named: list[str] = []
@@ -140,9 +140,9 @@ class ServiceDocument:
             verbs[verb] = tuple(named)
         return verbs
 
-    def _views(self, resource: str, said: Any) -> Iterator[View]:
-        while isinstance(said, Mapping):
-            entry = mapping(said)  # pyright: ignore[reportUnknownArgumentType]
+    def _views(self, resource: str, node: Any) -> Iterator[View]:
+        while isinstance(node, Mapping):
+            entry = mapping(node)  # pyright: ignore[reportUnknownArgumentType]
             predicate, sql = str(entry.get("predicate") or ""), entry.get("ddl")
             if not isinstance(sql, str) or not sql.strip():
                 raise self._refused(f"a view of `{resource}` has no SQL")
@@ -150,18 +150,18 @@ class ServiceDocument:
                 needs = _VIEW_NEEDS.search(predicate)
                 names = needs[1].split(",") if needs else ()
                 yield View(sql, tuple(name.strip() for name in names if name.strip()))
-            said = entry.get("fallback")
+            node = entry.get("fallback")
 
-    def _method(self, resource: str, name: str, said: Mapping[str, Any], above: Settings) -> Method:
+    def _method(self, resource: str, name: str, node: Mapping[str, Any], above: Settings) -> Method:
         where = f"the method `{resource}.{name}`"
-        path, verb, item, operation = self._operation(said, where)
-        settings = read_settings(said.get("config"), self.name).above(above)
-        request = mapping(said.get("request"))
+        path, verb, item, operation = self._operation(node, where)
+        settings = read_settings(node.get("config"), self.name).above(above)
+        request = mapping(node.get("request"))
         casing = str(request.get("nativeCasing") or "")
         if casing and casing not in _CASINGS:
             raise self._refused(f"{where} has the casing `{casing[:40]}`, which is not known")
         path, _, query = path.partition("?")
-        server = self._server(operation, item, said, where)
+        server = self._server(operation, item, node, where)
         body = self._body(operation, request, where)
         parameters = [
             *self._parameters(item, operation, casing, where),
@@ -178,7 +178,7 @@ class ServiceDocument:
             server=server,
             parameters=tuple(parameters),
             body=body,
-            response=self._response(operation, mapping(said.get("response")), where),
+            response=self._response(operation, mapping(node.get("response")), where),
             settings=settings,
             description=str(operation.get("description") or operation.get("summary") or ""),
             casing=casing,
@@ -186,10 +186,10 @@ class ServiceDocument:
         )
 
     def _operation(
-        self, said: Mapping[str, Any], where: str
+        self, node: Mapping[str, Any], where: str
     ) -> tuple[str, str, Mapping[str, Any], Mapping[str, Any]]:
         """The path, the HTTP verb, the path's item and the operation."""
-        link = mapping(said.get("operation")).get("$ref")
+        link = mapping(node.get("operation")).get("$ref")
         if not isinstance(link, str):
             raise self._refused(f"{where} names no operation")
         operation = self.schemas.resolve({"$ref": link})
@@ -204,10 +204,10 @@ class ServiceDocument:
         self,
         operation: Mapping[str, Any],
         item: Mapping[str, Any],
-        said: Mapping[str, Any],
+        node: Mapping[str, Any],
         where: str,
     ) -> Server:
-        for each in (operation, item, said, self._tree):
+        for each in (operation, item, node, self._tree):
             servers = each.get("servers")
             if isinstance(servers, list) and servers:
                 first = require_mapping(servers[0], f"a server of {where}", self.name)
@@ -234,27 +234,27 @@ class ServiceDocument:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}
         for each in (item, operation):
             for entry in sequence(each.get("parameters")):
-                said = self.schemas.resolve(entry)
-                name, place = said.get("name"), said.get("in")
+                node = self.schemas.resolve(entry)
+                name, place = node.get("name"), node.get("in")
                 if not isinstance(name, str) or not name or place not in _PLACES:
                     raise self._refused(f"{where} has a parameter without a name or a place")
-                found[name, str(place)] = said
-        for (name, place), said in found.items():
+                found[name, str(place)] = node
+        for (name, place), node in found.items():
             yield Parameter(
                 name=snake_case(name) if casing else name,
                 wire_name=name,
                 place=place,  # type: ignore[arg-type]
-                is_required=said.get("required") is True or place == "path",
-                schema=self._parameter_schema(said, where),
-                description=str(said.get("description") or ""),
-                style=str(said.get("style") or ""),
-                explodes=said.get("explode") is not False,
+                is_required=node.get("required") is True or place == "path",
+                schema=self._parameter_schema(node, where),
+                description=str(node.get("description") or ""),
+                style=str(node.get("style") or ""),
+                explodes=node.get("explode") is not False,
             )
 
-    def _parameter_schema(self, said: Mapping[str, Any], where: str) -> Schema:
-        if "schema" in said:
-            return self.schemas.resolve(said["schema"])
-        if "content" in said:
+    def _parameter_schema(self, node: Mapping[str, Any], where: str) -> Schema:
+        if "schema" in node:
+            return self.schemas.resolve(node["schema"])
+        if "content" in node:
             raise self._refused(f"{where} has a parameter with `content`, which is not supported")
         return {}
 
@@ -263,8 +263,8 @@ class ServiceDocument:
     ) -> Body | None:
         if "requestBody" not in operation:
             return None
-        said = self.schemas.resolve(operation["requestBody"])
-        content = mapping(said.get("content"))
+        node = self.schemas.resolve(operation["requestBody"])
+        content = mapping(node.get("content"))
         media_type = str(request.get("mediaType") or _first_json(content))
         entry = mapping(content.get(media_type) or next(iter(content.values()), None))
         override = request.get("schema_override")
@@ -272,7 +272,7 @@ class ServiceDocument:
         return Body(
             media_type=media_type,
             schema=self.schemas.resolve(schema) if schema else {},
-            is_required=said.get("required") is True,
+            is_required=node.get("required") is True,
             base=str(request.get("base") or ""),
             default=str(request.get("default") or ""),
             transform=self._transform(request.get("transform"), where),
@@ -311,33 +311,33 @@ class ServiceDocument:
             )
 
     def _response(
-        self, operation: Mapping[str, Any], said: Mapping[str, Any], where: str
+        self, operation: Mapping[str, Any], node: Mapping[str, Any], where: str
     ) -> Response:
-        status = str(said.get("openAPIDocKey") or "")
+        status = str(node.get("openAPIDocKey") or "")
         responses = mapping(operation.get("responses"))
         # A document may name a status that its operation lacks: then nothing is known of the body.
         nothing: Schema = {}
         entry = self.schemas.resolve(responses[status]) if status in responses else nothing
         content = mapping(entry.get("content"))
-        media_type = str(said.get("mediaType") or _first_json(content))
+        media_type = str(node.get("mediaType") or _first_json(content))
         shown = mapping(content.get(media_type) or next(iter(content.values()), None))
-        schema = said.get("schema_override") or shown.get("schema")
-        key = said.get("objectKey")
-        if key is None and said.get("transform") is None:
+        schema = node.get("schema_override") or shown.get("schema")
+        key = node.get("objectKey")
+        if key is None and node.get("transform") is None:
             graphql = mapping(operation.get("x-stackQL-graphQL"))
             key = mapping(graphql.get("responseSelection")).get("jsonPath")
         return Response(
             status=status,
-            media_type=media_type if content or said.get("transform") else "",
+            media_type=media_type if content or node.get("transform") else "",
             schema=self.schemas.resolve(schema) if schema else None,
             object_key=None if key is None else parse_object_key(str(key), self.name),
-            transform=self._transform(said.get("transform"), where),
+            transform=self._transform(node.get("transform"), where),
         )
 
-    def _transform(self, said: Any, where: str) -> Transform | None:
-        if said is None:
+    def _transform(self, node: Any, where: str) -> Transform | None:
+        if node is None:
             return None
-        entry = require_mapping(said, f"a transform of {where}", self.name)
+        entry = require_mapping(node, f"a transform of {where}", self.name)
         return Transform(str(entry.get("type") or ""), str(entry.get("body") or ""))
 
     def _refused(self, problem: str) -> TidegateError:

@@ -106,8 +106,10 @@ class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-def read_auth(said: Mapping[str, Any], where: str, *, from_document: bool = False) -> AuthSettings:
-    """The login in `said`; an empty one is `none`. `where` says in errors whose it is.
+def read_auth(
+    settings: Mapping[str, Any], where: str, *, from_document: bool = False
+) -> AuthSettings:
+    """The login in `settings`; an empty one is `none`. `where` says in errors whose it is.
 
     What a document says beyond these keys is left out; in our settings it is an error.
     Raises: TidegateError CONFIG_INVALID or, for a document, DOCUMENT_INVALID.
@@ -117,9 +119,9 @@ def read_auth(said: Mapping[str, Any], where: str, *, from_document: bool = Fals
     def refused(problem: str) -> TidegateError:
         return TidegateError(code, f"The login of {where} cannot be used: {problem}.")
 
-    if not said:
+    if not settings:
         return AuthSettings("none")
-    entries = _plain(said)
+    entries = _plain(settings)
     for key in LITERAL_KEYS:
         if key in entries:
             raise refused(f"`{key}` would hold the secret itself; name a variable or file instead")
@@ -134,8 +136,8 @@ def read_auth(said: Mapping[str, Any], where: str, *, from_document: bool = Fals
     return auth
 
 
-def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
-    entries = {key: value for key, value in said.items() if value not in (None, "")}
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    entries = {key: value for key, value in settings.items() if value not in (None, "")}
     kind = entries.get("type")
     if isinstance(kind, str):
         entries["type"] = kind.lower()

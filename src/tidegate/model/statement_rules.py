@@ -33,5 +33,5 @@ class StatementRules(msgspec.Struct, frozen=True):
         for verb, admission in self.verbs:
             if verb == judgement.verb:
                 return admission
-        said = {admission for _, admission in self.verbs} or {"deny"}
-        return next(each for each in _STRICTEST_FIRST if each in said)
+        admissions = {admission for _, admission in self.verbs} or {"deny"}
+        return next(each for each in _STRICTEST_FIRST if each in admissions)

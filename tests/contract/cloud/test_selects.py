@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from support.cloud_api import Farm, Reply
-from tidegate.engines.cloud.provider_calls import CallCounts, CallRates
+from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.sources import Mask

@@ -23,10 +23,11 @@ from tidegate.cloud.names import folded
 from tidegate.cloud.requests import ApiRequest, build_request
 from tidegate.cloud.responses import SqlValue, read_page
 from tidegate.engines.api import Row
+from tidegate.engines.cloud.call_limits import CallCounts
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.functions import FUNCTIONS
 from tidegate.engines.cloud.http_client import RequestFailed
-from tidegate.engines.cloud.provider_calls import CallCounts, ProviderCalls, check_status
+from tidegate.engines.cloud.provider_calls import ProviderCalls, check_status
 from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_run import MOST_CELL, authorize_reading
 from tidegate.errors import Code, TidegateError

@@ -14,7 +14,8 @@ from typing import Any, Final
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method
 from tidegate.cloud.responses import SqlValue
-from tidegate.engines.cloud.provider_calls import CallCounts, CallRate, ProviderCalls
+from tidegate.engines.cloud.call_limits import CallCounts, CallRate
+from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Truncation
 

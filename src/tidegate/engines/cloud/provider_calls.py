@@ -6,7 +6,6 @@ import asyncio
 import random
 import re
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
@@ -22,14 +21,13 @@ from tidegate.cloud.model import Method
 from tidegate.cloud.paging import next_request
 from tidegate.cloud.requests import ApiRequest, build_request, signing_region
 from tidegate.cloud.responses import ApiPage, read_page
+from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, RequestFailed
 from tidegate.engines.cloud.options import CloudOptions
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import mask_shapes
 
 READS: Final = frozenset({"GET", "HEAD"})
-_MINUTE_S: Final = 60.0
-_MOST_CALLERS: Final = 10_000
 _ATTEMPTS: Final = 3
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
@@ -38,89 +36,6 @@ _XML_ERROR: Final = re.compile(r"<(?:Code|Message)>([^<]*)</(?:Code|Message)>")
 _QUOTED: Final = 300
 _LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _SHORTEST_SECRET: Final = 4
-
-
-class CallRate:
-    """The requests of one caller in the last minute, of which it may make `most`."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._times: deque[float] = deque()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing of it counts any more."""
-        return not self._times or self._times[-1] < time.monotonic() - _MINUTE_S
-
-    def check(self, count: int) -> None:
-        """Raises: TidegateError LIMIT_RATE if the caller may not send `count` more requests now."""
-        now = time.monotonic()
-        while self._times and self._times[0] < now - _MINUTE_S:
-            self._times.popleft()
-        if len(self._times) + count > self._most:
-            wait_s = self._times[0] + _MINUTE_S - now if self._times else None
-            raise TidegateError(
-                Code.LIMIT_RATE,
-                f"The statement would make {count} calls to providers, and"
-                f" `max_calls_per_minute` allows a caller {self._most} in a minute, of which"
-                f" {len(self._times)} were made.",
-                hint="Wait, or narrow the statement with WHERE.",
-                retry_after_s=wait_s,
-                details={"calls": count, "max_calls_per_minute": self._most},
-            )
-
-    def take(self, count: int) -> None:
-        """Count requests that are sent next. Raises: as `check`."""
-        self.check(count)
-        self._times.extend([time.monotonic()] * count)
-
-
-class CallRates:
-    """The rates of the callers of one source. With `most` 0 there is no bound."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._rates: dict[str, CallRate] = {}
-
-    def of(self, actor: str) -> CallRate | None:
-        """The rate of a caller, by its id."""
-        if not self._most:
-            return None
-        if len(self._rates) >= _MOST_CALLERS:
-            self._rates = {id_: rate for id_, rate in self._rates.items() if not rate.is_idle}
-        return self._rates.setdefault(actor, CallRate(self._most))
-
-
-class CallCounts(msgspec.Struct):
-    """What one statement has sent. `most` is how many requests it may send, `rate` that of its
-    caller."""
-
-    most: int
-    rate: CallRate | None = None
-    calls: int = 0
-    pages: int = 0
-    retries: int = 0
-
-    def take(self, count: int = 1) -> None:
-        """Count requests that are sent next. Raises: TidegateError LIMIT_RATE if the statement may
-        not send them."""
-        self.check(count)
-        if self.rate is not None:
-            self.rate.take(count)
-        self.calls += count
-
-    def check(self, count: int) -> None:
-        """Raises: TidegateError LIMIT_RATE if the statement may not send `count` more requests."""
-        if self.rate is not None:
-            self.rate.check(count)
-        if self.calls + count > self.most:
-            raise TidegateError(
-                Code.LIMIT_RATE,
-                f"The statement would make {self.calls + count} calls to providers, and"
-                f" `max_calls` allows {self.most}; it made {self.calls}.",
-                hint="Narrow it with WHERE, or have the operator raise `max_calls` of the source.",
-                details={"calls": self.calls, "max_calls": self.most},
-            )
 
 
 class ReplyPage(NamedTuple):
@@ -269,15 +184,15 @@ class _RetryRules(NamedTuple):
     @classmethod
     def of(cls, method: Method) -> _RetryRules:
         """The document's, where it has some that can be read; else StackQL's defaults."""
-        said = method.settings.retry or {}
+        settings = method.settings.retry or {}
 
         def number(key: str, default: float) -> float:
-            value = said.get(key)
+            value = settings.get(key)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 return default
             return float(value) if 0 <= value <= 60_000 else default
 
-        codes = said.get("statusCodes")
+        codes = settings.get("statusCodes")
         named = codes if isinstance(codes, list) else []  # pyright: ignore[reportUnknownVariableType]
         statuses = frozenset([each for each in named if isinstance(each, int)])  # pyright: ignore[reportUnknownVariableType]
         return cls(
@@ -300,17 +215,18 @@ def check_status(found: Found, method: Method, response: HttpResponse) -> None:
         raise redirected(response.url, status, response.headers.get("location"))
     is_retryable = status in (408, 429) or status >= 500
     codes = {401: Code.PROVIDER_REFUSED, 403: Code.PROVIDER_REFUSED, 429: Code.PROVIDER_RATE}
-    said = _said(response)
     raise TidegateError(
         codes.get(status, Code.PROVIDER_FAILED),
-        f"{found.path}.{method.name} was answered with HTTP status {status}{said}",
+        f"{found.path}.{method.name} was answered with HTTP status {status}{_ending(response)}",
         hint="Retry in a moment." if is_retryable else "Correct the request or its credential.",
         retry_after_s=retry_after(response.headers.get("retry-after")),
         details={"http_status": status, "retryable": is_retryable, "provider": found.provider.name},
     )
 
 
-def _said(response: HttpResponse) -> str:
+def _ending(response: HttpResponse) -> str:
+    """The end of a sentence on a failure: what the provider says of it, in short and without
+    secrets."""
     text = " ".join(response.body[:4_096].decode("utf-8", "replace").split())
     if text[:1] == "<" and (parts := _XML_ERROR.findall(text)):
         text = ": ".join(part for part in parts[:2])
@@ -323,8 +239,8 @@ def _login_refused(
     found: Found, method: Method, response: HttpResponse, refusal: TidegateError
 ) -> TidegateError:
     """The error of a request that was refused: what the provider says, and whose login it was."""
-    said = _said(response)
-    text = f"{found.path}.{method.name} was answered with HTTP status {response.status}{said}"
+    ending = _ending(response)
+    text = f"{found.path}.{method.name} was answered with HTTP status {response.status}{ending}"
     details = {"http_status": response.status, "retryable": False, "provider": found.provider.name}
     return TidegateError(
         refusal.code, f"{text} {refusal.message}", hint=refusal.hint, details=details

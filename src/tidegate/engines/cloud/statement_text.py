@@ -261,7 +261,7 @@ def _sides(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _conditions(tree: exp.Expr, text: str, alias: str) -> dict[str, _Given]:
-    """What the statement says of the columns of a table, by their names."""
+    """The conditions of the statement on the columns of a table, by their names."""
     given: dict[str, _Given] = {}
     for condition in tree.find_all(exp.EQ, exp.In):
         sides = _sides(condition)
@@ -273,8 +273,8 @@ def _conditions(tree: exp.Expr, text: str, alias: str) -> dict[str, _Given]:
             constant = bool(shown) and None not in shown
             operator = "=" if isinstance(condition, exp.EQ) else "IN"
             members = ", ".join(each or "" for each in shown)
-            said = f"= {members}" if operator == "=" else f"IN ({members})"
-            given[folded(side.name)] = _Given(said if constant else None)
+            written = f"= {members}" if operator == "=" else f"IN ({members})"
+            given[folded(side.name)] = _Given(written if constant else None)
     return given
 
 
@@ -290,7 +290,7 @@ def _literal(node: exp.Expr) -> str | None:
 def _clobbered(
     tree: exp.Expr, text: str, given: Mapping[str, _Given], required: Collection[str]
 ) -> list[_Change]:
-    """A view's placeholders: what is said outside takes the place of `column = 'literal'` in it.
+    """A view's placeholders: a condition outside takes the place of `column = 'literal'` in it.
 
     Where the value comes from another table, the condition is left out, and the one outside, which
     SQLite carries into the subquery, is all that counts.
@@ -308,13 +308,13 @@ def _clobbered(
         values = condition.expressions if isinstance(condition, exp.In) else [condition.expression]
         if not isinstance(column, exp.Column) or any(_literal(each) is None for each in values):
             continue
-        said = given.get(folded(column.name))
-        if said is None and folded(column.name) not in wanted:
+        outside = given.get(folded(column.name))
+        if outside is None and folded(column.name) not in wanted:
             continue
         start, stop = _condition_span(column, text)
-        if said is not None and said.text is not None:
+        if outside is not None and outside.text is not None:
             name_end = span(column.parts)[1]
-            changes.append(_Change(name_end, stop, f" {said.text}"))
+            changes.append(_Change(name_end, stop, f" {outside.text}"))
         elif folded(column.name) in exposed:
             changes.append(_Change(start, stop, "1"))
     return changes

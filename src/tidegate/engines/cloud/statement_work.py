@@ -11,9 +11,10 @@ from typing import Any, Final, TypeVar
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.names import folded
 from tidegate.engines.api import Row
+from tidegate.engines.cloud.call_limits import CallRate
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.options import CloudOptions
-from tidegate.engines.cloud.provider_calls import CallRate, ProviderCalls
+from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.engines.cloud.statement_run import StatementRun
 from tidegate.engines.cloud.statement_text import TableText, bind_tables, has_limit
 from tidegate.engines.common.errors import closed, stopped

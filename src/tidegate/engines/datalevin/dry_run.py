@@ -140,10 +140,10 @@ async def _value_of(asked: dict[str, Any], read: Read) -> str | None:
 def _one(what: str, answer: bytes, *, adds: bool) -> DryRun:
     there = msgspec.json.decode(answer, type=bool)
     if adds:
-        said = f"It replaces the {what} that is there." if there else ""
-        return DryRun(1, reason=said, added=1, removed=int(there), what=f"{what}s")
-    said = "" if there else f"There is no such {what}."
-    return DryRun(int(there), reason=said, added=0, removed=int(there), what=f"{what}s")
+        reason = f"It replaces the {what} that is there." if there else ""
+        return DryRun(1, reason=reason, added=1, removed=int(there), what=f"{what}s")
+    reason = "" if there else f"There is no such {what}."
+    return DryRun(int(there), reason=reason, added=0, removed=int(there), what=f"{what}s")
 
 
 def _opening(arguments: Mapping[str, Any]) -> str:

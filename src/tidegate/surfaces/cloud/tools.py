@@ -145,9 +145,9 @@ class CloudTools:
         if args.version:
             text += f" {statements.version(args.version)}"
         result = await self._runner.run(call.context, text, 0, call.until)
-        said = [str(value) for row in result.rows for value in row.values()]
+        messages = [str(value) for row in result.rows for value in row.values()]
         status = [result.status] if result.status else []
-        return _messages(call, "Pull Result", said or status or [COMPLETED], [])
+        return _messages(call, "Pull Result", messages or status or [COMPLETED], [])
 
     async def validate_select_query(self, call: CloudCall, args: QueryArgs) -> ToolResult:
         plan: list[dict[str, Any]] = []
@@ -190,8 +190,8 @@ class CloudTools:
         source = await self._runner.source(call.context)
         await call.context.handle(Disconnect(), source, ConnectionState)
         names = [str(row["name"]) for row in found.rows]
-        said = f"Logins are read again before the next request to: {', '.join(names) or 'none'}"
-        return _messages(call, "Reload Result", [said], [])
+        message = f"Logins are read again before the next request to: {', '.join(names) or 'none'}"
+        return _messages(call, "Reload Result", [message], [])
 
     async def _table(self, call: CloudCall, text: str, row_limit: int) -> ToolResult:
         result = await self._runner.run(call.context, text, row_limit, call.until)
@@ -216,11 +216,11 @@ def _check_select(sql: str) -> None:
 
 
 def _messages(
-    call: CloudCall, title: str, said: list[str], rows: list[dict[str, Any]]
+    call: CloudCall, title: str, messages: list[str], rows: list[dict[str, Any]]
 ) -> ToolResult:
     now = datetime.fromtimestamp(time.time(), UTC)
     payload: dict[str, Any] = {
-        "messages": said,
+        "messages": messages,
         "timestamp": f"{now.isoformat(timespec='seconds')} UTC",
     }
     text = records(title, [payload])
