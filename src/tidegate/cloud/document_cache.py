@@ -28,7 +28,8 @@ _SUFFIX: Final = ".msgpack"
 
 class DocumentCache:
     """The files in `directory`, which is made when it is needed. Without a directory nothing is
-    kept. A file that cannot be read or written is as if there were none."""
+    kept. A file that cannot be read or written is as if there were none. Raises: TidegateError
+    ARGUMENT_INVALID for a home directory that does not exist."""
 
     def __init__(self, directory: str | Path | None) -> None:
         self._directory = expand(directory) if directory else None

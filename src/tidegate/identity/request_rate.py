@@ -15,7 +15,7 @@ from tidegate.identity.lockout import origin
 
 ADDRESSES = 10_000
 
-Tell = Callable[[str, Mapping[str, str]], None]
+Record = Callable[[str, Mapping[str, str]], None]
 """Puts on record what callers without a token can cause: (name, details). Never raises."""
 
 
@@ -27,12 +27,12 @@ class RequestRate:
         self,
         per_minute: int,
         burst: int,
-        tell: Tell,
+        record: Record,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._per_minute = per_minute
         self._burst = float(burst)
-        self._tell = tell
+        self._record = record
         self._clock = clock
         self._buckets: dict[str, tuple[float, float, bool]] = {}
         """What is left of a bucket, when that was, and whether the last request was refused."""
@@ -51,7 +51,7 @@ class RequestRate:
             return
         self._buckets[key] = left, now, True
         if not refused:
-            self._tell("request.limited", {"address": address})
+            self._record("request.limited", {"address": address})
         raise TidegateError(
             Code.LIMIT_RATE,
             f"This address has sent more than {self._per_minute} requests a minute",

@@ -1,4 +1,4 @@
-"""Rows that are there, as a cursor."""
+"""A result that is in memory, as a cursor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidegate.model.results import Column
 
 
 class RowsCursor:
-    """Gives out rows that are whole. `affected` counts what a statement changed."""
+    """Gives out the rows of a whole result. `affected` counts what a statement changed."""
 
     def __init__(
         self, columns: Sequence[Column], rows: Sequence[Row] = (), *, affected: int = 0

@@ -11,6 +11,7 @@ from math import inf
 from threading import Condition
 from typing import Any, Final
 
+from tidegate.cloud.accounts import Values
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method
 from tidegate.cloud.responses import SqlValue
@@ -25,7 +26,6 @@ LOOKAHEAD: Final = 3
 TableRow = tuple[SqlValue, ...]
 MakeRow = Callable[[Any], TableRow]
 """Makes a row of the cells of a response by their names."""
-Values = tuple[tuple[str, Any], ...]
 
 
 class Fetch:

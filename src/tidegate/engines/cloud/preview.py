@@ -20,6 +20,7 @@ from tidegate.cloud.statements import SqlStatement
 from tidegate.engines.cloud.change_plan import PlannedChanges
 from tidegate.engines.cloud.change_text import read_change
 from tidegate.engines.cloud.changes import Change
+from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_text import with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.errors import TidegateError
@@ -147,14 +148,10 @@ def _state_query(change: Change) -> str | None:
         return None  # it would read more than the one thing
     names = [change.found.provider.name, change.found.service.name, change.found.resource.name]
     where = " AND ".join(
-        f"{_quoted(name)} = {quoting.literal(value, 'cloud')}" for name, value in bound.items()
+        f"{quoted(name)} = {quoting.literal(value, 'cloud')}" for name, value in bound.items()
     )
-    text = f"SELECT * FROM {'.'.join(map(_quoted, names))}"
+    text = f"SELECT * FROM {'.'.join(map(quoted, names))}"
     return f"{text} WHERE {where} LIMIT 1" if where else None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 async def _first_row(

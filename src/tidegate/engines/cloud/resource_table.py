@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from tidegate.cloud.accounts import is_spread
+from tidegate.cloud.accounts import Values, is_spread
 from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method, Parameter, Schema, View
 from tidegate.cloud.names import folded
 from tidegate.cloud.responses import SqlValue
 from tidegate.cloud.schema import ANONYMOUS
-from tidegate.engines.cloud.fetches import MakeRow, TableRow, Values
+from tidegate.engines.cloud.fetches import MakeRow, TableRow
 
 MOST_COLUMNS: Final = 1_900
 """SQLite has a limit of 2,000."""

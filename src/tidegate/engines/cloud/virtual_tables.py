@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from tidegate.cloud.accounts import spread
+from tidegate.cloud.accounts import Values, spread
 from tidegate.cloud.responses import SqlValue
-from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow, Values
+from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow
 from tidegate.engines.cloud.resource_table import ResourceTable, TableMethod
 from tidegate.errors import Code, TidegateError
 

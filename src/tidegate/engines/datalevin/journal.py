@@ -44,7 +44,8 @@ class _Report(msgspec.Struct):
 
 
 class Journal:
-    """The file at a path, made when it is first written."""
+    """The file at a path, made when it is first written. Raises: TidegateError ARGUMENT_INVALID for
+    a home directory that does not exist."""
 
     def __init__(self, path: str) -> None:
         self._path = expand(path).absolute()
