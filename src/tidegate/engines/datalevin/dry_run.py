@@ -94,7 +94,7 @@ async def _transaction(arguments: Mapping[str, Any], read: Read) -> DryRun:
 
 
 async def _entries(arguments: Mapping[str, Any], read: Read) -> DryRun:
-    """Each entry beside what its key has now."""
+    """Each entry, and what its key has now."""
     entries = cast("Sequence[Sequence[Any]]", arguments.get("txs", ()))
     before: list[tuple[str | None, ...] | None] = []
     after: list[tuple[str | None, ...] | None] = []
