@@ -151,7 +151,7 @@ class Downloader:
         try:
             response = self._open(f"{self._base}/{path}")
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unreachable(_reason(error)) from None
+            raise self._failed(_reason(error)) from None
         if response is None:
             return False
         with response:
@@ -182,7 +182,7 @@ class Downloader:
                 with response:
                     raise self._refused(response.status)
             return response
-        raise self._unreachable("it redirects too many times")
+        raise self._failed("it redirects too many times")
 
     @property
     def _place(self) -> tuple[str, str, int]:
@@ -194,9 +194,9 @@ class Downloader:
         try:
             parts = parse_http_url(found)
         except ValueError:
-            raise self._unreachable("it redirects to what is not an address") from None
+            raise self._failed("it redirects to what is not an address") from None
         if parts.scheme != self._parts.scheme or parts.login is not None or not parts.is_private:
-            raise self._unreachable("it redirects to another scheme, which is not followed")
+            raise self._failed("it redirects to another scheme, which is not followed")
         return found
 
     def _copy(self, response: Any, target: BinaryIO, path: str, most_bytes: int) -> None:
@@ -210,17 +210,17 @@ class Downloader:
             if self._stop():
                 raise TidegateError(Code.CALL_CANCELLED, "The download was cancelled.")
             if time.monotonic() > deadline:
-                raise self._unreachable(f"{path} took longer than {_LONGEST_S:g} s")
+                raise self._failed(f"{path} took longer than {_LONGEST_S:g} s")
             try:
                 chunk = response.read1(_CHUNK)
             except (OSError, http.client.HTTPException) as error:
-                raise self._unreachable(_reason(error)) from None
+                raise self._failed(_reason(error)) from None
             if not chunk:
                 break
             size += len(chunk)
             target.write(chunk)
         if expected is not None and size != expected:
-            raise self._unreachable(f"{path} ended after {size:,} of {expected:,} bytes")
+            raise self._failed(f"{path} ended after {size:,} of {expected:,} bytes")
 
     def _refused(self, status: int) -> TidegateError:
         hint = None
@@ -229,9 +229,6 @@ class Downloader:
         elif status == 407:
             hint = self._origin.proxy_hint
         return self._failed(f"it answered with HTTP status {status}", hint)
-
-    def _unreachable(self, reason: str) -> TidegateError:
-        return self._failed(reason)
 
     def _failed(self, reason: str, hint: str | None = None) -> TidegateError:
         return TidegateError(

@@ -285,7 +285,7 @@ async def test_no_more_calls_and_statements_run_at_once_than_the_settings_admit(
             await asyncio.to_thread(desk.arrived.wait, 30)
             # Both clients have surfaces of their own, as the paths of a server have.
             refused = await client.bad("list_providers")
-            assert "as many calls run as `backend.max_connections` admits" in refused
+            assert "as many calls run as `surface.cloud.backend.max_connections` admits" in refused
             assert not (await other.call("list_providers")).get("isError")
             desk.hold.set()
             assert not (await first).get("isError")

@@ -48,7 +48,8 @@ class Capacity:
             left = until - time.monotonic()
             if left <= 0:
                 raise TidegateError(
-                    Code.LIMIT_TIME, "The call took longer than `server.request_timeout`"
+                    Code.LIMIT_TIME,
+                    "The call took longer than `surface.cloud.server.request_timeout`",
                 )
             yield min(left, self._query_s)
         finally:
@@ -61,6 +62,7 @@ async def _take(places: asyncio.Semaphore, wait_s: float, setting: str) -> None:
     except TimeoutError:
         raise TidegateError(
             Code.SOURCE_BUSY,
-            f"No place was free within {wait_s:.1f} s: as many calls run as `{setting}` admits",
+            f"No place was free within {wait_s:.1f} s: as many calls run as"
+            f" `surface.cloud.{setting}` admits",
             hint="Send the call again in a moment.",
         ) from None
