@@ -34,7 +34,6 @@ FLUSH_BYTES = 32_768
 
 _LENGTH = struct.Struct("!I")
 _TLS_HELLO = 0x16
-_NO_MORE = b""
 
 
 class Disconnected(Exception):

@@ -204,7 +204,7 @@ class _Binder:
             raise TidegateError(
                 Code.DOCUMENT_INVALID, f"The view {found.path} reads too many other views."
             )
-        given = _conditions(tree, text, table.alias or path[2])
+        given = _conditions(tree, table.alias or path[2])
         inner = self.bound(view.sql.strip().rstrip(";"), given, view.required, depth + 1)
         return _Change(start, stop, f"({inner}){alias}")
 
@@ -260,7 +260,7 @@ def _sides(condition: exp.Expr) -> list[exp.Expr]:
     return sides
 
 
-def _conditions(tree: exp.Expr, text: str, alias: str) -> dict[str, _Given]:
+def _conditions(tree: exp.Expr, alias: str) -> dict[str, _Given]:
     """The conditions of the statement on the columns of a table, by their names."""
     given: dict[str, _Given] = {}
     for condition in tree.find_all(exp.EQ, exp.In):

@@ -237,7 +237,7 @@ class VirtualTable:
         )
         fetches = self._fetch(plan, sets)
         if keys:
-            return iter(self._looked_up(plan, fetches, keys))
+            return iter(self._looked_up(fetches, keys))
         return itertools.chain.from_iterable(each.rows() for each in fetches)
 
     def _fetch(self, plan: TablePlan, sets: list[Values]) -> list[Fetch]:
@@ -267,9 +267,7 @@ class VirtualTable:
                 raise Paused
         return [each for each in fetches if each.has_ended]
 
-    def _looked_up(
-        self, plan: TablePlan, fetches: list[Fetch], keys: list[tuple[int, Any]]
-    ) -> list[TableRow]:
+    def _looked_up(self, fetches: list[Fetch], keys: list[tuple[int, Any]]) -> list[TableRow]:
         """The rows with these values; SQLite compares them once more."""
         places = tuple(place for place, _ in keys)
         if any(value is None for _, value in keys):
