@@ -400,6 +400,21 @@ async def test_a_query_is_described_without_a_request(ask, farm: Farm):
     assert farm.asked == []
 
 
+async def test_values_cannot_fill_the_memory_or_hold_a_thread(ask, farm: Farm):
+    large = "hex(zeroblob(8000000))"
+    assert await ask(f"SELECT length({large})") == [(16_000_000,)]
+    for text in (
+        f"SELECT {', '.join([large] * 100)}",
+        f"SELECT instr({large}, {large} || '1')",
+        f"SELECT {large} LIKE '{'%a' * 200}'",
+        "SELECT zeroblob(60000000)",
+    ):
+        error = await ask.refusal(text)
+        assert "too big" in error.message or "too complex" in error.message
+    rows = await ask(f"SELECT {large} FROM json_each('[1, 2, 3, 4, 5]')")
+    assert [len(row[0]) for row in rows] == [16_000_000] * 5
+
+
 async def test_the_number_of_a_parameter_is_bounded(ask, farm: Farm):
     for mark in ("?0", "?32767", "?99999999999", "?" + "9" * 5_000):
         with pytest.raises(TidegateError, match=r"\?1 to \?32766"):

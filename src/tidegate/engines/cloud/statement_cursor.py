@@ -32,10 +32,9 @@ class StatementCursor:
 
     async def fetch_into(self, sink: RowCollector) -> None:
         while wanted := sink.remaining:
-            asked = min(wanted, _CHUNK)
-            rows = await self.fetch(asked)
+            rows = await self.fetch(min(wanted, _CHUNK))
             sink.write(rows)
-            if len(rows) < asked:
+            if self._run.has_ended:
                 if rows:
                     sink.write([])
                 return

@@ -24,10 +24,16 @@ from tidegate.engines.cloud.virtual_tables import (
     VirtualTable,
 )
 from tidegate.engines.common.errors import closed
+from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, CostEstimate
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 
-MOST_CELL: Final = 67_108_864
+MOST_CELL: Final = 16_777_216
+"""Bytes of one value."""
+_MOST_TAKEN: Final = 33_554_432
+"""About what rows that are taken at once may have: less than as many as were asked for then."""
+_MOST_KEPT: Final = 268_435_456
+"""About what a result may have that is known whole before its first row is shown."""
 _CHUNK: Final = 512
 _FIRST_BATCH: Final = 64
 """Fetches that a statement with LIMIT begins before it looks whether it has rows enough."""
@@ -60,20 +66,26 @@ class StatementRun:
         self._connection: Any = None
         self._rows: Iterator[Row] = iter(())
         self.columns: tuple[Column, ...] = ()
+        self.has_ended = False
+        """Whether `take` has given the last row."""
 
     def begin(self) -> None:
         """Prepare the statement and get to its first row. Raises: TidegateError."""
         self._guarded(self._begin)
 
     def take(self, most: int) -> list[Row]:
-        """Up to `most` further rows; fewer at the end. Raises: TidegateError."""
+        """Up to `most` further rows; fewer at the end, or where they are large. Raises:
+        TidegateError."""
 
         def rows() -> list[Row]:
             taken: list[Row] = []
+            size = 0
             for row in self._rows:
                 taken.append(row)
-                if len(taken) >= most:
-                    break
+                size += _weight(row)
+                if len(taken) >= most or size > _MOST_TAKEN:
+                    return taken
+            self.has_ended = True
             return taken
 
         return self._guarded(rows)
@@ -133,6 +145,11 @@ class StatementRun:
         connection.authorizer = authorize_reading
         if self._stopped is not None:
             raise self._stopped
+        # No step of SQLite can be stopped midway, so none may take long: the more of them make or
+        # search a value, the smaller it must be.
+        program = CostEstimate(connection.execute(f"EXPLAIN {self._sql}").fetchall())
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, min(MOST_CELL, program.max_value_bytes))
+        connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
 
     def _chosen(self) -> list[tuple[VirtualTable, TablePlan]]:
         numbered = list(self._tables.values())
@@ -164,7 +181,7 @@ class StatementRun:
         while True:
             self._misses.reset()
             try:
-                rows = list(self._run())
+                rows = _kept(self._run())
             except Paused:
                 self._misses.batch *= 4
             else:
@@ -216,6 +233,26 @@ def authorize_reading(
 ) -> int:
     """An authorizer of SQLite that lets a statement read and nothing else."""
     return apsw.SQLITE_OK if action in _READS else apsw.SQLITE_DENY
+
+
+def _weight(row: Row) -> int:
+    return sum([len(value) for value in row if isinstance(value, (str, bytes))])
+
+
+def _kept(rows: Iterator[Row]) -> list[Row]:
+    """All rows. Raises: TidegateError LIMIT_BYTES."""
+    kept: list[Row] = []
+    size = 0
+    for row in rows:
+        kept.append(row)
+        size += 64 + _weight(row)
+        if size > _MOST_KEPT:
+            raise TidegateError(
+                Code.LIMIT_BYTES,
+                f"The result has more than {_MOST_KEPT:,} bytes.",
+                hint="Name fewer columns, or narrow the statement with WHERE.",
+            )
+    return kept
 
 
 def _prepended(first: Row, rest: Iterator[Row]) -> Iterator[Row]:

@@ -123,7 +123,9 @@ class StatementWork:
         """All rows of a query inside a change. Raises: TidegateError."""
         run = await self.query(text)
         try:
-            rows = await self.in_thread(run.take, MOST_VALUES + 1)
+            rows: list[Row] = []
+            while not run.has_ended and len(rows) <= MOST_VALUES:
+                rows += await self.in_thread(run.take, MOST_VALUES + 1)
         finally:
             await self.in_thread(run.close)
         if len(rows) > MOST_VALUES:
