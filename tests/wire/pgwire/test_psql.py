@@ -51,17 +51,20 @@ def test_several_statements_of_one_text_run_in_order_and_give_their_results(serv
 
 
 def test_two_changes_in_one_text_are_refused_before_the_first_runs(server: WireServer):
-    text = "INSERT INTO item VALUES (50, 'a', 1, NULL); INSERT INTO item VALUES (51, 'b', 1, NULL)"
-    found = psql(server, *commands(text))
-    assert found.returncode == 1
-    assert "0A000" in found.stderr
+    first = "INSERT INTO item VALUES (50, 'a', 1, NULL)"
+    second = "INSERT INTO item VALUES (51, 'b', 1, NULL)"
+    for text in (f"{first}; {second}", f"{first}; COPY ({second} RETURNING id) TO STDOUT"):
+        found = psql(server, *commands(text))
+        assert found.returncode == 1
+        assert "0A000" in found.stderr
     assert server.rows("SELECT count(*) FROM item WHERE id >= 50") == [(0,)]
 
 
 def test_a_refused_statement_in_a_text_keeps_the_others_from_running(server: WireServer):
-    text = "INSERT INTO item VALUES (52, 'a', 1, NULL); ATTACH DATABASE '/tmp/x' AS x"
-    found = psql(server, *commands(text))
-    assert "42501" in found.stderr, found.stderr
+    refused = "ATTACH DATABASE '/tmp/x' AS x"
+    for last in (refused, f"COPY ({refused}) TO STDOUT"):
+        found = psql(server, *commands(f"INSERT INTO item VALUES (52, 'a', 1, NULL); {last}"))
+        assert "42501" in found.stderr, found.stderr
     assert server.rows("SELECT count(*) FROM item WHERE id = 52") == [(0,)]
 
 

@@ -124,9 +124,9 @@ class Session:
             return
         read = [await self._read_part(part) for part in parts]
         if len(parts) > 1:
-            await self._judge(
-                [part for part, command, asks in read if command is None and not asks]
-            )
+            inner = [each.text for _, each, _ in read if isinstance(each, (CopyOut, Declare))]
+            whole = [part for part, command, asks in read if command is None and not asks]
+            await self._judge([*inner, *whole])
         for part, command, asks_catalog in read:
             self._check_block(command)
             if command is None and asks_catalog:
