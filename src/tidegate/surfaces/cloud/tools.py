@@ -199,12 +199,7 @@ class CloudTools:
 
     async def _change(self, call: CloudCall, args: QueryArgs, title: str) -> ToolResult:
         result = await self._runner.run(call.context, args.sql, args.row_limit, call.until)
-        return _messages(call, title, [result.status or _done(args.sql)], result.rows)
-
-
-def _done(sql: str) -> str:
-    statement = read_statement(sql).statement
-    return COMPLETED if getattr(statement, "awaits", False) else DESPATCHED
+        return _messages(call, title, [result.status or DESPATCHED], result.rows)
 
 
 def _check_select(sql: str) -> None:
