@@ -46,7 +46,7 @@ class ScramExchange:
         )
         self._gs2 = b""
         self._nonce = b""
-        self._said = b""
+        self._exchanged = b""
 
     def first(self, message: bytes) -> bytes:
         """The server's first message: nonce, salt and iterations."""
@@ -57,7 +57,7 @@ class ScramExchange:
         self._nonce = found["nonce"] + b64encode(os.urandom(_NONCE_BYTES))
         salt = b64encode(self._verifier.salt)
         answer = b"r=%b,s=%b,i=%d" % (self._nonce, salt, self._verifier.iterations)
-        self._said = found["bare"] + b"," + answer
+        self._exchanged = found["bare"] + b"," + answer
         return answer
 
     def final(self, message: bytes) -> bytes:
@@ -70,15 +70,15 @@ class ScramExchange:
             proof = b64decode(found["proof"], validate=True)
         except ValueError:
             raise _invalid("The client's last SCRAM message is not base64.") from None
-        said = self._said + b"," + found["unsigned"]
+        auth_message = self._exchanged + b"," + found["unsigned"]
         same_nonce = hmac.compare_digest(found["nonce"], self._nonce)
-        # What the client said of channel binding comes again under the proof: nothing between the
-        # two can have changed it.
+        # The client sends its choice of channel binding again under the proof: nothing between
+        # the two can have changed it.
         same_binding = hmac.compare_digest(binding, self._gs2)
-        proven = self._verifier.check(proof, said)
+        proven = self._verifier.check(proof, auth_message)
         if not (proven and same_nonce and same_binding and self._known):
             raise _invalid("The token's name or its secret is wrong.")
-        return b"v=" + b64encode(self._verifier.server_signature(said))
+        return b"v=" + b64encode(self._verifier.server_signature(auth_message))
 
 
 def _invalid(message: str) -> TidegateError:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import MECHANISM, ScramExchange
+from tidegate.edges.pgwire.errors import error_fields
 from tidegate.edges.pgwire.messages import ProtocolError
-from tidegate.edges.pgwire.session import Session, error_fields
+from tidegate.edges.pgwire.session import Session
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 
@@ -281,8 +282,8 @@ class WireConnection(asyncio.Protocol):
         certificate = upgraded.get_extra_info("peercert")
         self.tls_name = _common_name(certificate)
 
-    async def _log_in(self, version: int, said: dict[str, str]) -> Session:
-        user = said.pop("user", "")
+    async def _log_in(self, version: int, startup: dict[str, str]) -> Session:
+        user = startup.pop("user", "")
         if not user:
             raise TidegateError(
                 Code.AUTH_MISSING,
@@ -291,10 +292,10 @@ class WireConnection(asyncio.Protocol):
                 details={"sqlstate": "28000"},
             )
         self._server.check_protected(self._is_tls)
-        options = [name for name in said if name.startswith("_pq_.")]
+        options = [name for name in startup if name.startswith("_pq_.")]
         if version > messages.PROTOCOL_3_0 or options:
             self.write(messages.negotiate_version(options))
-        if said.pop("replication", "false").lower() not in ("false", "off", "no", "0"):
+        if startup.pop("replication", "false").lower() not in ("false", "off", "no", "0"):
             raise TidegateError(
                 Code.UNSUPPORTED,
                 "There is no replication here.",
@@ -302,8 +303,8 @@ class WireConnection(asyncio.Protocol):
             )
         actor = await self._authenticate(user)
         self.write(messages.AUTHENTICATION_OK)
-        database = said.pop("database", "") or user
-        session = await self._server.open_session(self, actor, database, user, said)
+        database = startup.pop("database", "") or user
+        session = await self._server.open_session(self, actor, database, user, startup)
         for name, value in session.settings.reported():
             self.write(messages.parameter_status(name, value))
         self._server.register(self)

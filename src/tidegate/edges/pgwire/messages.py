@@ -18,12 +18,10 @@ GSSENC_REQUEST = 80_877_104
 MAX_STARTUP = 10_000
 """Bytes of a message before the login; PostgreSQL has the same limit for the first."""
 
-_INT16 = struct.Struct("!h")
 _INT32 = struct.Struct("!i")
 _UINT16 = struct.Struct("!H")
 _UINT32 = struct.Struct("!I")
 _FIELD = struct.Struct("!ihihih")
-MINUS_ONE = _INT32.pack(-1)
 
 
 class ProtocolError(Exception):
@@ -264,7 +262,7 @@ def command_complete(tag: str) -> bytes:
 
 
 def notice(fields: Mapping[str, str]) -> bytes:
-    """A warning or a note, beside the result."""
+    """A warning or a note; the result goes on."""
     return message(b"N", _fields(fields))
 
 
@@ -307,25 +305,11 @@ def parameter_description(types: Sequence[int]) -> bytes:
     return message(b"t", _UINT16.pack(len(types)) + oids)
 
 
-def copy_out(columns: int, *, binary: bool = False) -> bytes:
-    """That the rows of a COPY follow."""
-    kind = int(binary)
-    formats = _INT16.pack(kind) * columns
-    return message(b"H", bytes([kind]) + _UINT16.pack(columns) + formats)
+def copy_out(columns: int) -> bytes:
+    """That the rows of a COPY follow, in a format of text."""
+    return message(b"H", b"\0" + _UINT16.pack(columns) + b"\0\0" * columns)
 
 
 def copy_data(data: bytes) -> bytes:
     """Bytes of a COPY."""
     return message(b"d", data)
-
-
-def data_row(cells: Sequence[bytes | None]) -> bytes:
-    """One row."""
-    parts: list[bytes] = []
-    for cell in cells:
-        if cell is None:
-            parts.append(MINUS_ONE)
-        else:
-            parts += _INT32.pack(len(cell)), cell
-    body = b"".join(parts)
-    return b"D" + _INT32.pack(len(body) + 6) + _UINT16.pack(len(cells)) + body

@@ -1,5 +1,5 @@
-"""Prepared statements and portals of a session, and running results that a client reads in
-parts."""
+"""Prepared statements, portals and cursors of a session, and running results that a client reads
+in parts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from tidegate.edges.pgwire.commands import Command, Placed
+from tidegate.edges.pgwire.commands import Command
+from tidegate.edges.pgwire.errors import refused
+from tidegate.edges.pgwire.placeholders import Placed
 from tidegate.errors import TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import Reply
 from tidegate.model.results import Column, Page
 from tidegate.results.row_stream import RowChannel
 
+MAX_EACH = 1_000
+"""Prepared statements, portals and cursors that one session may hold, of each."""
+MAX_HELD = 67_108_864
+"""Bytes of parameters that its portals may hold."""
+
 Rows = Sequence[Sequence[Any]]
 
 
 class PreparedStatement:
     """What Parse made. `columns` None: not described yet. `types` are the oids that the client gave
-    for its parameters, `inferred` those that the source said."""
+    for its parameters, `inferred` those that the source names."""
 
     __slots__ = ("columns", "command", "inferred", "placed", "text", "types")
 
@@ -78,7 +85,7 @@ class RunningResult:
             self._task.result()
 
     async def page(self) -> Page | None:
-        """What is said of the whole result at its end."""
+        """The counts and cuts of the whole result, at its end. Raises: TidegateError."""
         reply = await self._task
         return reply.payload if isinstance(reply.payload, Page) else None
 
@@ -95,7 +102,7 @@ class Portal:
     """What Bind made: a statement with its parameters, and its result while it is read. `size` is
     of the parameters, in bytes."""
 
-    __slots__ = ("formats", "parameters", "result", "rows", "size", "statement")
+    __slots__ = ("formats", "parameters", "result", "size", "statement")
 
     def __init__(
         self,
@@ -109,10 +116,87 @@ class Portal:
         self.formats = formats
         self.size = size
         self.result: RunningResult | None = None
-        self.rows = 0
 
     async def close(self) -> None:
         """End its result, if it has one."""
         result, self.result = self.result, None
         if result is not None:
             await result.close()
+
+
+class SessionObjects:
+    """What a session holds by name. A cursor is a portal that DECLARE has made."""
+
+    def __init__(self) -> None:
+        self.statements: dict[str, PreparedStatement] = {}
+        self.portals: dict[str, Portal] = {}
+        self.cursors: dict[str, Portal] = {}
+
+    def statement(self, name: str) -> PreparedStatement:
+        """Raises: TidegateError 26000 if there is none of that name."""
+        found = self.statements.get(name)
+        if found is None:
+            raise refused("26000", f'There is no prepared statement "{name[:80]}".')
+        return found
+
+    def portal(self, name: str) -> Portal:
+        """Raises: TidegateError 34000 if there is none of that name."""
+        found = self.portals.get(name)
+        if found is None:
+            raise refused("34000", f'There is no portal "{name[:80]}".')
+        return found
+
+    def cursor(self, name: str) -> Portal:
+        """Raises: TidegateError 34000 if there is none of that name."""
+        found = self.cursors.get(name)
+        if found is None:
+            raise refused("34000", f'There is no cursor "{name[:80]}".')
+        return found
+
+    def check_new_statement(self, name: str) -> None:
+        """Raises: TidegateError 42P05 if there is one of that name, 53400 for too many."""
+        if name and name in self.statements:
+            raise refused("42P05", f'The prepared statement "{name[:80]}" exists already.')
+        if len(self.statements) >= MAX_EACH:
+            raise refused("53400", f"A session holds {MAX_EACH} prepared statements.")
+
+    def check_new_portal(self, name: str) -> None:
+        """Raises: TidegateError 42P03 if there is one of that name, 53400 for too many."""
+        if name and name in self.portals:
+            raise refused("42P03", f'The portal "{name[:80]}" exists already.')
+        if len(self.portals) >= MAX_EACH:
+            raise refused("53400", f"A session holds {MAX_EACH} portals.")
+
+    def check_size(self, size: int) -> None:
+        """Raises: TidegateError 53200 if portals may not hold that many bytes more."""
+        if size + sum([each.size for each in self.portals.values()]) > MAX_HELD:
+            raise refused("53200", f"The portals of a session hold {MAX_HELD:,} bytes at most.")
+
+    def check_new_cursor(self, name: str) -> None:
+        """Raises: TidegateError 42P03 if there is one of that name, 53400 for too many."""
+        if name in self.cursors:
+            raise refused("42P03", f'The cursor "{name[:80]}" exists already.')
+        if len(self.cursors) >= MAX_EACH:
+            raise refused("53400", f"A session holds {MAX_EACH} cursors.")
+
+    async def drop_portal(self, name: str) -> None:
+        """End a portal, if there is one of that name."""
+        portal = self.portals.pop(name, None)
+        if portal is not None:
+            await portal.close()
+
+    async def drop_portals(self) -> None:
+        """End all portals."""
+        for name in tuple(self.portals):
+            await self.drop_portal(name)
+
+    async def close_cursors(self) -> None:
+        """End all cursors."""
+        for name in tuple(self.cursors):
+            await self.cursors.pop(name).close()
+
+    async def close(self) -> None:
+        """End and forget everything."""
+        await self.drop_portals()
+        await self.close_cursors()
+        self.statements.clear()

@@ -16,8 +16,9 @@ from tidegate.config.pgwire import PgWireSettings
 from tidegate.edges.pgwire.authentication import decoy_secret
 from tidegate.edges.pgwire.connection import WireConnection
 from tidegate.edges.pgwire.logins import Logins
-from tidegate.edges.pgwire.session import SURFACE, Session
+from tidegate.edges.pgwire.session import Session
 from tidegate.edges.pgwire.settings import SessionSettings
+from tidegate.edges.pgwire.statement_runner import SURFACE
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.builtin_actors import ANONYMOUS
@@ -179,9 +180,10 @@ class WireServer:
         actor: Actor,
         database: str,
         user: str,
-        said: dict[str, str],
+        startup: dict[str, str],
     ) -> Session:
-        """A session on the source of that name, opened now. Raises: TidegateError."""
+        """A session on the source of that name, opened now. `startup` are the other parameters of
+        the startup message. Raises: TidegateError."""
         address = connection.address
         source = await self._find(actor, database, user, address)
         await self._ask(actor, Connect(), source.name, address)
@@ -191,10 +193,10 @@ class WireServer:
             if isinstance(reply, ConnectionState) and reply.current is not None:
                 version = reply.current.server_version
         settings = SessionSettings(user, version)
-        for name, value in said.items():
+        for name, value in startup.items():
             if name not in _QUIET and not name.startswith("_pq_."):
                 settings.set(name, value)
-        encoding = said.get("client_encoding", "utf8").strip("'").lower()
+        encoding = startup.get("client_encoding", "utf8").strip("'").lower()
         if encoding not in ("utf8", "utf-8", "unicode", "auto"):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tidegate.errors import Code, TidegateError
+from tidegate.edges.pgwire.errors import refused
 
 _DEFAULTS = {
     "application_name": "",
@@ -86,7 +86,7 @@ _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d"
 
 
 class SessionSettings:
-    """The settings of one session. `changed` are those to report to the client."""
+    """The settings of one session: PostgreSQL's defaults, and what its client has set."""
 
     def __init__(self, user: str, server_version: str | None) -> None:
         self._defaults = dict(_DEFAULTS)
@@ -119,26 +119,26 @@ class SessionSettings:
         """
         key = name.lower()
         if len(key) + len(value or "") > _LONGEST:
-            raise _refused("22023", f'The value of "{key[:80]}" is too long.')
+            raise refused("22023", f'The value of "{key[:80]}" is too long.')
         if key not in self._values:
             if "." in key and value is not None:  # a name of the client's own, as PostgreSQL has
                 if len(self._values) >= _MOST:
-                    raise _refused("53400", f"A session has {_MOST} settings at most.")
+                    raise refused("53400", f"A session has {_MOST} settings at most.")
                 self._values[key] = value
                 return None
-            raise _refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
+            raise refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
         if key in _READ_ONLY:
-            raise _refused("55P02", f'The parameter "{key}" cannot be changed.')
+            raise refused("55P02", f'The parameter "{key}" cannot be changed.')
         new = self._defaults[key] if value is None else value
         fixed = _FIXED.get(key)
         if fixed is not None and new.lower() not in fixed:
-            raise _refused(
+            raise refused(
                 "22023",
                 f'The parameter "{key}" cannot be {new[:80]!r} here.',
                 f"It stays {self._values[key]!r}.",
             )
         if key == "datestyle" and not new.lower().startswith("iso"):
-            raise _refused(
+            raise refused(
                 "22023", "Dates are in ISO format here.", "Leave DateStyle as it is: ISO."
             )
         if key == "timezone":
@@ -196,16 +196,12 @@ def milliseconds(text: str) -> float:
     try:
         found = float(digits) * _UNITS_MS[unit]
     except (ValueError, KeyError):
-        raise _refused("22023", f"{text[:40]!r} is no time.", "Write it as in 30s.") from None
+        raise refused("22023", f"{text[:40]!r} is no time.", "Write it as in 30s.") from None
     if not 0 <= found <= 2**31:
-        raise _refused("22023", f"The time {text[:40]!r} is out of range.")
+        raise refused("22023", f"The time {text[:40]!r} is out of range.")
     return found
 
 
 def _version_number(version: str) -> str:
     major, _, rest = version.partition(".")
     return f"{int(major) * 10_000 + int(rest.partition('.')[0] or 0)}"
-
-
-def _refused(sqlstate: str, message: str, hint: str | None = None) -> TidegateError:
-    return TidegateError(Code.ARGUMENT_INVALID, message, hint=hint, details={"sqlstate": sqlstate})

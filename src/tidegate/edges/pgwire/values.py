@@ -1,6 +1,6 @@
-"""Values in PostgreSQL's text and binary formats: columns and rows out, parameters in. Pure.
+"""Columns and rows in PostgreSQL's text and binary formats. Pure. `parameters` reads values.
 
-Source: PostgreSQL 17, `src/backend/utils/adt` (the `send` and `recv` functions of each type) and
+Source: PostgreSQL 17, `src/backend/utils/adt` (the `out` and `send` functions of each type) and
 `pg_type.dat` for the oids. Values come as engines give them, see `results/json_values.py`: times as
 Python's objects or as ISO 8601 texts.
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 import datetime
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
-from math import isfinite
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -36,9 +35,10 @@ _FLOAT4 = struct.Struct("!f")
 _FLOAT8 = struct.Struct("!d")
 _TIME_TZ = struct.Struct("!qi")
 _INTERVAL = struct.Struct("!qii")
-_EPOCH_DAYS = datetime.date(2000, 1, 1).toordinal()
-_EPOCH = datetime.datetime(2000, 1, 1)
-_EPOCH_TZ = _EPOCH.replace(tzinfo=datetime.UTC)
+EPOCH_DAYS = datetime.date(2000, 1, 1).toordinal()
+"""The day from which dates are counted, as Python numbers days."""
+EPOCH = datetime.datetime(2000, 1, 1)
+_EPOCH_TZ = EPOCH.replace(tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _DAY_US = 86_400_000_000
 _INFINITE: dict[str, int] = {"infinity": 2**63 - 1, "-infinity": -(2**63)}
@@ -65,12 +65,11 @@ def _write_text(value: Any) -> bytes:
 
 
 def _write_boolean(value: Any) -> bytes:
-    return b"t" if value is True or value == 1 else b"f" if value in (False, 0) else _odd(value)
-
-
-def _odd(value: Any) -> bytes:
-    """What a database without strict types keeps in a column of another type."""
-    return _write_text(value)
+    if value == 1:
+        return b"t"
+    if value == 0:
+        return b"f"
+    return _write_text(value)  # a database without strict types keeps anything in any column
 
 
 def _write_bytes(value: Any) -> bytes:
@@ -158,7 +157,7 @@ def _pack_date(value: Any) -> bytes:
         if value in _INFINITE:
             return _INT32.pack(2**31 - 1 if value == "infinity" else -(2**31))
         value = datetime.date.fromisoformat(value)
-    return _INT32.pack(value.toordinal() - _EPOCH_DAYS)
+    return _INT32.pack(value.toordinal() - EPOCH_DAYS)
 
 
 def _microseconds(value: datetime.time) -> int:
@@ -187,7 +186,7 @@ def _pack_timestamp(value: Any) -> bytes:
         if value in _INFINITE:
             return _INT64.pack(_INFINITE[value])
         value = datetime.datetime.fromisoformat(value)
-    return _INT64.pack((value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
+    return _INT64.pack((value.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
 
 
 def _pack_timestamp_tz(value: Any) -> bytes:
@@ -215,7 +214,8 @@ def _pack_jsonb(value: Any) -> bytes:
 
 _MOST_WHOLE, _MOST_SCALE = 131_072, 16_383
 """Digits of a numeric before and behind its point (`numeric.c`)."""
-_SPECIAL_NUMERIC = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
+SPECIAL_NUMERIC = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
+"""Signs of the numbers that have no digits."""
 
 
 def _pack_numeric(value: Any) -> bytes:
@@ -226,7 +226,7 @@ def _pack_numeric(value: Any) -> bytes:
         raise ValueError("not a number") from None
     if not number.is_finite():
         name = "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"
-        return struct.pack("!hhHh", 0, 0, _SPECIAL_NUMERIC[name], 0)
+        return struct.pack("!hhHh", 0, 0, SPECIAL_NUMERIC[name], 0)
     sign, digits, exponent = number.as_tuple()
     power = cast("int", exponent)
     if not -_MOST_SCALE <= power <= _MOST_WHOLE - len(digits):
@@ -253,16 +253,15 @@ def _pack_numeric(value: Any) -> bytes:
 # Types.
 
 _TEXT = WireType(TEXT_OID, -1, _write_text, _write_text, 1009)
-_INTEGERS = _write_text
 _BY_NAME: dict[str, WireType] = {
     "boolean": WireType(16, 1, _write_boolean, _pack_boolean, 1000),
     "bytea": WireType(17, -1, _write_bytes, _pack_bytes, 1001),
     "name": WireType(19, 64, _write_text, _write_text, 1003),
-    "bigint": WireType(20, 8, _INTEGERS, _pack_integer(_INT64), 1016),
-    "smallint": WireType(21, 2, _INTEGERS, _pack_integer(_INT16), 1005),
-    "integer": WireType(23, 4, _INTEGERS, _pack_integer(_INT32), 1007),
+    "bigint": WireType(20, 8, _write_text, _pack_integer(_INT64), 1016),
+    "smallint": WireType(21, 2, _write_text, _pack_integer(_INT16), 1005),
+    "integer": WireType(23, 4, _write_text, _pack_integer(_INT32), 1007),
     "text": _TEXT,
-    "oid": WireType(26, 4, _INTEGERS, _pack_integer(_UINT32), 1028),
+    "oid": WireType(26, 4, _write_text, _pack_integer(_UINT32), 1028),
     "json": WireType(114, -1, _write_json, _write_json, 199),
     "real": WireType(700, 4, _write_text, _pack_float(_FLOAT4), 1021),
     "double precision": WireType(701, 8, _write_text, _pack_float(_FLOAT8), 1022),
@@ -301,7 +300,7 @@ _BY_KIND: dict[ColumnKind, WireType] = {
     "other": _TEXT,
 }
 _WIDER_THAN_INT8 = frozenset({"hugeint", "uhugeint", "ubigint", "bigint unsigned", "varint"})
-_ARRAY_ELEMENTS = {each.array: each for each in _BY_NAME.values()}
+ARRAY_ELEMENTS = {each.array: each for each in _BY_NAME.values()}
 _MODIFIER = re.compile(r"\([^)]*\)")
 
 
@@ -388,6 +387,7 @@ def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
 
 
 _NULL = _INT32.pack(-1)
+"""The length of a cell that is NULL."""
 
 
 def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
@@ -475,179 +475,6 @@ class RowEncoder:
                     details={"sqlstate": "22P03"},
                 )
         raise AssertionError("every value fits")
-
-
-# Parameters.
-
-
-def _read_bytes(text: str) -> bytes:
-    if text.startswith("\\x"):
-        return bytes.fromhex(text[2:])
-    raise ValueError("not in hex format")
-
-
-_TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
-_FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
-
-
-def _read_boolean(text: str) -> bool:
-    word = text.strip().lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise ValueError("not a boolean")
-
-
-def _finite(text: str) -> Decimal:
-    return Decimal(text)
-
-
-_FROM_TEXT: Mapping[int, Callable[[str], Any]] = {
-    16: _read_boolean,
-    17: _read_bytes,
-    20: int,
-    21: int,
-    23: int,
-    26: int,
-    700: float,
-    701: float,
-    1700: _finite,
-}
-
-
-def _unpack_numeric(data: bytes) -> Any:
-    count, weight, sign, scale = struct.unpack_from("!hhHH", data)
-    for name, code in _SPECIAL_NUMERIC.items():
-        if sign == code:
-            return Decimal(name)
-    groups = struct.unpack_from(f"!{count}h", data, 8)
-    digits = "".join(f"{group:04}" for group in groups) or "0"
-    number = Decimal(digits).scaleb((weight - count + 1) * 4)
-    return (-number if sign == 0x4000 else number).quantize(Decimal(1).scaleb(-scale))
-
-
-def _unpack_timestamp(data: bytes) -> str:
-    moment = _EPOCH + datetime.timedelta(microseconds=_INT64.unpack(data)[0])
-    return moment.isoformat(sep=" ")
-
-
-def _unpack_timestamp_tz(data: bytes) -> str:
-    return _unpack_timestamp(data) + "+00:00"
-
-
-def _unpack_date(data: bytes) -> str:
-    return datetime.date.fromordinal(_EPOCH_DAYS + _INT32.unpack(data)[0]).isoformat()
-
-
-def _unpack_time(data: bytes) -> str:
-    seconds, fraction = divmod(_INT64.unpack(data)[0], 1_000_000)
-    return datetime.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction).isoformat()
-
-
-def _unpack_interval(data: bytes) -> str:
-    microseconds, days, months = _INTERVAL.unpack(data)
-    return f"{months} months {days} days {microseconds} microseconds"
-
-
-def _unpack_jsonb(data: bytes) -> str:
-    if data[:1] != b"\1":
-        raise ValueError("an unknown version of jsonb")
-    return data[1:].decode()
-
-
-def _unpack_boolean(data: bytes) -> bool:
-    return data != b"\0"
-
-
-def _unpack(packer: struct.Struct) -> Callable[[bytes], Any]:
-    return lambda data: packer.unpack(data)[0]
-
-
-_FROM_BINARY: Mapping[int, Callable[[bytes], Any]] = {
-    0: bytes.decode,
-    16: _unpack_boolean,
-    17: bytes,
-    18: bytes.decode,
-    19: bytes.decode,
-    20: _unpack(_INT64),
-    21: _unpack(_INT16),
-    23: _unpack(_INT32),
-    25: bytes.decode,
-    26: _unpack(_UINT32),
-    114: bytes.decode,
-    700: _unpack(_FLOAT4),
-    701: _unpack(_FLOAT8),
-    1042: bytes.decode,
-    1043: bytes.decode,
-    1082: _unpack_date,
-    1083: _unpack_time,
-    1114: _unpack_timestamp,
-    1184: _unpack_timestamp_tz,
-    1186: _unpack_interval,
-    1700: _unpack_numeric,
-    2950: lambda data: str(UUID(bytes=data)),
-    3802: _unpack_jsonb,
-}
-
-
-def _unpack_array(data: bytes, oid: int) -> list[Any]:
-    element = _ARRAY_ELEMENTS[oid]
-    dimensions, _, element_oid = struct.unpack_from("!iiI", data)
-    read = _FROM_BINARY[element_oid or element.oid]
-    if not 0 <= dimensions <= 1:
-        raise ValueError("arrays of several dimensions are sent as text")
-    if dimensions == 0:
-        return []
-    (count,) = struct.unpack_from("!i", data, 12)
-    at, found = 20, list[Any]()
-    for _ in range(count):
-        (length,) = struct.unpack_from("!i", data, at)
-        at += 4
-        if length < 0:
-            found.append(None)
-            continue
-        if at + length > len(data):
-            raise ValueError("the array ends too early")
-        found.append(read(data[at : at + length]))
-        at += length
-    return found
-
-
-def read_parameter(data: bytes | None, oid: int, form: int, dialect: str) -> Any:
-    """The value of a parameter of that type (0: unknown). For PostgreSQL a text stays as it is:
-    the database reads it better.
-
-    Raises: TidegateError ARGUMENT_INVALID with SQLSTATE 22P02 or 22P03.
-    """
-    if data is None:
-        return None
-    try:
-        if form == 0:
-            text = data.decode()
-            read = None if dialect == "postgres" else _FROM_TEXT.get(oid)
-            return text if read is None else read(text)
-        if oid in _ARRAY_ELEMENTS:
-            return _unpack_array(data, oid)
-        value = _FROM_BINARY[oid](data)
-        if isinstance(value, float) and not isfinite(value):
-            return value
-        return value
-    except KeyError:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"A parameter of the type with oid {oid} is not read in binary format.",
-            hint="Send it as text.",
-            details={"sqlstate": "0A000"},
-        ) from None
-    except (ValueError, struct.error, InvalidOperation, OverflowError) as error:
-        named = "text" if form == 0 else "binary"
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"A parameter in {named} format is no value of the type with oid {oid}:"
-            f" {type(error).__name__}.",
-            details={"sqlstate": "22P02" if form == 0 else "22P03"},
-        ) from None
 
 
 _NAMES_BY_OID = {kind.oid: name for name, kind in _BY_NAME.items()} | {

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from tidegate.edges.pgwire import commands
 from tidegate.edges.pgwire.catalog.database import CatalogDatabase
 from tidegate.edges.pgwire.catalog.tables import catalog_rows
 from tidegate.edges.pgwire.catalog.translation import reads_catalogs, translate
+from tidegate.edges.pgwire.command_reader import read_command, split
+from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import RunningResult
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.errors import TidegateError
@@ -62,10 +63,10 @@ def test_patterns_and_operators_of_psql_are_answered(database: CatalogDatabase):
 def test_a_text_that_is_too_long_is_left_to_the_gate():
     long = f"SELECT {'1,' * 60_000} 1 FROM pg_class"
     assert not reads_catalogs(long, has_information_schema=False)
-    assert commands.read_command(f"COPY ({long}) TO STDOUT") is None
-    assert commands.place_parameters(f"{long} WHERE $1", "sqlite", ()).most == 0
+    assert read_command(f"COPY ({long}) TO STDOUT") is None
+    assert place_parameters(f"{long} WHERE $1", "sqlite", ()).most == 0
     many = "SELECT 1;" * 120_000
-    assert commands.split(many, "sqlite") == [many]
+    assert split(many, "sqlite") == [many]
 
 
 def test_the_settings_of_a_client_are_bounded():

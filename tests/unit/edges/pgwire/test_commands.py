@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.edges.pgwire import commands
+from tidegate.edges.pgwire.command_reader import read_command, split
 from tidegate.edges.pgwire.commands import (
     Begin,
     Characteristics,
@@ -25,10 +25,8 @@ from tidegate.edges.pgwire.commands import (
     Show,
     Unlisten,
     UnlockAll,
-    place_parameters,
-    read_command,
-    split,
 )
+from tidegate.edges.pgwire.placeholders import place_parameters
 
 
 @pytest.mark.parametrize(
@@ -129,4 +127,4 @@ def test_parameters_are_written_as_the_source_reads_them(
 
 
 def test_a_text_without_parameters_stays_as_it_is():
-    assert commands.place_parameters("SELECT '$1'", "sqlite", ()) == ("SELECT '$1'", (), 0)
+    assert place_parameters("SELECT '$1'", "sqlite", ()) == ("SELECT '$1'", (), 0)

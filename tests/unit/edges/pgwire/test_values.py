@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from tidegate.edges.pgwire.values import RowEncoder, read_parameter, wire_type
+from tidegate.edges.pgwire.parameters import read_parameter
+from tidegate.edges.pgwire.values import RowEncoder, wire_type
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
 

@@ -23,6 +23,7 @@ from tidegate.edges.pgwire.catalog.tables import (
     CatalogRows,
 )
 from tidegate.edges.pgwire.catalog.translation import CatalogQuery
+from tidegate.edges.pgwire.errors import not_emulated
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.sql.patterns import PatternFault, compile_pattern
@@ -38,7 +39,8 @@ _INFORMATION_COLUMNS = {name: block.split() for name, block in INFORMATION.items
 
 
 class CatalogDatabase:
-    """Answers queries on the catalogs. `session` gives what functions such as current_user say."""
+    """Answers queries on the catalogs. `session` gives the values of functions such as
+    current_user."""
 
     def __init__(self, rows: CatalogRows, session: dict[str, str]) -> None:
         self._rows = rows
@@ -74,7 +76,7 @@ class CatalogDatabase:
                 rows.append(row)
                 size += sum([len(each) for each in row if isinstance(each, (str, bytes))])
                 if len(rows) > MAX_ROWS or size > MAX_BYTES:
-                    raise _refused(
+                    raise not_emulated(
                         "54000", f"The catalogs gave over {MAX_ROWS} rows, or {MAX_BYTES} bytes."
                     )
         except apsw.InterruptError:
@@ -82,7 +84,7 @@ class CatalogDatabase:
                 Code.LIMIT_TIME, f"The query on the catalogs took over {MAX_S:.0f} s."
             ) from None
         except (apsw.Error, ValueError, TypeError) as error:
-            raise _refused(
+            raise not_emulated(
                 "0A000", f"This query on PostgreSQL's catalogs is not emulated: {error}."
             ) from None
         finally:
@@ -128,7 +130,7 @@ class CatalogDatabase:
         session, definitions = self._session, self._rows.definitions
         comments = self._rows.comments
 
-        def said(name: str) -> Callable[..., Any]:
+        def of_session(name: str) -> Callable[..., Any]:
             return lambda *_: session.get(name)
 
         def always(value: Any) -> Callable[..., Any]:
@@ -197,16 +199,16 @@ class CatalogDatabase:
             "current_schemas": lambda *_: json.dumps([session["current_schema"]]),
             "current_setting": lambda name, *_: session.get(f"setting {str(name).lower()}"),
             **{
-                name: said(name)
+                name: of_session(name)
                 for name in (
                     "current_database", "current_schema", "current_user", "version",
                 )
             },
             **{
-                name: said("current_user")
+                name: of_session("current_user")
                 for name in ("session_user", "user", "current_role")
             },
-            "current_catalog": said("current_database"),
+            "current_catalog": of_session("current_database"),
         }  # fmt: skip
 
     def _array_type(self, oid: Any) -> str | None:
@@ -271,12 +273,3 @@ def _text(value: Any) -> str | None:
 
 def _last_name(name: Any) -> str:
     return str(name).rpartition(".")[2].strip('"')
-
-
-def _refused(sqlstate: str, message: str) -> TidegateError:
-    return TidegateError(
-        Code.UNSUPPORTED,
-        message[:500],
-        hint="Ask the source in its own dialect, or describe its tables by a tool.",
-        details={"sqlstate": sqlstate},
-    )

@@ -14,7 +14,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from tidegate.edges.pgwire.catalog.tables import COLUMNS, kinds
-from tidegate.errors import Code, TidegateError
+from tidegate.edges.pgwire.errors import not_emulated
 from tidegate.model.results import ColumnKind
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
@@ -97,8 +97,7 @@ _TEXT_TYPES = {"NAME", "TEXT", "VARCHAR", "CHAR", "BPCHAR"}
 
 
 class CatalogQuery(NamedTuple):
-    """The query for SQLite, and the kind of each column where it is known. `parameters` is how
-    many it takes."""
+    """The query for SQLite, and the kind of each column where it is known."""
 
     text: str
     kinds: tuple[ColumnKind, ...]
@@ -162,21 +161,23 @@ def translate(text: str) -> CatalogQuery:
     try:
         tree: Any = parse_one(_without_schema(text), dialect="postgres")
     except (SqlglotError, Refusal, RecursionError):
-        raise _refused("42601", "This query on PostgreSQL's catalogs cannot be read.") from None
+        raise not_emulated("42601", "This query on PostgreSQL's catalogs cannot be read.") from None
     if not isinstance(tree, exp.Query):
-        raise _refused("0A000", "PostgreSQL's catalogs are only read here.")
+        raise not_emulated("0A000", "PostgreSQL's catalogs are only read here.")
     found: tuple[ColumnKind, ...] = tuple([_kind(each) for each in tree.selects])
     try:
         _label(tree)
         _unnest(tree)
         # From the leaves up: what is replaced holds parts that were.
         for node in reversed(list(tree.dfs())):
-            said = _rewrite(node)
-            if said is not node:
-                node.replace(said)
+            rewritten = _rewrite(node)
+            if rewritten is not node:
+                node.replace(rewritten)
         written = tree.sql(dialect="sqlite")
     except (SqlglotError, RecursionError):
-        raise _refused("0A000", "This query on PostgreSQL's catalogs is not emulated.") from None
+        raise not_emulated(
+            "0A000", "This query on PostgreSQL's catalogs is not emulated."
+        ) from None
     return CatalogQuery(written, found)
 
 
@@ -399,12 +400,3 @@ def _kind(node: Any) -> ColumnKind:
     if isinstance(node, exp.Anonymous):
         return FUNCTIONS.get(str(node.this).lower(), _OTHER)
     return "other"
-
-
-def _refused(sqlstate: str, message: str) -> TidegateError:
-    return TidegateError(
-        Code.UNSUPPORTED,
-        message,
-        hint="Ask the source in its own dialect, or describe its tables by a tool.",
-        details={"sqlstate": sqlstate},
-    )

@@ -1,0 +1,68 @@
+"""Numbered placeholders of PostgreSQL's protocol, `$1`, as a source's dialect writes them. Pure."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from msgspec import structs
+
+from tidegate.edges.pgwire.command_reader import MOST_READ
+from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import LexicalRules
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import PARAM, lex
+
+
+class Placed(NamedTuple):
+    """A text with placeholders of its dialect. `order` gives the number of the parameter at each
+    of them, empty where they are numbered; `most` is the highest number."""
+
+    text: str
+    order: tuple[int, ...]
+    most: int
+
+
+def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> Placed:
+    """The text with `$1`, `$2`, … as the dialect writes placeholders.
+
+    `names` are the types that the client gave for its parameters: PostgreSQL gets them as casts.
+    A text that cannot be read stays as it is: the gate says what is wrong with it.
+    """
+    if "$" not in text or len(text) > MOST_READ:
+        return Placed(text, (), 0)
+    try:
+        tokens = lex(text, _rules_with_numbers(dialect))
+    except Refusal:
+        return Placed(text, (), 0)
+    pieces: list[str] = []
+    order: list[int] = []
+    end = most = 0
+    for token in tokens:
+        digits = token.text[1:] if token.kind == PARAM and token.text[0] == "$" else ""
+        if not digits.isdecimal() or len(digits) > 5 or int(digits) == 0:
+            continue
+        number = int(digits)
+        most = max(most, number)
+        name = names[number - 1] if number <= len(names) else None
+        if dialect == "postgres":
+            mark = f"${number}" if name is None else f"(${number}::{name})"
+        elif dialect == "duckdb":
+            mark = f"${number}"
+        elif dialect in ("sqlite", "cloud"):
+            mark = f"?{number}"
+        else:
+            mark = "?"
+            order.append(number)
+        pieces += text[end : token.at], mark
+        end = token.at + len(token.text)
+    return Placed("".join([*pieces, text[end:]]), tuple(order), most)
+
+
+@cache
+def _rules_with_numbers(dialect: str) -> LexicalRules:
+    """The dialect's rules, by which `$1` is a parameter as well."""
+    rules = find(dialect).lexical_rules
+    if dialect in ("postgres", "duckdb"):
+        return rules
+    return structs.replace(rules, parameters=rf"\$\d+|{rules.parameters}")

@@ -1,0 +1,250 @@
+"""Runs the statements of a session through the gate and sends their rows and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate.config.model import LimitSettings
+from tidegate.edges.pgwire import messages
+from tidegate.edges.pgwire.errors import refused, warning
+from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
+from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
+from tidegate.edges.pgwire.settings import SessionSettings
+from tidegate.edges.pgwire.tags import command_tag
+from tidegate.edges.pgwire.transaction import TransactionBlock
+from tidegate.edges.pgwire.values import RowEncoder
+from tidegate.errors import TidegateError
+from tidegate.gateway.gateway import Gateway
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.replies import Prepared, Reply
+from tidegate.model.requests import Call, Prepare, Query, Request
+from tidegate.model.results import Column, Document, Limits, Page, RowSink
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
+
+SURFACE = "pgwire"
+
+
+class StatementRunner:
+    """Makes the calls of one session. What it runs is ended by `cancel`, which may be called
+    meanwhile. Every method but that raises TidegateError."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        client: Client,
+        actor: Actor,
+        source: Source,
+        settings: SessionSettings,
+        block: TransactionBlock,
+        limits: LimitSettings,
+        *,
+        max_rows: int,
+        address: str,
+    ) -> None:
+        self._gateway = gateway
+        self._client = client
+        self._actor = actor
+        self._source = source
+        self._settings = settings
+        self._block = block
+        self._limits = limits
+        self._max_rows = max_rows
+        self._address = address
+        self._running: Cancellation | None = None
+
+    def cancel(self, reason: str) -> None:
+        """End what runs now."""
+        if self._running is not None:
+            self._running.cancel(reason)
+
+    # Whole results
+
+    async def run(
+        self,
+        text: str,
+        parameters: tuple[Any, ...] | None,
+        sender: RowSender | CopySender,
+        *,
+        whole: bool,
+        expected: tuple[Column, ...] | None = None,
+    ) -> None:
+        """Run a statement and send its rows and its tag. `whole`: a place in the statement is a
+        place in what the client sent. `expected` are the columns that it was described with."""
+        reply = await self._handle(self._query(text, parameters or None, sender), whole=whole)
+        payload = reply.payload
+        if isinstance(payload, Document):
+            columns = (Column("result", "json", "json"),)
+            sender.begin(columns)
+            await sender.write([(payload.json.decode(),)])
+            payload = Page(columns, b"[]", 1, payload.affected)
+        if expected is not None and _shape(expected) != _shape(payload.columns):
+            raise refused(
+                "0A000",
+                "The columns of the result are others than those that were described.",
+                "Prepare the statement again.",
+            )
+        sender.finish()
+        if isinstance(sender, CopySender):
+            send_complete(self._client, f"COPY {payload.row_count}", payload)
+        else:
+            self._complete(text, payload)
+
+    async def is_change(self, text: str) -> bool:
+        """Whether a statement would change data. One that is denied is sent to the gate: the call
+        itself gives the refusal its words and its record, and nothing runs."""
+        judgement, explanation = await self._gateway.explain(self._call(self._query(text)))
+        if explanation.verdict.kind == "deny":
+            await self._handle(self._query(text))
+        return judgement.effect > Effect.READ
+
+    async def prepare(self, text: str) -> Prepared:
+        """The columns and parameters of a statement, by its source."""
+        request = Prepare(
+            statement=Statement(text),
+            changes=True,
+            limits=self._bounds(),
+            schema=self._settings.schema,
+        )
+        prepared = (await self._handle(request, whole=True)).payload
+        if not isinstance(prepared, Prepared):
+            raise TypeError(type(prepared).__name__)
+        return prepared
+
+    async def ask(self, request: Request) -> Any:
+        """The payload of a reply."""
+        return (await self._handle(request)).payload
+
+    # Results in parts
+
+    def start(self, text: str, parameters: tuple[Any, ...] | None) -> RunningResult:
+        """Begin a statement whose rows are read in parts."""
+        cancellation = Cancellation()
+        return RunningResult(
+            lambda channel: self._gateway.handle(
+                self._call(self._query(text, parameters or None, channel), cancellation)
+            ),
+            cancellation,
+        )
+
+    async def open(self, cursor: Portal) -> None:
+        """Begin the statement of a cursor, and find its columns."""
+        statement = cursor.statement
+        cursor.result = self.start(statement.text, None)
+        try:
+            columns = await cursor.result.columns()
+        except TidegateError as error:
+            await cursor.close()
+            raise self._explained(error) from None
+        statement.columns = with_kinds_of(columns, cursor.result.ahead, self._source.dialect)
+
+    async def read(self, result: RunningResult, count: int | None) -> tuple[Rows, Page | None]:
+        """Up to `count` rows (None: all that come next), and the page if they were the last."""
+        self._running = result.cancellation
+        try:
+            rows, more = await result.read(count)
+            return rows, None if more else await result.page() or Page((), b"[]", 0)
+        except TidegateError as error:
+            raise self._explained(error) from None
+        finally:
+            self._running = None
+
+    async def send_rows(self, encoder: RowEncoder, rows: Rows) -> None:
+        """Send rows, and wait until the client has read enough of what waits."""
+        buffer = bytearray()
+        encoder.append(buffer, rows)
+        self._client.write(buffer)
+        await self._client.drain()
+
+    async def run_part(self, portal: Portal, max_rows: int, *, describes: bool) -> None:
+        """Send some rows of a portal, which stays open; all that are left if `max_rows` is 0."""
+        statement = portal.statement
+        if portal.result is None:
+            portal.result = self.start(statement.placed.text, portal.parameters)
+        result = portal.result
+        left = max_rows or None
+        rows, page = await self.read(result, left)
+        columns = result.channel.columns
+        if describes:
+            columns = with_kinds_of(columns, rows, self._source.dialect)
+        encoder = RowEncoder(columns, self._source.dialect, portal.formats)
+        if describes:
+            self._client.write(
+                messages.row_description(encoder.fields) if columns else messages.NO_DATA
+            )
+        await self.send_rows(encoder, rows)
+        left = left and left - len(rows)
+        while page is None and left != 0:
+            rows, page = await self.read(result, left)
+            await self.send_rows(encoder, rows)
+            left = left and left - len(rows)
+        if page is None:
+            self._client.write(messages.PORTAL_SUSPENDED)
+            return
+        portal.result = None
+        self._complete(statement.text, page)
+
+    # Calls
+
+    def _complete(self, text: str, page: Page) -> None:
+        send_complete(self._client, command_tag(text, page, self._source.dialect), page)
+
+    def _query(
+        self,
+        text: str,
+        parameters: tuple[Any, ...] | None = None,
+        sink: RowSink | None = None,
+    ) -> Query:
+        return Query(
+            statement=Statement(text, parameters),
+            sink=sink,
+            limits=self._bounds(),
+            schema=self._settings.schema,
+        )
+
+    def _bounds(self) -> Limits:
+        limits = self._limits
+        asked = self._settings.timeout_s
+        timeout_s = limits.timeout_s if asked is None else min(asked, limits.max_timeout_s)
+        return Limits(self._max_rows, limits.max_bytes, timeout_s)
+
+    def _call(self, request: Request, cancellation: Cancellation | None = None) -> Call:
+        return Call(
+            self._actor,
+            SURFACE,
+            SURFACE,
+            request,
+            self._source.name,
+            client=self._settings.get("application_name") or "",
+            cancellation=cancellation or Cancellation(),
+            reads_only=self._block.is_open or self._settings.reads_only,
+            address=self._address,
+        )
+
+    async def _handle(self, request: Request, *, whole: bool = False) -> Reply:
+        cancellation = self._running = Cancellation()
+        try:
+            return await self._gateway.handle(self._call(request, cancellation))
+        except TidegateError as error:
+            if not whole:
+                error.details.pop("position", None)
+            raise self._explained(error) from None
+        finally:
+            self._running = None
+
+    def _explained(self, error: TidegateError) -> TidegateError:
+        return self._block.explain(error, reads_only=self._settings.reads_only)
+
+
+def send_complete(client: Client, tag: str, page: Page | None = None) -> None:
+    """Send the tag of what has ended, behind a warning for each cut of its result."""
+    for cut in () if page is None else page.truncations:
+        note = f"The result was cut at {cut.limit} {cut.kind}: {cut.returned} were returned."
+        client.write(warning("01004", note))
+    client.write(messages.command_complete(tag))
+
+
+def _shape(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in columns]

@@ -1,0 +1,40 @@
+"""Command tags: what PostgreSQL says of a statement that has ended, such as `SELECT 5`. Pure."""
+
+from __future__ import annotations
+
+from tidegate.edges.pgwire.command_reader import MOST_READ
+from tidegate.model.results import Page
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.lex import WORD, lex
+
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
+
+
+def command_tag(text: str, page: Page, dialect: str) -> str:
+    """The tag of a statement of that dialect, from its result."""
+    verb = _verb(text, dialect)
+    if verb == "INSERT":
+        return f"INSERT 0 {page.affected or page.row_count}"
+    if verb in _CHANGES:
+        return f"{verb} {page.affected or page.row_count}"
+    if page.columns:
+        return f"SELECT {page.row_count}"
+    return verb
+
+
+def _verb(text: str, dialect: str) -> str:
+    head = text[:2_000]
+    words = [word.upper() for word in head.split(None, 3)[:2]]
+    first = words[0].strip("(;") if words else ""
+    if first == "WITH" or not first.isalpha():
+        try:
+            tokens = lex(text[:MOST_READ], find(dialect).lexical_rules)
+        except Refusal:
+            tokens = []
+        keys = [token.key for token in tokens if token.kind == WORD]
+        changes = [key for key in keys if key in _CHANGES]
+        return changes[0] if changes else (keys[0] if keys else "OK")
+    if first in ("CREATE", "DROP", "ALTER") and len(words) > 1:
+        return f"{first} {words[1].strip(';')}"
+    return first
