@@ -77,7 +77,9 @@ async def _prepare(ctx: CallContext, request: Prepare) -> Prepared:
         try:
             described = await engine.prepare(ctx.permit(request), ctx.call.cancellation)
         except TidegateError as error:
-            if error.code is not Code.UNSUPPORTED:
+            # An engine that describes no changes refuses one as a change.
+            unknown = writes and error.code is Code.POLICY_READ_ONLY
+            if error.code is not Code.UNSUPPORTED and not unknown:
                 raise
     columns = None if described is None else described.columns
     parameters = None if described is None else described.parameters

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from tidegate.edges.pgwire.values import ARRAY_ELEMENTS, EPOCH, EPOCH_DAYS, SPECIAL_NUMERIC
 from tidegate.errors import Code, TidegateError
+from tidegate.sql.dialects import find
 
 _INT16 = struct.Struct("!h")
 _INT32 = struct.Struct("!i")
@@ -165,7 +166,7 @@ def read_parameter(data: bytes | None, oid: int, form: int, dialect: str) -> Any
     try:
         if form == 0:
             text = data.decode()
-            read = None if dialect == "postgres" else _FROM_TEXT.get(oid)
+            read = None if find(dialect).is_postgres else _FROM_TEXT.get(oid)
             return text if read is None else read(text)
         if oid in ARRAY_ELEMENTS:
             return _unpack_array(data, oid)

@@ -35,6 +35,7 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
         tokens = lex(text, _rules_with_numbers(dialect))
     except Refusal:
         return Placed(text, (), 0)
+    rules = find(dialect)
     pieces: list[str] = []
     order: list[int] = []
     end = most = 0
@@ -45,11 +46,11 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
         number = int(digits)
         most = max(most, number)
         name = names[number - 1] if number <= len(names) else None
-        if dialect == "postgres":
-            mark = f"${number}" if name is None else f"(${number}::{name})"
-        elif dialect == "duckdb":
+        if rules.is_postgres and name is not None:
+            mark = f"(${number}::{name})"
+        elif rules.numbered_parameters:
             mark = f"${number}"
-        elif dialect in ("sqlite", "cloud"):
+        elif rules.numbered_questions:
             mark = f"?{number}"
         else:
             mark = "?"
@@ -62,7 +63,8 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
 @cache
 def _rules_with_numbers(dialect: str) -> LexicalRules:
     """The dialect's rules, by which `$1` is a parameter as well."""
-    rules = find(dialect).lexical_rules
-    if dialect in ("postgres", "duckdb"):
-        return rules
-    return structs.replace(rules, parameters=rf"\$\d+|{rules.parameters}")
+    rules = find(dialect)
+    if rules.numbered_parameters:
+        return rules.lexical_rules
+    parameters = rf"\$\d+|{rules.lexical_rules.parameters}"
+    return structs.replace(rules.lexical_rules, parameters=parameters)

@@ -12,6 +12,7 @@ from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.commands import CopyOut
 from tidegate.edges.pgwire.values import RowEncoder, wire_type
 from tidegate.model.results import Column, ColumnKind
+from tidegate.sql.dialects import find
 
 Rows = Sequence[Sequence[Any]]
 
@@ -96,7 +97,7 @@ _KINDS: dict[type[Any], ColumnKind] = {
 def with_kinds_of(columns: tuple[Column, ...], rows: Rows, dialect: str) -> tuple[Column, ...]:
     """The columns, with the kinds of the first values where the database names no type: of an
     expression such as `count(*)` SQLite says none. Values of several types stay text."""
-    if dialect == "postgres" or not rows or all(each.kind != "other" for each in columns):
+    if find(dialect).is_postgres or not rows or all(each.kind != "other" for each in columns):
         return columns
     found: list[Column] = []
     for column, values in zip(columns, zip(*rows, strict=True), strict=True):

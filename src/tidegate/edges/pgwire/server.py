@@ -26,6 +26,7 @@ from tidegate.model.actors import Actor
 from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import Call, Connect, ListSources, Request, ShowStatus
 from tidegate.model.sources import Source
+from tidegate.sql.dialects import find
 
 BACKLOG = 512
 CANCEL_S = 2.0
@@ -188,7 +189,7 @@ class WireServer:
         source = await self._find(actor, database, user, address)
         await self._ask(actor, Connect(), source.name, address)
         version = None
-        if source.dialect == "postgres":
+        if find(source.dialect).is_postgres:
             reply = await self._ask(actor, ShowStatus(), source.name, address)
             if isinstance(reply, ConnectionState) and reply.current is not None:
                 version = reply.current.server_version

@@ -19,6 +19,7 @@ from tidegate.edges.pgwire.rows import Client, RowSender
 from tidegate.edges.pgwire.session_commands import SessionCommands
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
+from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import TEXT_OID, RowEncoder, oid_of, type_name
 from tidegate.errors import Code, TidegateError
@@ -27,8 +28,7 @@ from tidegate.judging_thread import compute
 from tidegate.model.actors import Actor
 from tidegate.model.results import Column
 from tidegate.model.sources import Source
-
-_WITH_INFORMATION_SCHEMA = frozenset({"mysql", "duckdb", "h2", "hsqldb"})
+from tidegate.sql.dialects import find
 
 
 class Session:
@@ -289,6 +289,8 @@ class Session:
             return
         prepared = await self._runner.prepare(statement.placed.text)
         columns = prepared.columns
+        if columns is None and prepared.effect == "write" and not may_return_rows(statement.text):
+            columns = ()
         if columns is None:
             raise refused(
                 "0A000",
@@ -309,10 +311,10 @@ class Session:
 
     async def _is_catalog(self, text: str) -> bool:
         """Whether a text is about PostgreSQL's catalogs of a source that has none."""
-        dialect = self.source.dialect
-        if dialect == "postgres":
+        rules = find(self.source.dialect)
+        if rules.is_postgres:
             return False
-        has_own = dialect in _WITH_INFORMATION_SCHEMA
+        has_own = rules.has_information_schema
         return await compute(text, reads_catalogs, text, has_information_schema=has_own)
 
     async def _answer_catalog(

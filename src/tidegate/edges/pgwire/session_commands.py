@@ -36,6 +36,7 @@ from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import RowEncoder
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
+from tidegate.sql.dialects import find
 
 _TEXT = Column("", "text", "text")
 
@@ -141,7 +142,7 @@ class SessionCommands:
         value = self._settings.get(command.name)
         if value is not None:
             await self._send(columns, [(value,)], formats, describes, "SHOW")
-        elif self._dialect == "postgres":
+        elif find(self._dialect).is_postgres:
             raise _unknown_setting(command.name)
         else:
             # What is no setting may be a statement of the source: SHOW TABLES, SHOW PROVIDERS.

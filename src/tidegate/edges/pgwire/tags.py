@@ -23,6 +23,11 @@ def command_tag(text: str, page: Page, dialect: str) -> str:
     return verb
 
 
+def may_return_rows(text: str) -> bool:
+    """Whether a change may give rows back: it has the word for it somewhere."""
+    return "RETURNING" in text.upper()
+
+
 def _verb(text: str, dialect: str) -> str:
     head = text[:2_000]
     words = [word.upper() for word in head.split(None, 3)[:2]]

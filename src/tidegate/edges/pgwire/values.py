@@ -21,6 +21,7 @@ from tidegate.edges.pgwire.messages import Field
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 from tidegate.results import json_values
+from tidegate.sql.dialects import find
 
 Encode = Callable[[Any], bytes]
 """A value that is not None, in one format. Raises: ValueError, TypeError, struct.error,
@@ -306,7 +307,7 @@ _MODIFIER = re.compile(r"\([^)]*\)")
 
 def wire_type(column: Column, dialect: str) -> WireType:
     """How the values of a column travel, by its type in a source of that dialect."""
-    if dialect == "postgres":
+    if find(dialect).is_postgres:
         name = _MODIFIER.sub("", column.type)
         if name.endswith("[]"):
             element = _BY_NAME.get(name[:-2])

@@ -323,6 +323,7 @@ DIALECT = _Duckdb(
     in_files=True,
     database_as_schema=True,
     numbered_parameters=True,
+    has_information_schema=True,
     selects_into=False,
     describes_in_queries=True,
     show_describes=True,

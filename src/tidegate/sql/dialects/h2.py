@@ -19,6 +19,7 @@ DIALECT = structs.replace(
     default.DIALECT,
     name="h2",
     title="H2",
+    has_information_schema=True,
     lexical_rules=LexicalRules(
         operators=PREDICATES | {"||"},
         comments="ambiguous",

@@ -14,6 +14,7 @@ DIALECT = structs.replace(
     h2.DIALECT,
     name="hsqldb",
     title="HSQLDB",
+    has_information_schema=True,
     # Digests of passwords, other sessions' statements, and the contents of every large object.
     secrets=(*h2.DIALECT.secrets, "system_users", "system_sessions", "system_lobs.*"),
 )

@@ -149,6 +149,13 @@ class Dialect(msgspec.Struct, frozen=True):
     """Begins the name of a session's variable, which the lexer takes for a parameter."""
     numbered_parameters: bool = False
     """`$2` takes the second parameter."""
+    numbered_questions: bool = False
+    """`?2` takes the second parameter."""
+    is_postgres: bool = False
+    """The database is PostgreSQL: its types, catalogs and settings are those that clients of its
+    wire protocol know."""
+    has_information_schema: bool = False
+    """`information_schema` of the SQL standard can be read."""
 
     # Statements.
     selects_into: bool = True

@@ -255,6 +255,7 @@ DIALECT = _Mysql(
     ),
     assigns=True,
     title="MySQL",
+    has_information_schema=True,
     titles={"mariadb": "MariaDB"},
     quote_mark="`",
     variable_sigil="@",

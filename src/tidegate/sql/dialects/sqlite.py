@@ -132,6 +132,7 @@ DIALECT = _Sqlite(
         ("JOIN GENERATE_SERIES (", "0 JSON_EACH 2"),
     ),
     title="SQLite",
+    numbered_questions=True,
     in_files=True,
     ctes_see_all=True,
     in_reads_tables=True,
