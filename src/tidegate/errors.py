@@ -336,6 +336,18 @@ class TidegateError(Exception):
     def fate(self) -> Fate:
         return FATES[self.code]
 
+    def with_hint(self, hint: str) -> TidegateError:
+        """The same error of the same call, with other advice."""
+        advised = TidegateError(
+            self.code,
+            self.message,
+            hint=hint,
+            retry_after_s=self.retry_after_s,
+            details=self.details,
+        )
+        advised.call_id, advised.approved = self.call_id, self.approved
+        return advised
+
     def without_secrets(self) -> TidegateError:
         """The error for a caller elsewhere: of a path it names the last part only."""
         path = self.details.get("path")

@@ -94,7 +94,7 @@ async def advise(
             return error
         other = error.hint if _AMBIGUOUS.search(error.message) else find
         hint = name_hint(error.message, sql, catalog) or other
-    return TidegateError(error.code, error.message, hint=hint, details=error.details)
+    return error.with_hint(hint)
 
 
 def hint_on(message: str, sql: str, catalog: Catalog) -> str | None:

@@ -119,10 +119,10 @@ async def _run(app: App, tool: str, source: str, request: Query) -> Page:
     except TidegateError as error:
         if error.code is Code.LIMIT_TIME:
             hint = "Narrow the statement, or give it more time with --timeout."
-            raise TidegateError(error.code, error.message, hint=hint) from None
+            raise error.with_hint(hint) from None
         if error.hint.startswith("Search or list the tables"):
             hint = await _tables_hint(app, source)
-            raise TidegateError(error.code, error.message, hint=hint) from None
+            raise error.with_hint(hint) from None
         if error.code is not Code.POLICY_SCOPE:
             raise
         hint = "Make the change with a client whose token may write."

@@ -157,7 +157,7 @@ class RunningStatement(Generic[ConnectionT]):
             return failure
         dead = self.held is not None and not self.held.alive
         if self.writes and dead and error.code is Code.SOURCE_UNREACHABLE:
-            return TidegateError(error.code, error.message, hint=lost(writing=True).hint)
+            return error.with_hint(lost(writing=True).hint)
         return error
 
     async def close(self) -> None:

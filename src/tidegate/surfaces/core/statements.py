@@ -182,7 +182,7 @@ async def _query_all(
             except TidegateError as error:
                 hint = _SEND_ALONE.get(error.code)
                 if hint is not None:
-                    error = TidegateError(error.code, error.message, hint=hint)
+                    error = error.with_hint(hint)
                 return b'{"error":' + msgspec.json.encode(error_text(error)) + b"}"
 
     async with asyncio.TaskGroup() as group:
