@@ -501,7 +501,7 @@ def test_no_other_way_tells_more_in_production_than_a_tool_does(
                 "postgres": {
                     "error_detail": setting,
                     "prompts": str(folder),
-                    "ready_wait_s": 0,
+                    "ready_wait_s": 1.0,
                 }
             },
         )
