@@ -99,8 +99,9 @@ def _shown(prepared: Prepared, dialect: str) -> dict[str, Any]:
             for index, type_ in enumerate(prepared.parameters, 1)
         ]
         if prepared.parameters and not any(prepared.parameters):
-            database = "MySQL and MariaDB" if dialect == "mysql" else find(dialect).title
-            shown["parameterTypes"] = f"not reported by {database}"
+            rules = find(dialect)
+            databases = " and ".join([rules.title, *rules.titles.values()])
+            shown["parameterTypes"] = f"not reported by {databases}"
     return shown | {
         "tables": prepared.tables,
         "effect": prepared.effect,
