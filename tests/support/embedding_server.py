@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 Answer = Callable[[asyncio.StreamWriter, dict[str, Any], dict[str, str]], Awaitable[None]]
@@ -17,14 +17,23 @@ class EmbeddingServer:
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self._serving: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         try:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         finally:
             server.close()
+            for task in self._serving:  # an answer that never comes
+                task.cancel()
+            await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -40,8 +49,13 @@ class EmbeddingServer:
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:  # the test is over, also for a client that does not read
+            writer.transport.abort()
+            raise
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 def reply(

@@ -111,7 +111,7 @@ class JdbcSources:
         if not isinstance(request, CloseTemporary):
             raise TypeError(type(request).__name__)
         owner = call.session or call.actor.id
-        return self._connections.close_temporary(owner, request.name)
+        return await self._connections.close_temporary(owner, request.name)
 
     async def _open(self, call: Call, name: str, given: _Given) -> OpenedJdbc:
         values = given.values
@@ -185,7 +185,7 @@ class JdbcSources:
             await self._locate(connection.source, report)  # a driver may have to be downloaded
             return await self._connections.engine(connection)
         except BaseException:
-            self._connections.close_temporary(owner, name)
+            await self._connections.close_temporary(owner, name)
             raise
 
     def _resolve(self, call: Call, request: OpenJdbc) -> _Given:

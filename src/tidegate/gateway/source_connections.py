@@ -42,6 +42,8 @@ _MOST_SHOWN = 80
 _MOST_COMPARED = 500
 _MOST_PLACES = 10_000
 _MOST_ACTORS = 1_024
+_CLOSE_S = 5.0
+"""How long a caller waits for the engine of a source that it closes."""
 _ALL = ListSources()
 
 OpenEngine = Callable[[Source], Awaitable[Engine]]
@@ -369,24 +371,30 @@ class SourceConnections:
         """The connection of a source that `owner` opened, while it lasts."""
         return self._temporary.get((owner, name))
 
-    def close_temporary(self, owner: str, name: str) -> bool:
-        """Remove one source that `owner` opened. Returns whether there was one."""
-        there = (owner, name) in self._temporary
-        self._end_temporary((owner, name))
-        return there
+    async def close_temporary(self, owner: str, name: str) -> bool:
+        """Remove one source that `owner` opened, and wait until its engine has let go of what it
+        holds, such as a lock on a directory. Returns whether there was one."""
+        connection = self._temporary.get((owner, name))
+        closing = self._end_temporary((owner, name))
+        if closing is not None:
+            await asyncio.wait((closing,), timeout=_CLOSE_S)
+        return connection is not None
 
-    def _end_temporary(self, key: tuple[str, str]) -> None:
+    def _end_temporary(self, key: tuple[str, str]) -> asyncio.Task[None] | None:
+        """Remove a source. Returns the task that closes its engine, if it has one."""
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
         connection = self._temporary.pop(key, None)
-        if connection is not None:
-            if connection.opening is not None:
-                connection.opening.cancel()
-            self._drop({connection})
-            connection.engine = None
-            if connection.on_end is not None:
-                connection.on_end()
+        if connection is None:
+            return None
+        if connection.opening is not None:
+            connection.opening.cancel()
+        closing = self._end(connection)
+        connection.engine = None
+        if connection.on_end is not None:
+            connection.on_end()
+        return closing
 
     async def disconnect(self, connection: SourceConnection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
@@ -470,15 +478,21 @@ class SourceConnections:
 
     def _drop(self, gone: set[SourceConnection]) -> None:
         """Close what was removed or changed, without making the caller wait."""
-        self._unopened -= gone
-        self._opened -= gone
         for connection in gone:
-            connection.ended = True
-            connection.forget_profiles()
-            if connection.engine is not None:
-                task = asyncio.ensure_future(connection.engine.close())
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+            self._end(connection)
+
+    def _end(self, connection: SourceConnection) -> asyncio.Task[None] | None:
+        """Take no more calls, and close the engine in a task of its own."""
+        self._unopened.discard(connection)
+        self._opened.discard(connection)
+        connection.ended = True
+        connection.forget_profiles()
+        if connection.engine is None:
+            return None
+        task = asyncio.ensure_future(connection.engine.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task
 
 
 def find(ctx: CallContext) -> None:
