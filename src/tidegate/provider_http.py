@@ -25,7 +25,7 @@ from tidegate.errors import Code, TidegateError
 
 MOST_BYTES = 16_777_216
 _CHUNK = 65_536
-_SAID = 200
+_MOST_DETAILS = 200
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_S = 0.5
 _WORD = re.compile(r"[\w-]{4,}")
@@ -196,8 +196,8 @@ def _parsed(endpoint: Endpoint, response: _Response) -> Any:
 
 def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
     status = response.status
-    said = _said(endpoint, response)
-    text = f"{endpoint.name} answered with HTTP status {status}{said}"
+    details = _details(endpoint, response)
+    text = f"{endpoint.name} answered with HTTP status {status}{details}"
     after = _retry_after(response.headers.get("retry-after"))
     if status == 429:
         return TidegateError(Code.PROVIDER_RATE, text, retry_after_s=after)
@@ -206,7 +206,7 @@ def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
     return TidegateError(Code.PROVIDER_FAILED, text, retry_after_s=after)
 
 
-def _said(endpoint: Endpoint, response: _Response) -> str:
+def _details(endpoint: Endpoint, response: _Response) -> str:
     """What a JSON error says, shortened, without what may be a key. An HTML page says nothing."""
     try:
         document = msgspec.json.decode(response.body)
@@ -228,7 +228,7 @@ def _said(endpoint: Endpoint, response: _Response) -> str:
         found,
     )
     found = _TOKEN.sub("***", " ".join(found.split()))
-    return f": {found[:_SAID]}"
+    return f": {found[:_MOST_DETAILS]}"
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -109,18 +109,18 @@ async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:
 
 async def _log_readiness(app: App) -> None:
     """Log what begins to fail and what works again: for each part one line a minute at most."""
-    said: dict[str, float] = {}
+    reported: dict[str, float] = {}
     while True:
         now = asyncio.get_running_loop().time()
         failing = {**app.degraded(), **app.readiness()}
         for part, reason in failing.items():
-            if part not in said:
+            if part not in reported:
                 logger.error("%s: fails: %s", part, reason)
-                said[part] = now
-        for part, at in list(said.items()):
+                reported[part] = now
+        for part, at in list(reported.items()):
             if part not in failing and now >= at + LOG_S:
                 logger.warning("%s: works again", part)
-                del said[part]
+                del reported[part]
         await asyncio.sleep(CHECK_S)
 
 

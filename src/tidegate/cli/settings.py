@@ -159,10 +159,10 @@ def _admits_changes(url: str, arguments: argparse.Namespace, config: Config) -> 
 
 def _of_pgedge_variables(arguments: argparse.Namespace, config: Config) -> dict[str, object]:
     """What variables of pgEdge's server set and the settings leave at their defaults."""
-    said = settings_of_environment(os.environ)
-    if not said:
+    environment = settings_of_environment(os.environ)
+    if not environment:
         return {}
-    made = msgspec.convert(translate(said, os.environ, _note), Config)
+    made = msgspec.convert(translate(environment, os.environ, _note), Config)
     names = ["auth", "token_files", "tls", "lockout", "embeddings", "language"]
     if not arguments.stdio:
         names.append("http")

@@ -53,9 +53,9 @@ def show_report(report: dict[str, Any], *, as_json: bool) -> None:
     for key, value in report.items():
         if key not in ("warnings", "risks"):
             show(f"{key:<15} {value}")
-    said = {risk["could"] for risk in report["risks"]}
+    known = {risk["could"] for risk in report["risks"]}
     for warning in report["warnings"]:
-        if warning not in said:
+        if warning not in known:
             show(f"{'warning':<15} {warning}")
     for risk in report["risks"]:
         show(f"{'risk':<15} {risk['could']}; to do: {risk['remedy']}")

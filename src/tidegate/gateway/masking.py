@@ -109,10 +109,10 @@ def without_values(error: TidegateError) -> TidegateError:
     if error.code is not Code.SQL_FAILED:
         return error
     state = error.details.get("sqlstate")
-    said = f" (SQLSTATE {state})" if state else ""
+    reason = f" (SQLSTATE {state})" if state else ""
     return TidegateError(
         Code.SQL_FAILED,
-        f"The database refused the change{said}. Its message is left out, because it could"
+        f"The database refused the change{reason}. Its message is left out, because it could"
         " quote masked columns of the table",
         hint="Check the constraints of the table and the values of the change.",
         details={name: error.details[name] for name in ("sqlstate",) if name in error.details},

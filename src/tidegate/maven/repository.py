@@ -151,10 +151,10 @@ class Repository:
         """Compare with the repository's checksum. Raises: TidegateError DRIVER_UNTRUSTED if it
         differs, or if there is none and there must be."""
         for kind, length in _KINDS:
-            said = self._downloader.get(f"{path}.{kind}", _MOST_CHECKSUM_BYTES)
-            if said is None:
+            document = self._downloader.get(f"{path}.{kind}", _MOST_CHECKSUM_BYTES)
+            if document is None:
                 continue
-            found = re.search(rb"(?<![0-9a-fA-F])[0-9a-fA-F]{%d}(?![0-9a-fA-F])" % length, said)
+            found = re.search(rb"(?<![0-9a-fA-F])[0-9a-fA-F]{%d}(?![0-9a-fA-F])" % length, document)
             own = (
                 digest_file(content, kind)
                 if isinstance(content, Path)

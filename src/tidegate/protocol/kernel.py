@@ -230,8 +230,8 @@ class Kernel:
 
     def _refuse(self, id: bytes, error: RpcError, request: McpRequest | None) -> Answer:
         if request is not None and request.stream is not None and request.stream.started:
-            said = f"\n\n{error.message}".encode()
-            return Answer(request.stream.end(said, is_error=True))
+            ending = f"\n\n{error.message}".encode()
+            return Answer(request.stream.end(ending, is_error=True))
         status = error.status
         status_of = self._served.settings.error_status
         if status is None and status_of is not None:

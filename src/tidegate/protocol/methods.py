@@ -135,10 +135,10 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
 def _text_of(result: ToolResult) -> bytes:
     """The text of a result whose beginning was sent before. An error says so on a line of its
     own."""
-    said = result.body or b""
+    reply = result.body or b""
     if result.content is not None:
-        said = "".join([str(block.get("text", "")) for block in result.content]).encode()
-    return b"\n\n" + said if result.is_error else said
+        reply = "".join([str(block.get("text", "")) for block in result.content]).encode()
+    return b"\n\n" + reply if result.is_error else reply
 
 
 def _shortened(

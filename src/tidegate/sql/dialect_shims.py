@@ -22,10 +22,10 @@ _PLAIN = frozenset({"NULL", "TRUE", "FALSE", "DEFAULT", "-", "+", ","})
 
 
 class _Rule(NamedTuple):
-    """`seen` is what each token must be, `said` what is put in place of them."""
+    """`seen` is what each token must be, `rewritten` what is put in place of them."""
 
     seen: tuple[str, ...]
-    said: tuple[str, ...]
+    rewritten: tuple[str, ...]
 
 
 def apply_shims(tokens: list[Token], dialect: Dialect) -> list[Token]:
@@ -33,19 +33,19 @@ def apply_shims(tokens: list[Token], dialect: Dialect) -> list[Token]:
     rules = _rules(dialect.respellings)
     if rules.keys().isdisjoint(token.key for token in tokens):
         return tokens
-    said: list[Token] = []
+    rewritten: list[Token] = []
     at = 0
     while at < len(tokens):
         for rule in rules.get(tokens[at].key, ()):
             end = _end(rule.seen, tokens, at)
             if end:
-                said += (_token(word, tokens, at) for word in rule.said)
+                rewritten += (_token(word, tokens, at) for word in rule.rewritten)
                 at = end
                 break
         else:
-            said.append(tokens[at])
+            rewritten.append(tokens[at])
             at += 1
-    return said
+    return rewritten
 
 
 def shorten(tokens: list[Token]) -> list[Token]:
@@ -114,7 +114,7 @@ def _token(word: str, tokens: list[Token], at: int) -> Token:
 def _rules(respellings: tuple[tuple[str, str], ...]) -> dict[str, tuple[_Rule, ...]]:
     """The rules by the first word they apply to."""
     rules: dict[str, tuple[_Rule, ...]] = {}
-    for seen, said in respellings:
-        rule = _Rule(tuple(seen.split()), tuple(said.split()))
+    for seen, rewritten in respellings:
+        rule = _Rule(tuple(seen.split()), tuple(rewritten.split()))
         rules[rule.seen[0]] = (*rules.get(rule.seen[0], ()), rule)
     return rules

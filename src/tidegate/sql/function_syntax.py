@@ -31,47 +31,47 @@ def simplify(tokens: list[Token], calls: Mapping[str, str], depth: int = 0) -> l
     is long or nested beyond all use stays as it is, and the parser may refuse it."""
     if depth > DEEPEST or len(tokens) > LONGEST or not any(token.key in calls for token in tokens):
         return tokens
-    said: list[Token] = []
+    rewritten: list[Token] = []
     at = 0
     while at < len(tokens):
         token = tokens[at]
         stand_in = calls.get(token.key)
         end = _closing(tokens, at + 1) if stand_in and _key(tokens, at + 1) == "(" else 0
         if stand_in is None or not end or (at and tokens[at - 1].key in (".", "INTO")):
-            said.append(token)
+            rewritten.append(token)
             at += 1
             continue
         inner = tokens[at + 2 : end]
         if _key(inner, 0) in ("SELECT", "WITH"):
             stand_in = "ARRAY"
-        said += (token._replace(key=stand_in, text=stand_in), tokens[at + 1])
-        said += simplify(_listed(inner, token.key), calls, depth + 1)
-        said.append(tokens[end])
+        rewritten += (token._replace(key=stand_in, text=stand_in), tokens[at + 1])
+        rewritten += simplify(_listed(inner, token.key), calls, depth + 1)
+        rewritten.append(tokens[end])
         at = end + 1
-    return said
+    return rewritten
 
 
 def _listed(inner: list[Token], name: str) -> list[Token]:
     """What is between the brackets, as a list of expressions."""
-    said: list[Token] = []
+    rewritten: list[Token] = []
     at = 0
     while at < len(inner):
         token = inner[at]
         if token.key in _OPENS:
             end = _closing(inner, at)
-            said += inner[at : end + 1]
+            rewritten += inner[at : end + 1]
             at = end + 1
             continue
-        end, comma = _clause(inner, at, said[-1] if said else None, name)
+        end, comma = _clause(inner, at, rewritten[-1] if rewritten else None, name)
         if end == at:
-            said.append(token)
+            rewritten.append(token)
             end += 1
         elif not _QUERIES.isdisjoint(left.key for left in inner[at:end]):
             return inner  # the parser must see it, and will refuse it
-        elif comma and said and said[-1].key != ",":
-            said.append(Token(OP, ",", ",", token.at))
+        elif comma and rewritten and rewritten[-1].key != ",":
+            rewritten.append(Token(OP, ",", ",", token.at))
         at = end
-    return said
+    return rewritten
 
 
 def _clause(inner: list[Token], at: int, before: Token | None, name: str) -> tuple[int, bool]:

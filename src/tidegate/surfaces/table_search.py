@@ -241,7 +241,7 @@ def _heading(catalog: Catalog, tables: Sequence[Table]) -> list[str]:
         return []
     from tidegate.search.attributes import heading
 
-    return [said] if (said := heading(tables)) else []
+    return [first] if (first := heading(tables)) else []
 
 
 def _also(names: Sequence[str], more: int, room: int, step: str) -> str:

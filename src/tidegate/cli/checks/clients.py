@@ -42,7 +42,7 @@ _HELLO = {
     },
 }
 _END_S = 5.0
-_MOST_SAID = 300
+_MOST_REASON = 300
 
 
 class Installed(NamedTuple):
@@ -152,7 +152,7 @@ async def _check_program(entry: Installed, patience_s: float) -> Finding:
         text = f"{where} cannot start `{entry.words[0]}`: {error.strerror}"
         return fault(entry.label, text, again)
     try:
-        answer, said = await asyncio.wait_for(_hello(process), patience_s)
+        answer, errors = await asyncio.wait_for(_hello(process), patience_s)
     except TimeoutError:
         text = f"{where} does not answer within {patience_s:g} s"
         return fault(entry.label, text, "Run the command of the entry in a terminal to see why")
@@ -160,7 +160,7 @@ async def _check_program(entry: Installed, patience_s: float) -> Finding:
         await _end(process)
     if "result" in answer:
         return ok(entry.label, f"{where} starts and answers")
-    reason = answer.get("error", {}).get("message") or said or "it ended without an answer"
+    reason = answer.get("error", {}).get("message") or errors or "it ended without an answer"
     return fault(entry.label, f"{where} does not start: {reason}", again)
 
 
@@ -180,7 +180,7 @@ async def _hello(process: asyncio.subprocess.Process) -> tuple[dict[str, Any], s
                 if isinstance(answer, dict) and ("result" in answer or "error" in answer):
                     return cast("dict[str, Any]", answer), ""
         lines = (await errors).decode("utf-8", "replace").strip().splitlines()
-        return {}, redact(lines[-1].removeprefix("tidegate: ")[:_MOST_SAID]) if lines else ""
+        return {}, redact(lines[-1].removeprefix("tidegate: ")[:_MOST_REASON]) if lines else ""
     finally:
         errors.cancel()
 

@@ -93,12 +93,12 @@ _KINDS: Mapping[str, str] = {
 
 def _check_modules(runtime: Runtime) -> Finding:
     try:
-        said = subprocess.run(
+        listing = subprocess.run(
             [runtime.program, "--list-modules"], capture_output=True, timeout=30, check=True
         ).stdout.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError) as error:
         return note("modules", f"Java does not list its modules ({type(error).__name__})")
-    there = {line.partition("@")[0].strip() for line in said.splitlines()}
+    there = {line.partition("@")[0].strip() for line in listing.splitlines()}
     missing = {name: use for name, use in _MODULES.items() if name not in there}
     if not missing:
         return ok("modules", "Java has the modules that drivers use")

@@ -66,7 +66,7 @@ def check_database(directory: Path) -> Iterator[Finding]:
         connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(_LOCK_WAIT_MS)
-            said: str = connection.execute("PRAGMA quick_check(1)").get
+            verdict: str = connection.execute("PRAGMA quick_check(1)").get
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
         finally:
@@ -81,8 +81,8 @@ def check_database(directory: Path) -> Iterator[Finding]:
     except apsw.Error as error:
         yield fault("database", f"{path}: {error}", "Restore it from a backup")
         return
-    if said != "ok":
-        yield fault("database", f"{path} is damaged: {said}", "Restore it from a backup")
+    if verdict != "ok":
+        yield fault("database", f"{path} is damaged: {verdict}", "Restore it from a backup")
         return
     yield ok("database", "it is whole, and not locked")
 

@@ -122,8 +122,8 @@ async def _edit(app: App, arguments: argparse.Namespace) -> None:
 
 def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
     """The token with what the options say. Raises: TidegateError ARGUMENT_INVALID."""
-    said = given(arguments)
-    for option, names in (("sources", said.sources or said.tags), ("tables", said.tables)):
+    limits = given(arguments)
+    for option, names in (("sources", limits.sources or limits.tags), ("tables", limits.tables)):
         if names and getattr(arguments, f"all_{option}"):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -138,7 +138,7 @@ def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
     if arguments.all_tables:
         changes["tables"] = None
     for name in ("sources", "tags", "tables"):
-        if (names := getattr(said, name)) is not None:
+        if (names := getattr(limits, name)) is not None:
             changes[name] = names
     if arguments.expires is not None:
         changes["expires_at"] = parse_expiry(arguments.expires, time.time())

@@ -58,8 +58,8 @@ class JsonBody:
         finally:
             call.forget(request.abort)
         if request.gone:
-            said = call.reason or "The client stopped reading the result"
-            raise TidegateError(Code.CALL_CANCELLED, said)
+            message = call.reason or "The client stopped reading the result"
+            raise TidegateError(Code.CALL_CANCELLED, message)
 
     def finish(self, last: bytes) -> None:
         """Send the last part and end the response; without one the response is cut off."""

@@ -142,8 +142,8 @@ def _asked_users(lock: Path) -> set[int]:
     with lock.open("rb") as file:
         begin = 0
         for _ in range(_MOST_LOCKS):
-            said = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, _packed(fcntl.F_WRLCK, begin))
-            kind, start, length, pid = _unpacked(said)
+            answer = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, _packed(fcntl.F_WRLCK, begin))
+            kind, start, length, pid = _unpacked(answer)
             if kind == fcntl.F_UNLCK:
                 break
             found.add(pid)
@@ -160,12 +160,12 @@ def _packed(kind: int, begin: int) -> bytes:
     return struct.pack("qqihh", begin, 0, 0, kind, os.SEEK_SET)
 
 
-def _unpacked(said: bytes) -> tuple[int, int, int, int]:
+def _unpacked(answer: bytes) -> tuple[int, int, int, int]:
     """The type, start, length and process of a lock."""
     if sys.platform == "linux":
-        kind, _, start, length, pid = struct.unpack("hhqqi4x", said)
+        kind, _, start, length, pid = struct.unpack("hhqqi4x", answer)
     else:
-        start, length, pid, kind, _ = struct.unpack("qqihh", said)
+        start, length, pid, kind, _ = struct.unpack("qqihh", answer)
     return kind, start, length, pid
 
 

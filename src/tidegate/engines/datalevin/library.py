@@ -38,8 +38,8 @@ class Library(NamedTuple):
     def key(self) -> str:
         """What compiled classes depend on: the jar, the Java, and our program."""
         stat = self.jar.stat()
-        said = f"{self.jar}\0{stat.st_size}\0{stat.st_mtime_ns}\0{self.java.program}\0"
-        digest = hashlib.sha256((said + self.java.said).encode() + _program())
+        identity = f"{self.jar}\0{stat.st_size}\0{stat.st_mtime_ns}\0{self.java.program}\0"
+        digest = hashlib.sha256((identity + self.java.description).encode() + _program())
         return f"{self.version}-java{self.java.version}-{digest.hexdigest()[:16]}"
 
     def options(self, natives: Path) -> list[str]:

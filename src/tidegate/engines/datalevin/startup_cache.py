@@ -267,21 +267,21 @@ class StartupCache:
             *program,
         ]
         environment = {"LANG": "C.UTF-8", "HOME": str(self.directory)}
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             try:
                 subprocess.run(
                     command,
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=output,
+                    stderr=output,
                     cwd=self.directory,
                     env=environment,
                     timeout=MOST_S,
                     check=True,
                 )
             except (subprocess.SubprocessError, FileNotFoundError) as error:
-                said.seek(0)
-                last = said.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
+                output.seek(0)
+                last = output.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
                 if any("No space left" in line for line in last):
                     raise OSError(28, "No space left on device") from error
                 raise TidegateError(
@@ -319,9 +319,13 @@ class StartupCache:
             yield
 
     def _note(self, began: float, usual: float, doing: str) -> None:
-        said = {"began": time.time() - (time.monotonic() - began), "usual": usual, "doing": doing}
+        progress = {
+            "began": time.time() - (time.monotonic() - began),
+            "usual": usual,
+            "doing": doing,
+        }
         with suppress(OSError):
-            self._progress_file.write_text(json.dumps(said))
+            self._progress_file.write_text(json.dumps(progress))
 
     def _usual_s(self) -> float:
         try:

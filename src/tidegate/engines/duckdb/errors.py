@@ -86,7 +86,7 @@ def file_fault(text: str) -> str | None:
         reason = f"has in the column {column[1]} what is not {kind[1]}"
     else:
         reason = next(
-            (said for word, said in _CSV_REASONS if word in text), "is not like the others"
+            (meaning for word, meaning in _CSV_REASONS if word in text), "is not like the others"
         )
     name = file[1] if file else "the file"
     return f"{_PATH.sub('<path>', name)} cannot be read: line {line[1]} {reason}"

@@ -356,10 +356,10 @@ def _query(handle: duckdb.DuckDBPyConnection, file: FoundFile) -> tuple[str, int
     for name, form in (("dateformat", date), ("timestampformat", timestamp)):
         if form:
             options[name] = _literal(form)
-    said = ", ".join(f"{name} = {value}" for name, value in options.items())
+    written = ", ".join(f"{name} = {value}" for name, value in options.items())
     left_out = skip if skip and skipped_text(file.path, skip) else 0
-    said = f"auto_detect = false, hive_partitioning = false, {said}"
-    return f"SELECT * FROM read_csv({path}, {said})", left_out
+    written = f"auto_detect = false, hive_partitioning = false, {written}"
+    return f"SELECT * FROM read_csv({path}, {written})", left_out
 
 
 _EMPTY = "(empty)"

@@ -56,7 +56,7 @@ _ECHO = re.compile(r"; SQL statement:\n.*?(?= \[\d+-\d+\]|\Z)", re.DOTALL)
 """The whole statement, which H2 repeats in its messages."""
 _TRACE = re.compile(r"\n\s*at [\w.$]+\(.*|\A(?:[\w.]+Exception: )+", re.DOTALL)
 """Java's words about where a failure was found, which some drivers put into their messages."""
-_SAID_STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\b")
+_STATED = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\b")
 _READ_ONLY = re.compile(r"(?i)read[- ]only|readonly")
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`;]+){2,}/?")
 
@@ -127,8 +127,8 @@ def without_account(error: TidegateError, user: str) -> TidegateError:
 
 def _state(fault: JvmFault) -> str:
     """The SQLSTATE; some drivers have it in the message only."""
-    said = None if fault.state else _SAID_STATE.search(fault.message)
-    return said[1] if said else fault.state or ""
+    stated = None if fault.state else _STATED.search(fault.message)
+    return stated[1] if stated else fault.state or ""
 
 
 def clean(message: str) -> str:

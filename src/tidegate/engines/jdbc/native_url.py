@@ -125,10 +125,10 @@ def _options(name: str, query: str) -> dict[str, str] | None:
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
         key, _, value = part.partition("=")
-        said = _OPTION_READERS[name](key, unquote(value))
-        if said is None:
+        read = _OPTION_READERS[name](key, unquote(value))
+        if read is None:
             return None
-        options |= said
+        options |= read
     return options
 
 

@@ -38,12 +38,12 @@ read. Derby keeps its own settings so. Follows the syntax of `jdk.serialFilter`.
 
 
 class Java(NamedTuple):
-    """A Java program. `version` is the first number of its version, `said` all that it says of
-    it."""
+    """A Java program. `version` is the first number of its version, `description` all that it
+    says of it."""
 
     program: str
     version: int
-    said: str
+    description: str
 
 
 class Runtime(NamedTuple):
@@ -140,7 +140,7 @@ def _candidates(named: str | None) -> list[str]:
 def _java(program: str) -> Java | None:
     """A Java program and its version; None if it does not start."""
     try:
-        said = subprocess.run(
+        description = subprocess.run(
             [program, "-version"],
             capture_output=True,
             timeout=VERSION_S,
@@ -149,5 +149,5 @@ def _java(program: str) -> Java | None:
         ).stderr.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    return Java(program, int(found[1]), said) if found else None
+    found = re.search(r'version "(?:1\.)?(\d+)', description)
+    return Java(program, int(found[1]), description) if found else None

@@ -89,7 +89,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
             await session._pin()
         except ServerError as error:
             line.close()
-            raise unreachable(error.said, error.number) from error
+            raise unreachable(error.answer, error.number) from error
         except BaseException:
             line.close()
             raise

@@ -60,7 +60,7 @@ class ServerError(TidegateError):
             details={"mysql": number, "sqlstate": state},
         )
         self.number = number
-        self.said = message
+        self.answer = message
 
 
 def unreachable(message: str, number: int = 0) -> TidegateError:

@@ -25,9 +25,9 @@ async def run_script(url: str, script: Sequence[str], account: str, *, is_new: b
         try:
             if is_new and await session.own(_EXISTS, [account.encode()]):
                 raise AccountExists
-            with session.line.messages() as said:
+            with session.line.messages() as notices:
                 texts = [text.encode() for text in statements_of(script) if text not in _FRAME]
                 await session.change(b"SET LOCAL lock_timeout = '30s'", *texts)
-            return said
+            return notices
         finally:
             session.close()  # with it goes a transaction that was not committed

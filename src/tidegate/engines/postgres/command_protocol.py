@@ -397,15 +397,15 @@ class CommandProtocol(SocketIO):
     @contextmanager
     def messages(self) -> Generator[list[str]]:
         """Collect what the server notes meanwhile, up to `MAX_MESSAGES` shortened texts."""
-        said: list[str] = []
+        texts: list[str] = []
 
         def on_notice(notice: PGresult) -> None:
             text = notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b""
-            if len(said) < MAX_MESSAGES:
-                said.append(shortened(text[: 4 * MAX_MESSAGE].decode(errors="replace")))
+            if len(texts) < MAX_MESSAGES:
+                texts.append(shortened(text[: 4 * MAX_MESSAGE].decode(errors="replace")))
 
         with self._hearing(on_notice):
-            yield said
+            yield texts
 
     @contextmanager
     def _hearing(self, on_notice: Callable[[PGresult], None]) -> Generator[None]:

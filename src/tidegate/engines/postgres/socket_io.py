@@ -136,9 +136,9 @@ class SocketIO:
         """Whether the connection is open, as far as can be seen without asking the server."""
         if self.open and self._poll(0):  # there are bytes, an end or a failure
             try:
-                said = waiting_bytes(self._socket) > 0
+                has_message = waiting_bytes(self._socket) > 0
                 self._connection.consume_input()
-                if said:  # a last message: the connection may have ended after it
+                if has_message:  # a last message: the connection may have ended after it
                     self._connection.consume_input()
             except (psycopg.Error, OSError):
                 self.close()

@@ -124,22 +124,22 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def login_failure(said: str, server: str) -> TidegateError:
+def login_failure(output: str, server: str) -> TidegateError:
     """The coded error of an `ssh` that ended before its tunnel was ready."""
-    return _meaning(_LOGIN, said) or TidegateError(
+    return _meaning(_LOGIN, output) or TidegateError(
         Code.SOURCE_UNREACHABLE,
         "The SSH tunnel could not be opened.",
         hint=f"Run `ssh -v {server}` as the server's user to see why.",
     )
 
 
-def forwarding_failure(said: str) -> TidegateError | None:
+def forwarding_failure(output: str) -> TidegateError | None:
     """The coded error of a connection that failed in the tunnel, if `ssh` gave the reason."""
-    return _meaning(_FORWARDING, said)
+    return _meaning(_FORWARDING, output)
 
 
-def _meaning(reasons: tuple[tuple[str, str, str], ...], said: str) -> TidegateError | None:
+def _meaning(reasons: tuple[tuple[str, str, str], ...], output: str) -> TidegateError | None:
     for expression, message, hint in reasons:
-        if re.search(f"(?i){expression}", said):
+        if re.search(f"(?i){expression}", output):
             return TidegateError(Code.SOURCE_UNREACHABLE, message, hint=hint)
     return None

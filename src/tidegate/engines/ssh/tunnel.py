@@ -39,7 +39,7 @@ from tidegate.model.statements import DryRun, Judgement, Statement
 END_S = 0.5
 """How long `ssh` may take to end after a signal."""
 
-_MOST_SAID = 65_536
+_MOST_OUTPUT = 65_536
 _LONGEST_SOCKET = 100
 _READY = b"ready\n"
 
@@ -51,7 +51,7 @@ class Tunnel:
         self._route = route
         self._directory = Path(tempfile.mkdtemp(prefix="tidegate-ssh-"))
         self._socket = self._directory / "database"
-        self._said = self._directory / "said"
+        self._output = self._directory / "output"
         self._relay = PortForwarder(self._dial)
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
@@ -150,12 +150,12 @@ class Tunnel:
                 "The path of the directory for temporary files is too long for a socket.",
                 hint="Set TMPDIR to a short path, such as /tmp.",
             )
-        with self._said.open("ab") as said:
+        with self._output.open("ab") as output:
             self._process = process = await asyncio.create_subprocess_exec(
                 *command_to(self._route, self._socket),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=output,
                 env=environment(),
                 start_new_session=True,
             )
@@ -180,9 +180,9 @@ class Tunnel:
     def _stderr_text(self) -> str:
         """What `ssh` has said since this was last asked."""
         try:
-            with self._said.open("r+b") as said:
-                text = said.read(_MOST_SAID).decode(errors="replace")
-                said.truncate(0)
+            with self._output.open("r+b") as output:
+                text = output.read(_MOST_OUTPUT).decode(errors="replace")
+                output.truncate(0)
         except OSError:
             return ""
         return text

@@ -247,11 +247,11 @@ class _Writer:
         if word == "fn":
             return self._open_function(at, end)
         self._open.append("")
-        said = {"escape": "ESCAPE ", "limit": "LIMIT ", "oj": ""}.get(word)
-        if said is None:
+        replacement = {"escape": "ESCAPE ", "limit": "LIMIT ", "oj": ""}.get(word)
+        if replacement is None:
             kind = {"d": "DATE ", "t": "TIME ", "ts": "TIMESTAMP "}[word]
-            said = kind if self._dialect.typed_literals else ""
-        self._replace(at, end, said)
+            replacement = kind if self._dialect.typed_literals else ""
+        self._replace(at, end, replacement)
         return end
 
     def _open_function(self, at: int, end: int) -> int:
@@ -276,11 +276,11 @@ class _Writer:
         self._length += until - self._copied
         self._copied = until
 
-    def _replace(self, start: int, end: int, said: str) -> None:
+    def _replace(self, start: int, end: int, replacement: str) -> None:
         self._copy(start)
-        self._pieces.append(_Piece(self._length, self._length + len(said), start, end))
-        self._parts.append(said)
-        self._length += len(said)
+        self._pieces.append(_Piece(self._length, self._length + len(replacement), start, end))
+        self._parts.append(replacement)
+        self._length += len(replacement)
         self._copied = end
 
 

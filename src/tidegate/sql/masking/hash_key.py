@@ -92,16 +92,16 @@ def _by_number(written: str, given: tuple[Any, ...], key: str, dialect: Dialect)
             continue
         number = len(given) + 1
         if written[token.at] != KEY:
-            said = token.text
-            if said == "?":
+            placeholder = token.text
+            if placeholder == "?":
                 number = largest + 1
-            elif said[0] == "?":
-                number = int(said[1:])
+            elif placeholder[0] == "?":
+                number = int(placeholder[1:])
             else:
-                number = names.setdefault(said, largest + 1)
+                number = names.setdefault(placeholder, largest + 1)
             largest = max(largest, number)
             if not 0 < number <= len(given):
-                raise _parameter_mismatch(said, len(given))
+                raise _parameter_mismatch(placeholder, len(given))
         parts += [text[end : token.at], f"?{number}"]
         end = token.at + len(token.text)
     if largest != len(given):

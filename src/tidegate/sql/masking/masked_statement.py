@@ -216,9 +216,9 @@ class MaskedStatement:
             rest = rest[2:]
         if not rest or rest[0] not in ALLOWED_PRAGMAS:
             return False
-        said = "".join(rest[1:])
+        message = "".join(rest[1:])
         if rest[0] in DEFAULT_REVEALING and any(
-            name.lower() in said for _, name in self._derived.revealing
+            name.lower() in message for _, name in self._derived.revealing
         ):
             raise _revealing()
         return True

@@ -123,8 +123,8 @@ def framed(
         end = at + len(piece)
         if place % 2 == 0:
             inside = [
-                (start - at, stop - at, said)
-                for start, stop, said in edits
+                (start - at, stop - at, written)
+                for start, stop, written in edits
                 if at <= start and stop <= end
             ]
             pieces.append(replace_spans(piece, inside))
@@ -162,14 +162,14 @@ def _parts(text: str, tokens: list[Token]) -> list[tuple[str, str]]:
     name's quotes do."""
     parts: list[tuple[str, str]] = []
     before = ""
-    for kind, key, said, at in tokens:
+    for kind, key, written, at in tokens:
         if kind not in LITERALS:
-            parts.append((kind if kind != NAME else text[at], said))
-        elif kind == NUMBER and said.isdigit():
+            parts.append((kind if kind != NAME else text[at], written))
+        elif kind == NUMBER and written.isdigit():
             parts.append(_ANY_NUMBER)
         elif kind == STRING and text[at] == "'" and before in _COMPARES:
             parts.append(_ANY_STRING)
         else:
-            parts.append((kind, f"{text[at]}{said}"))
+            parts.append((kind, f"{text[at]}{written}"))
         before = key
     return parts

@@ -37,8 +37,8 @@ def error_text(error: TidegateError, guide: Guide = GUIDE) -> str:
     """The error's code, what happened, what to do now on the surface of `guide`."""
     hint = guide.hint(error)
     message = _MESSAGES.get(error.code, error.message).rstrip(". ")
-    said = "" if message.endswith(hint.rstrip(".")) else hint
-    return f"{error.code.value}: {message}{_place(error)}. {said}".rstrip()
+    advice = "" if message.endswith(hint.rstrip(".")) else hint
+    return f"{error.code.value}: {message}{_place(error)}. {advice}".rstrip()
 
 
 def _place(error: TidegateError) -> str:

@@ -220,11 +220,11 @@ def _answer(page: Page, source: str | None, note: str = "") -> bytes:
 
 def _note(truncations: Sequence[Truncation], cached: bool) -> str:
     """What was left out, and how to get it."""
-    said = [
+    pieces = [
         f"values cut at {cut.limit} bytes"
         if cut.kind == "value"
         else f"first {cut.returned} rows" + (" (byte limit)" if cut.kind == "bytes" else "")
         for cut in truncations
     ]
     step = "call more for the rest" if cached else "narrow the query for the rest"
-    return "; ".join([*said, step])
+    return "; ".join([*pieces, step])

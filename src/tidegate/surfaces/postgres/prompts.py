@@ -114,8 +114,8 @@ def _prompt(name: str, file: _File, databases: Databases) -> SurfacePrompt:
 
     async def render(context: ToolContext, given: Mapping[str, str]) -> PromptResult:
         # In one pass, so that a value which looks like a slot stays as it is.
-        said = _SLOT.sub(lambda slot: given.get(slot[1], ""), file.text)
-        return PromptResult([PromptMessage("user", text(said))], file.description or None)
+        filled = _SLOT.sub(lambda slot: given.get(slot[1], ""), file.text)
+        return PromptResult([PromptMessage("user", text(filled))], file.description or None)
 
     return SurfacePrompt(
         name,

@@ -137,19 +137,19 @@ class QueryTool:
             note = await note_near_values(query, context, source)
         if rows is None:
             return self._answer(page, query, args.offset, source, note)
-        said = rows.rest() + ending(page, args.offset, [note] if note else []).encode()
-        return ToolResult(body=said, structured=False)
+        reply = rows.rest() + ending(page, args.offset, [note] if note else []).encode()
+        return ToolResult(body=reply, structured=False)
 
     async def _set_default(self, context: ToolContext, source: str) -> ToolResult:
         """Use the source for later calls of the session that name none. Raises: TidegateError."""
         self._databases.set_default(context, source)
         catalog = await self._databases.handle(context, source, Browse("catalog"), Catalog)
         count = len(catalog.tables)
-        said = (
+        reply = (
             f"Successfully set default database connection to:\n{source} ({catalog.database})\n\n"
             f"Metadata loaded: {count} tables/views available."
         )
-        return ToolResult(body=said.encode(), structured=False)
+        return ToolResult(body=reply.encode(), structured=False)
 
     def _bounds(self, args: QueryArgs, *, streams: bool) -> Limits:
         """The limits of a call. Raises: TidegateError ARGUMENT_INVALID."""
@@ -166,7 +166,7 @@ class QueryTool:
     def _answer(
         self, page: Page, query: str, offset: int, source: str | None, note: str
     ) -> ToolResult:
-        said = b"".join(
+        reply = b"".join(
             (
                 sql_heading(query.strip()).encode(),
                 page_text(page),
@@ -174,7 +174,7 @@ class QueryTool:
             )
         )
         return ToolResult(
-            content=[text(said.decode())],
+            content=[text(reply.decode())],
             body=structured(page, query, offset, source=source),
         )
 

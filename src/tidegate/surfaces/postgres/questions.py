@@ -46,8 +46,8 @@ async def answer_question(
     if found.refusal is not None:
         raise found.refusal.error()
     if found.page is None:
-        said = "\n".join(_without_rows(found))
-        return ToolResult(content=[text_block(said)], body=_as_json(found))
+        reply = "\n".join(_without_rows(found))
+        return ToolResult(content=[text_block(reply)], body=_as_json(found))
     end = ending(found.page, question.offset, tuple(_notes(found))).encode()
     if streamed:
         return ToolResult(body=streamed[0].rest() + end, structured=False)
@@ -56,9 +56,9 @@ async def answer_question(
 
 def _with_rows(found: Answer, page: Page, offset: int, end: bytes) -> ToolResult:
     sql = found.sql or ""
-    said = b"".join((question_heading(found.question, sql).encode(), page_text(page), end))
+    reply = b"".join((question_heading(found.question, sql).encode(), page_text(page), end))
     return ToolResult(
-        content=[text_block(said.decode())],
+        content=[text_block(reply.decode())],
         body=structured(
             page,
             sql,

@@ -89,16 +89,16 @@ class SchemaTool:
         if args.compact and args.max_bytes is not None:
             from tidegate.surfaces.table_search import outline_tables
 
-            said = await outline_tables(context, source, catalog, tables, args.max_bytes)
-            shorthand = {"database": catalog.database, "shorthand": said.splitlines()}
-            return ToolResult(content=[text(said)], body=msgspec.json.encode(shorthand))
+            reply = await outline_tables(context, source, catalog, tables, args.max_bytes)
+            shorthand = {"database": catalog.database, "shorthand": reply.splitlines()}
+            return ToolResult(content=[text(reply)], body=msgspec.json.encode(shorthand))
         if args.compact:
-            said = "\n".join(shown.compact())
+            reply = "\n".join(shown.compact())
         elif len(tables) >= SUMMARY_FROM and not args.narrows:
-            said = "\n".join(shown.summary())
+            reply = "\n".join(shown.summary())
         else:
-            said = "\n".join(shown.full())
-        return ToolResult(content=[text(said)], body=shown.structured())
+            reply = "\n".join(shown.full())
+        return ToolResult(content=[text(reply)], body=shown.structured())
 
 
 _EMPTY = (
@@ -259,13 +259,13 @@ def vector_dimensions(column: ColumnInfo) -> int | None:
 
 
 def _column(column: ColumnInfo, unique: bool) -> str:
-    said = f"{column.name}: {column.type} ({'nullable' if column.nullable else 'not null'})"
+    line = f"{column.name}: {column.type} ({'nullable' if column.nullable else 'not null'})"
     marks = ["unique"] if unique else []
     marks += [column.extra] if column.extra else []
     marks += [f"default {column.default}"] if column.default is not None else []
     marks += [f"masked: {column.masked}"] if column.masked else []
-    said += f" [{'; '.join(marks)}]" if marks else ""
-    return said + (f" - {_one_line(column.comment)}" if column.comment else "")
+    line += f" [{'; '.join(marks)}]" if marks else ""
+    return line + (f" - {_one_line(column.comment)}" if column.comment else "")
 
 
 def _column_as_json(column: ColumnInfo) -> dict[str, Any]:
@@ -304,8 +304,8 @@ def _name(table: Table) -> str:
     return f"{table.schema}.{table.name}"
 
 
-def _one_line(said: str) -> str:
-    return " ".join(said.split())
+def _one_line(value: str) -> str:
+    return " ".join(value.split())
 
 
 def _nothing_fits(args: SchemaArgs, catalog: Catalog) -> TidegateError:

@@ -116,8 +116,8 @@ def _chunk(place: int, chunk: ChunkHit, *, whole: bool) -> Iterator[str]:
     yield chunk.text if whole else _beginning(chunk.text)
 
 
-def _beginning(said: str) -> str:
-    return said if len(said) <= _MOST_SHOWN else f"{said[:_MOST_SHOWN].rstrip()} ..."
+def _beginning(value: str) -> str:
+    return value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN].rstrip()} ..."
 
 
 _MOST_SHOWN = 160

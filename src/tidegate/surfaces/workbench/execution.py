@@ -60,8 +60,8 @@ class Executed(msgspec.Struct, frozen=True):
 def executed(page: Page) -> Executed:
     """The page in the document's shape. Every cut counts as truncation, whatever its kind. That a
     masked column was touched is part of the status message."""
-    said = [page.status] if page.status else []
-    said += [masking_note(page.masked)] if page.masked else []
+    messages = [page.status] if page.status else []
+    messages += [masking_note(page.masked)] if page.masked else []
     return Executed(
         columns=tuple(column.name for column in page.columns),
         rows=msgspec.Raw(page.rows),
@@ -69,7 +69,7 @@ def executed(page: Page) -> Executed:
         rows_affected=page.affected,
         execution_time_ms=round(page.elapsed_ms),
         is_truncated=bool(page.truncations),
-        status_message="; ".join(said) or UNSET,
+        status_message="; ".join(messages) or UNSET,
     )
 
 
