@@ -19,6 +19,8 @@ from tidegate import __version__
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.parser import build
 from tidegate.config.sources import SourceSettings
+from tidegate.sql.dialects import DIALECTS
+from tidegate.surfaces.registry import SURFACES
 
 
 def actions(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
@@ -58,6 +60,20 @@ def test_the_defaults_that_help_names_are_those_of_a_source() -> None:
     fresh = SourceSettings(name="shop", url="sqlite:///shop.db")
     reported = {name: choices[0] for name, (choices, _) in SOURCE_RULES.items()}
     assert reported == {name: getattr(fresh, name) for name in SOURCE_RULES}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [("serve", "--surface", list(SURFACES)), ("judge", "--dialect", list(DIALECTS))],
+)
+def test_help_names_all_that_an_option_takes(command: str, option: str, names: list[str]) -> None:
+    (helped,) = [
+        action.help or ""
+        for prog, action in actions(build())
+        if prog == f"tidegate {command}" and option in action.option_strings
+    ]
+    other_names = {"postgresql", "mariadb"}  # of dialects that are in the list
+    assert [name for name in names if name not in other_names and name not in helped] == []
 
 
 def test_a_hint_that_the_message_ends_with_is_said_once(tmp_path: Path) -> None:

@@ -471,7 +471,8 @@ def add_judge(commands: Commands) -> None:
         "--dialect",
         metavar="NAME",
         default="default",
-        help="postgres, mysql, sqlite or duckdb; without it, the strictest rules apply",
+        help="postgres, mysql, sqlite, duckdb, h2, hsqldb, derby, spark or cloud; without it, or "
+        "with another name, the strictest rules apply",
     )
     judge.add_argument(
         "--scope", choices=SCOPES, default="readOnly", help="the caller's scope (default: readOnly)"
