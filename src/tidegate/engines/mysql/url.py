@@ -11,14 +11,12 @@ authority and name the host), `off`; `tls_ca`, `tls_cert`, `tls_key`: files.
 
 from __future__ import annotations
 
-import difflib
 import ssl
 from typing import Any, Literal
-from urllib.parse import parse_qsl
 
 import msgspec
 
-from tidegate.engines.common.url import parse_server_url
+from tidegate.engines.common.url import parse_server_url, read_options
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import resolve
 
@@ -91,7 +89,7 @@ def parse_conninfo(url: str) -> Conninfo:
             "The source's URL names several hosts.",
             hint="Name one host: this engine connects to one server.",
         )
-    options = _read_options(server.query)
+    options = read_options(server.query, _OPTIONS)
     user, password, (place,) = server.user, server.password, server.places
     if any(
         "\0" in part for part in (user, password, place.host, server.database, *options.values())
@@ -114,21 +112,6 @@ def parse_conninfo(url: str) -> Conninfo:
             _number(options.get("connect_timeout", str(round(CONNECT_S))), "connect_timeout", 1000)
         ),
     )
-
-
-def _read_options(query: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, 1)
-            hint = f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(_OPTIONS)}."
-            raise TidegateError(
-                Code.SOURCE_URL, f"The URL has an unknown option `{name}`.", hint=hint
-            )
-        if name in options:
-            raise TidegateError(Code.SOURCE_URL, f"The URL gives the option `{name}` twice.")
-        options[name] = value
-    return options
 
 
 def _tls(options: dict[str, str]) -> Tls:
