@@ -11,6 +11,9 @@ PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server o
 command -v dbus-daemon > /dev/null || missing+=(dbus-daemon)
 command -v gnome-keyring-daemon > /dev/null || missing+=(gnome-keyring)
 command -v javac > /dev/null || missing+=(default-jdk-headless)
+for server in docker-registry etcd prometheus; do
+    command -v "$server" > /dev/null || missing+=("${server/%etcd/etcd-server}")
+done
 jar() { [ -e "/usr/share/java/$1" ] || missing+=("${@:2}"); }
 jar h2.jar libh2-java
 jar hsqldb.jar libhsqldb-java
@@ -33,9 +36,12 @@ if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     fi
     if apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" > /dev/null
     then
-        if [[ "${missing[*]}" = *openssh-server* ]] && command -v systemctl > /dev/null; then
-            systemctl disable -q ssh 2> /dev/null || true
-        fi
+        for unit in openssh-server:ssh docker-registry:docker-registry etcd-server:etcd \
+            prometheus:prometheus; do
+            if [[ " ${missing[*]} " = *" ${unit%:*} "* ]] && command -v systemctl > /dev/null; then
+                systemctl disable -q "${unit#*:}" 2> /dev/null || true
+            fi
+        done
         exit 0
     fi
 fi

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -97,6 +97,30 @@ class HostRules:
             if rest is not None:
                 return Destination(f"{target.rstrip('/')}{rest}", parts.netloc, True)
         return Destination(url, parts.netloc, False)
+
+    def restore(self, address: str, url: str) -> str:
+        """The address that a reply to `url` names for another request, as the document has it. A
+        server that `cloud.endpoints` leads to may call itself by its own address.
+
+        Raises: ValueError: it is no address.
+        """
+        named = urljoin(url, address)
+        for prefix, target in self._endpoints:
+            rest = _rest_of(url, prefix)
+            if rest is None:
+                continue
+            begins, here = url[: len(url) - len(rest)], target.rstrip("/")
+            origin = urlsplit(here)
+            if not origin.path and _rest_of(named, begins) is not None:
+                return named
+            inner = _rest_of(urljoin(f"{here}{rest}", address), here)
+            if inner is not None:
+                return f"{begins}{inner}"
+            ours, there = urlsplit(url), urlsplit(named)
+            if (there.scheme, there.netloc) == (origin.scheme, ours.netloc):
+                return there._replace(scheme=ours.scheme).geturl()
+            break
+        return named
 
     def _has(self, provider: str) -> bool:
         return provider in self._settings.providers

@@ -8,7 +8,7 @@ list is whole: `nextPageToken`, `nextLink` or `@odata.nextLink` in the body, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
@@ -24,24 +24,37 @@ _NEXT_LINKS: Final = ("nextLink", "@odata.nextLink", "odata.nextLink")
 _GOOGLE: Final = ("nextPageToken", "pageToken")
 """A field of the body, and the parameter that takes its value."""
 
+Resolve = Callable[[str, str], str]
+"""The whole address for one that a reply names, and the address that the reply came from. Raises
+ValueError for what is no address."""
+
+
+def _join(address: str, url: str) -> str:
+    return urljoin(url, address)
+
 
 def next_request(
-    method: Method, request: ApiRequest, headers: Mapping[str, str], body: Any
+    method: Method,
+    request: ApiRequest,
+    headers: Mapping[str, str],
+    body: Any,
+    resolve: Resolve = _join,
 ) -> ApiRequest | None:
     """The request of the page after that which `request` gave; None: it was the last.
 
     `headers` have names in lower case; `body` is the response's, before its transform.
 
-    Raises: TidegateError PROVIDER_REPLY: the next page is on another host, or is this one again.
+    Raises: TidegateError PROVIDER_REPLY: the next page is on another host, or is this one again,
+        or has no address that can be read.
     """
     pagination = method.settings.pagination
     following: ApiRequest | None
     if isinstance(request, GraphQlRequest):
         following = next_page(method, request, body)
     elif pagination is None:
-        following = _usual(method, request, headers, body)
+        following = _usual(method, request, headers, body, resolve)
     else:
-        following = _declared(pagination, request, headers, body)
+        following = _declared(pagination, request, headers, body, resolve)
     if following == request:
         raise TidegateError(
             Code.PROVIDER_REPLY,
@@ -51,7 +64,11 @@ def next_request(
 
 
 def _declared(
-    pagination: Pagination, request: ApiRequest, headers: Mapping[str, str], body: Any
+    pagination: Pagination,
+    request: ApiRequest,
+    headers: Mapping[str, str],
+    body: Any,
+    resolve: Resolve,
 ) -> ApiRequest | None:
     if pagination.algorithm == "page_number":
         page, last = _find(body, pagination.response_key), _find(body, pagination.end_key)
@@ -67,7 +84,7 @@ def _declared(
     if value is None or value == "":
         return None
     if pagination.request_place == "request":
-        return _at(request, str(value))
+        return _at(request, str(value), resolve)
     if pagination.request_place == "query":
         return _with_query(request, pagination.request_key, str(value))
     if pagination.request_place == "header":
@@ -78,12 +95,16 @@ def _declared(
 
 
 def _usual(
-    method: Method, request: ApiRequest, headers: Mapping[str, str], body: Any
+    method: Method,
+    request: ApiRequest,
+    headers: Mapping[str, str],
+    body: Any,
+    resolve: Resolve,
 ) -> ApiRequest | None:
     if method.http_verb not in ("GET", "HEAD"):
         return None
     if (linked := _linked(headers.get("link", ""))) is not None:
-        return _at(request, linked)
+        return _at(request, linked, resolve)
     if not isinstance(body, dict):
         return None
     entries = cast("dict[str, Any]", body)
@@ -93,7 +114,7 @@ def _usual(
     for name in _NEXT_LINKS:
         link = entries.get(name)
         if isinstance(link, str) and link:
-            return _at(request, link)
+            return _at(request, link, resolve)
     return None
 
 
@@ -106,10 +127,17 @@ def _linked(header: str) -> str | None:
     return None
 
 
-def _at(request: ApiRequest, address: str) -> ApiRequest:
+def _at(request: ApiRequest, address: str, resolve: Resolve) -> ApiRequest:
     """The request at another address of the same host: a credential never goes to another."""
-    url = urljoin(request.url, address)
-    here, there = urlsplit(request.url), urlsplit(url)
+    here = urlsplit(request.url)
+    try:
+        url = resolve(address, request.url)
+        there = urlsplit(url)
+    except ValueError:
+        raise TidegateError(
+            Code.PROVIDER_REPLY,
+            f"{here.hostname} names the next page by what is no address: {address[:120]!r}.",
+        ) from None
     if (here.scheme, here.netloc) != (there.scheme, there.netloc):
         raise TidegateError(
             Code.PROVIDER_REPLY,

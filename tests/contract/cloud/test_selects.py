@@ -432,3 +432,19 @@ async def test_the_catalog_has_the_resources_of_the_service_that_is_asked_for(as
     assert tables["heavy_animals"].kind == "view"
     assert (await ask.tables("")).tables == ()
     assert farm.asked == []
+
+
+async def test_a_mapped_server_may_call_the_next_page_by_its_own_address(ask, farm: Farm):
+    one, two = ({"items": [{"name": name, "size": 1}]} for name in ("a", "b"))
+    link = f'<{farm.url}/fields?min_size=2>; rel="next"'
+    farm.special["/fields?min_size=1"] = lambda _: Reply(200, one, Link=link)
+    farm.special["/fields?min_size=2"] = lambda _: Reply(200, two)
+    assert await ask("SELECT name FROM farm.live.fields WHERE min_size = 1") == [("a",), ("b",)]
+    assert farm.paths() == ["/fields?min_size=1", "/fields?min_size=2"]
+
+
+async def test_a_next_page_without_an_address_is_an_error(ask, farm: Farm):
+    farm.special["/fields"] = lambda _: Reply(200, {"items": []}, Link='<http://[>; rel="next"')
+    error = await ask.refusal("SELECT name FROM farm.live.fields")
+    assert error.code is Code.PROVIDER_REPLY
+    assert "api.farm.example" in error.message

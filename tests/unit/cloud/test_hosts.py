@@ -185,3 +185,32 @@ def test_a_setting_leads_a_providers_urls_to_this_machine() -> None:
 def test_no_setting_leads_to_another_machine(endpoints: dict[str, str]) -> None:
     with pytest.raises((TidegateError, msgspec.ValidationError)):
         rules(endpoints=endpoints)
+
+
+LOOPBACK = "http://127.0.0.1:5000"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "target", "address", "restored"),
+    [
+        ("https://a.example", LOOPBACK, "/v2/x?n=2", "https://a.example/v2/x?n=2"),
+        ("https://a.example", LOOPBACK, f"{LOOPBACK}/v2/y?n=2", "https://a.example/v2/y?n=2"),
+        ("https://a.example", LOOPBACK, "http://a.example/v2/y", "https://a.example/v2/y"),
+        ("https://a.example", LOOPBACK, "https://a.example/v2/y", "https://a.example/v2/y"),
+        ("https://*.example", LOOPBACK, f"{LOOPBACK}/v2/y", "https://a.example/v2/y"),
+        ("https://a.example/v2", LOOPBACK, "/y", "https://a.example/v2/y"),
+        ("https://a.example/v2", LOOPBACK, "/v2/y", "https://a.example/v2/y"),
+        ("https://a.example", f"{LOOPBACK}/base", "/base/v2/y", "https://a.example/v2/y"),
+        ("https://a.example", f"{LOOPBACK}/base", "/v2/y", "https://a.example/v2/y"),
+        ("https://a.example", f"{LOOPBACK}/base", f"{LOOPBACK}/v2", f"{LOOPBACK}/v2"),
+        ("https://a.example", LOOPBACK, "http://127.0.0.1:5001/y", "http://127.0.0.1:5001/y"),
+        ("https://a.example", LOOPBACK, "http://evil.example/y", "http://evil.example/y"),
+        ("https://b.example", LOOPBACK, f"{LOOPBACK}/v2/y", f"{LOOPBACK}/v2/y"),
+        ("https://b.example", LOOPBACK, "http://a.example/y", "http://a.example/y"),
+    ],
+)
+def test_what_a_mapped_server_calls_itself_is_the_documents_address(
+    prefix: str, target: str, address: str, restored: str
+) -> None:
+    mapped = rules(endpoints={prefix: target})
+    assert mapped.restore(address, "https://a.example/v2/x") == restored

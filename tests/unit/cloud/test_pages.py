@@ -107,6 +107,14 @@ def test_a_next_page_on_another_host_is_an_error(link: str) -> None:
     assert caught.value.code is Code.PROVIDER_REPLY
 
 
+@pytest.mark.parametrize("link", ["https://[", "//[x", "https://[::1"])
+def test_a_next_page_without_an_address_is_an_error(link: str) -> None:
+    for headers, body in (({"link": f'<{link}>; rel="next"'}, []), ({}, {"nextLink": link})):
+        with pytest.raises(TidegateError, match="no address") as caught:
+            next_request(method(), PAGE, headers, body)
+        assert caught.value.code is Code.PROVIDER_REPLY
+
+
 def test_a_page_that_names_itself_as_the_next_is_an_error() -> None:
     with pytest.raises(TidegateError, match="the same page"):
         next_request(method(), PAGE, {}, {"nextLink": PAGE.url})

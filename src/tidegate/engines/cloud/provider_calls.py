@@ -73,7 +73,7 @@ class ProviderCalls:
             if response.status == 404:
                 return
             check_status(found, method, response)
-            read = await _parsed(found, method, request, response)
+            read = await self._parsed(found, method, request, response)
             counts.pages += 1
             yield read
             request = read.following
@@ -145,6 +145,26 @@ class ProviderCalls:
             counts.retries += 1
             await asyncio.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
+
+    async def _parsed(
+        self, found: Found, method: Method, request: ApiRequest, response: HttpResponse
+    ) -> ReplyPage:
+        if len(response.body) < 16_384:
+            return self._parse(found, method, request, response)
+        return await asyncio.to_thread(self._parse, found, method, request, response)
+
+    def _parse(
+        self, found: Found, method: Method, request: ApiRequest, response: HttpResponse
+    ) -> ReplyPage:
+        page = read_page(
+            method,
+            found.document.schemas,
+            response.body,
+            urlsplit(request.url).hostname or "",
+            renames=found.provider.renames_columns,
+        )
+        following = next_request(method, request, response.headers, page.body, self._hosts.restore)
+        return ReplyPage(page, response, following)
 
     async def _keep_quiet(self, provider: str) -> None:
         """Wait for as long as the provider has asked all of us to."""
@@ -268,26 +288,6 @@ def _forms(secret: str) -> list[str]:
     forms |= {re.sub("%..", lambda match: match[0].lower(), each) for each in forms}
     forms |= {escaped.replace("/", "\\/")}
     return sorted(forms, key=len, reverse=True)
-
-
-async def _parsed(
-    found: Found, method: Method, request: ApiRequest, response: HttpResponse
-) -> ReplyPage:
-    if len(response.body) < 16_384:
-        return _parse(found, method, request, response)
-    return await asyncio.to_thread(_parse, found, method, request, response)
-
-
-def _parse(found: Found, method: Method, request: ApiRequest, response: HttpResponse) -> ReplyPage:
-    host = urlsplit(request.url).hostname or ""
-    page = read_page(
-        method,
-        found.document.schemas,
-        response.body,
-        host,
-        renames=found.provider.renames_columns,
-    )
-    return ReplyPage(page, response, next_request(method, request, response.headers, page.body))
 
 
 def retry_after(value: str | None) -> float | None:
