@@ -183,6 +183,30 @@ def anyway_option(action: argparse.ArgumentParser) -> None:
 def add_source(commands: Commands) -> None:
     source = commands.add_parser("source", help="add, change, list, remove and test sources")
     actions = source.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    add, update = _add(actions), _update(actions)
+    edit, rename = _edit(actions), _rename(actions)
+    listing = actions.add_parser("list", help="list the saved sources")
+    remove = actions.add_parser("remove", help="remove a saved source, but not its data")
+    remove.add_argument("name", metavar="NAME", help="a saved source")
+    showing = actions.add_parser("show", help="show the settings of one source")
+    showing.add_argument("name", metavar="NAME", help="a source of the state or the settings")
+    test = actions.add_parser(
+        "test",
+        help="open a source, report what it is and what its account could do",
+        description="Open a source, count its tables and time it. A line that begins with risk "
+        "says what the source's account could do if Tidegate were not there, and what to do.",
+    )
+    test.add_argument("name", metavar="NAME", help="a saved source")
+    harden = _harden(actions)
+    for action in (add, edit, update, rename, listing, showing, remove, test, harden):
+        action.set_defaults(module="source")
+        home_options(action)
+    listing_options(listing)
+    for action in (listing, showing, test):
+        json_option(action)
+
+
+def _add(actions: Commands) -> argparse.ArgumentParser:
     add = actions.add_parser("add", help="save a source")
     add.add_argument("name", metavar="NAME", help="the name that callers use")
     add.add_argument(
@@ -199,6 +223,11 @@ def add_source(commands: Commands) -> None:
     )
     _source_rules(add, new=True)
     consent_option(add)
+    _password_options(add)
+    return add
+
+
+def _update(actions: Commands) -> argparse.ArgumentParser:
     update = actions.add_parser(
         "update",
         help="change a source's settings",
@@ -218,8 +247,11 @@ def add_source(commands: Commands) -> None:
         choices=CLEARABLE,
         help="remove all of these first, then add the given ones; may be repeated",
     )
-    for action in (add, update):
-        _password_options(action)
+    _password_options(update)
+    return update
+
+
+def _edit(actions: Commands) -> argparse.ArgumentParser:
     edit = actions.add_parser(
         "edit",
         help="change a saved source by answering questions",
@@ -232,6 +264,10 @@ def add_source(commands: Commands) -> None:
     consent_option(edit)
     edit.set_defaults(**_NO_CHANGES)
     anyway_option(edit)
+    return edit
+
+
+def _rename(actions: Commands) -> argparse.ArgumentParser:
     rename = actions.add_parser(
         "rename",
         help="give a saved source another name",
@@ -243,18 +279,10 @@ def add_source(commands: Commands) -> None:
     rename.add_argument("name", metavar="OLD", help="a saved source")
     rename.add_argument("new_name", metavar="NEW", help="its new name")
     consent_option(rename)
-    listing = actions.add_parser("list", help="list the saved sources")
-    remove = actions.add_parser("remove", help="remove a saved source, but not its data")
-    remove.add_argument("name", metavar="NAME", help="a saved source")
-    showing = actions.add_parser("show", help="show the settings of one source")
-    showing.add_argument("name", metavar="NAME", help="a source of the state or the settings")
-    test = actions.add_parser(
-        "test",
-        help="open a source, report what it is and what its account could do",
-        description="Open a source, count its tables and time it. A line that begins with risk "
-        "says what the source's account could do if Tidegate were not there, and what to do.",
-    )
-    test.add_argument("name", metavar="NAME", help="a saved source")
+    return rename
+
+
+def _harden(actions: Commands) -> argparse.ArgumentParser:
     harden = actions.add_parser(
         "harden",
         help="make an account that can read and do nothing else, or print its SQL",
@@ -287,12 +315,7 @@ def add_source(commands: Commands) -> None:
         "'postgresql://postgres:${ENV:ADMIN_PASSWORD}@host/shop'",
     )
     consent_option(harden)
-    for action in (add, edit, update, rename, listing, showing, remove, test, harden):
-        action.set_defaults(module="source")
-        home_options(action)
-    listing_options(listing)
-    for action in (listing, showing, test):
-        json_option(action)
+    return harden
 
 
 def add_query(commands: Commands) -> None:
