@@ -12,6 +12,7 @@ from support import jdbc_drivers
 from support.command_line import tidegate
 from support.maven_repository import DEBIAN, MavenRepository, jar_of, serve_repository
 from support.operator_terminal import operator_terminal
+from tidegate.engines.jdbc.products import product_of
 
 DRIVER = "org.other:driver:1"
 
@@ -152,6 +153,23 @@ def test_a_source_names_the_coordinate_of_its_driver(
     # Another source of the same database needs no coordinate.
     again = tidegate("source", "add", "again", url, state=state)
     assert again.status == 0, again.err
+
+
+def test_a_source_is_saved_anyway_with_the_coordinate_that_a_name_stands_for(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "nowhere.json"
+    path.write_text(json.dumps({"drivers": {"repository": "http://127.0.0.1:1/"}}))
+    words = ("jdbc:h2:./hr", "--driver-coordinate", "h2", "--config", str(path))
+    state = tmp_path / "state"
+    refused = tidegate("source", "add", "hr", *words, state=state)
+    assert refused.status == 69 and "http://127.0.0.1:1" in refused.err
+    assert tidegate("source", "list", "--json", state=state).json == {"sources": []}
+    saved = tidegate("source", "add", "hr", *words, "--anyway", state=state)
+    assert saved.status == 0 and "it does not work now" in saved.err, saved.err
+    shown = tidegate("source", "show", "hr", "--json", state=state)
+    coordinate = product_of("jdbc:h2:").coordinate
+    assert shown.json["options"] == [["driver_coordinate", coordinate]]
 
 
 def test_a_source_in_the_settings_names_the_coordinate_of_its_driver(

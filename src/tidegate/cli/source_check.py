@@ -36,6 +36,7 @@ MOST_TRIES = 3
 
 _PASSING = {
     Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY, Code.ENGINE_MISSING, Code.LIMIT_TIME,
+    Code.DRIVER_REPOSITORY,
 }  # fmt: skip
 """What may be otherwise tomorrow, or where the server runs."""
 

@@ -133,8 +133,9 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
         metavar="COORDINATE",
         action="append",
         default=[],
-        help="the JDBC driver of the source as groupId:artifactId:version, which is downloaded if "
-        "`tidegate driver list` does not have it; may be repeated",
+        help="the JDBC driver of the source as groupId:artifactId:version, or as the name of a "
+        "database such as h2; it is downloaded if `tidegate driver list` does not have it; may be "
+        "repeated",
     )
     action.add_argument(
         "--mask",

@@ -94,8 +94,11 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
         had = () if before is None or "options" in rules else before.options
         rules["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
     if arguments.driver_coordinate:
+        from tidegate.engines.jdbc.drivers import named_coordinates
+
+        named = [each for text in arguments.driver_coordinate for each in named_coordinates(text)]
         kept = rules.get("options", {} if before is None else dict(before.options))
-        rules["options"] = {**kept, COORDINATE: ",".join(arguments.driver_coordinate)}
+        rules["options"] = {**kept, COORDINATE: ",".join(map(str, named))}
     run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
     return rules if run_as is None else {**rules, "run_as": run_as}
 
