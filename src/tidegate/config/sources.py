@@ -119,7 +119,7 @@ class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
     datalog_hosts: tuple[str, ...] | None = None
     datalog_changes: bool = False
     lifetime_s: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
-    per_owner: Annotated[int, msgspec.Meta(ge=1)] = 8
+    per_owner: Annotated[int, msgspec.Meta(ge=1)] = 16
 
     def __post_init__(self) -> None:
         for name in ("directories", "datalog_directories"):
