@@ -53,7 +53,8 @@ class WireServer(NamedTuple):
 
 @contextmanager
 def wire_server(folder: Path, *options: str, **settings: Any) -> Iterator[WireServer]:
-    """Serve `shop` (SQLite) and what `sources` adds, to the tokens `reader` and `writer`."""
+    """Serve `shop` (SQLite) and what `sources` adds, to the tokens `reader`, `writer` and `proxy`,
+    which may write and name the callers for whom it speaks."""
     shop = sqlite3.connect(folder / "shop.db")
     shop.executescript(SHOP)
     shop.close()
@@ -64,6 +65,7 @@ def wire_server(folder: Path, *options: str, **settings: Any) -> Iterator[WireSe
     secrets = {
         "reader": tokens.create("reader", Scope.READ_ONLY)[0],
         "writer": tokens.create("writer", Scope.READ_WRITE)[0],
+        "proxy": tokens.create("proxy", Scope.READ_WRITE, proxy=True)[0],
     }
     tokens.close()
     store.close()

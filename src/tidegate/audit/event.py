@@ -38,7 +38,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     of the approval that was requested or used, `statement_class` the statement's verb (`select`,
     `update`, ...), `arguments` those of an operation that is not a statement,
     `address` the client's IP address if it called over HTTP, `outside_transaction` that nothing
-    undoes the statement if it fails or is stopped. `rows`, `bytes` (encoded) and
+    undoes the statement if it fails or is stopped, `on_behalf_of` the caller that a proxy named as
+    the one for whom it speaks. `rows`, `bytes` (encoded) and
     `elapsed_ms` describe the result.
     """
 
@@ -67,6 +68,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any] | None = None
     address: str = ""
     outside_transaction: bool = False
+    on_behalf_of: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,6 +106,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     arguments: dict[str, str] = {}
     address: str = ""
     outside_transaction: bool = False
+    on_behalf_of: str = ""
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -131,7 +134,7 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.verdict, event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error, event.approval, event.statement_class,
         {} if event.arguments is None else _arguments(event.arguments), address,
-        event.outside_transaction,
+        event.outside_transaction, short_text(event.on_behalf_of),
     )  # fmt: skip
     return escape_invisible(_encode(entry))
 

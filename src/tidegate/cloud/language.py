@@ -60,7 +60,7 @@ class CloudLanguage(Language):
                 finding.hint or FATES[code].hint,
             )
         if isinstance(request, Explain):
-            read = structs.replace(read, statement_class="select", is_explained=True)
+            read = structs.replace(read, statement_class="select", explained="plan")
         return _judge(read)
 
     def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
@@ -95,7 +95,7 @@ LANGUAGE = CloudLanguage()
 
 
 def _judge(read: ReadStatement) -> Judgement:
-    """What a statement would do. EXPLAIN sends nothing, whatever it explains."""
+    """What a statement would do. EXPLAIN changes nothing, whatever it explains."""
     statement = read.statement
     tables: tuple[str, ...] = ()
     if isinstance(statement, SqlStatement):
@@ -130,7 +130,8 @@ def sql_of(statement: SqlStatement) -> str:
 
 def _touches_data(read: ReadStatement) -> bool:
     """Whether it shows or changes what is at a provider; documents are public."""
-    return not read.is_explained and isinstance(read.statement, (SqlStatement, ExecStatement))
+    reads = read.explained in (None, "preview")
+    return reads and isinstance(read.statement, (SqlStatement, ExecStatement))
 
 
 def _check_table(table: str, rules: DataRules) -> None:

@@ -95,12 +95,21 @@ CloudStatement = (
 )
 
 
+Explanation = Literal["plan", "digest", "preview"]
+"""What EXPLAIN shows: how a statement would be answered; of a change, a digest of its requests, or
+the requests and the present state, as a person who approves it sees them."""
+
+
 class ReadStatement(msgspec.Struct, frozen=True):
-    """A statement, its class, and whether only its plan is asked for."""
+    """A statement, its class, and what of it EXPLAIN asks for, if that is before it."""
 
     statement: CloudStatement
     statement_class: StatementClass
-    is_explained: bool = False
+    explained: Explanation | None = None
+
+    @property
+    def is_explained(self) -> bool:
+        return self.explained is not None
 
 
 def read_statement(text: str) -> ReadStatement:
@@ -111,14 +120,19 @@ def read_statement(text: str) -> ReadStatement:
     tokens = _one_statement(lex(text, _COMMAND_RULES))
     first = tokens[0].key
     if first == "EXPLAIN":
-        # It sends nothing: what it explains is read, and gives it no class.
+        # It changes nothing: what it explains is read, and gives it no class.
         skipped = 3 if [token.key for token in tokens[1:3]] == ["QUERY", "PLAN"] else 1
+        explained: Explanation = "plan"
+        if len(tokens) > 1 and tokens[1].key in ("DIGEST", "PREVIEW"):
+            skipped, explained = 2, "digest" if tokens[1].key == "DIGEST" else "preview"
         if len(tokens) <= skipped:
             raise _unreadable("EXPLAIN is followed by a statement")
         inner = read_statement(text[tokens[skipped].at :])
         if inner.is_explained:
             raise _unreadable("EXPLAIN of EXPLAIN explains nothing")
-        return ReadStatement(inner.statement, "select", is_explained=True)
+        if explained != "plan" and inner.statement_class == "select":
+            raise _unreadable(f"EXPLAIN {explained.upper()} is followed by a change")
+        return ReadStatement(inner.statement, "select", explained)
     if first in _CLASSES:
         return _sql(text, tokens)
     reader = {"SHOW": _show, "DESCRIBE": _describe, "DESC": _describe, "REGISTRY": _registry}

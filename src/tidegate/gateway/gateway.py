@@ -112,6 +112,7 @@ class Gateway:
         find(ctx)
         await decide(ctx)
         call, handler = ctx.call, None
+        ctx.plan = call.plan
         if call.by_person and ctx.verdict.kind == "allow":
             ctx.verdict = BY_PERSON
         if isinstance(call.request, EngineRequest):

@@ -168,6 +168,7 @@ def _event(
         statement_class=judgement.verb,
         arguments=arguments,
         outside_transaction=judgement.outside_transaction,
+        on_behalf_of=call.on_behalf_of,
     )
 
 

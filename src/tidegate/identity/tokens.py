@@ -70,6 +70,7 @@ def _actor(entry: TokenEntry) -> Actor:
         expires_at=entry.expires_at,
         tags=entry.tags,
         tables=entry.tables,
+        proxy=entry.proxy,
     )
 
 
@@ -106,12 +107,14 @@ class Tokens:
         expires_at: float | None = None,
         tags: Collection[str] | None = None,
         tables: Collection[str] | None = None,
+        *,
+        proxy: bool = False,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
         With `sources`, `tags` or both it sees the sources of these names and with these tags;
         without either it sees every source. With `tables` it may use these alone, each given as
-        `table`, `schema.table`, `source:table` or `source:schema.table`.
+        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy` see `Actor`.
 
         Raises: TidegateError ARGUMENT_INVALID if the name or a table's is unfit, an active token
         has the name, or `expires_at` is past; STATE_FAILED.
@@ -133,6 +136,7 @@ class Tokens:
             tags=None if tags is None else frozenset(tags),
             tables=None if tables is None else frozenset(tables),
             scram_verifier=make_verifier(plaintext),
+            proxy=proxy,
         )
         self.refuse_taken(name)
         self._note("token.created", described(entry))
@@ -374,6 +378,8 @@ def widened_rights(before: TokenEntry, after: TokenEntry | Actor) -> tuple[str, 
         found.append("sources")
     if before.tables is not None and (after.tables is None or not after.tables <= before.tables):
         found.append("tables")
+    if after.proxy and not before.proxy:
+        found.append("proxy")
     if _end(after) > _end(before):
         found.append("expiry")
     return tuple(found)
@@ -394,6 +400,8 @@ def rights_in_words(rights: TokenEntry | TokenRights) -> dict[str, str]:
 def described(entry: TokenEntry) -> dict[str, str]:
     """A token's rights as few words for the record."""
     details = {"id": entry.id, "name": entry.name, **rights_in_words(entry)}
+    if entry.proxy:
+        details["proxy"] = "yes"
     if entry.expires_at is not None:
         details["expires_at"] = str(round(entry.expires_at))
     return details

@@ -30,6 +30,8 @@ class Actor(msgspec.Struct, frozen=True):
     one of the tags; both None means every source (`policy.allowlist.admits`).
     `tables` are those that it may use there, as `table`, `schema.table` or, of one source alone,
     `source:table`; None means all (`policy.data_rules`).
+    `proxy`: the caller is a server with a gate of its own. On the wire protocol it may name the
+    caller for whom it speaks; what a person must approve was approved there.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -41,3 +43,4 @@ class Actor(msgspec.Struct, frozen=True):
     expires_at: float | None = None
     tags: frozenset[str] | None = None
     tables: frozenset[str] | None = None
+    proxy: bool = False

@@ -326,6 +326,9 @@ class Call(msgspec.Struct, frozen=True):
     that a person is to approve it, whatever the source asks for.
     `session` is the id of the state that the call's session keeps, under which it may have opened
     temporary sources. `address` is the client's IP address, empty if it did not come over HTTP.
+    `on_behalf_of` is the caller for whom a proxy speaks (`Actor.proxy`), whose own gate let the
+    call pass, and `plan` the digest of the requests that were approved there; both are empty for
+    every other caller.
     """
 
     actor: Actor
@@ -343,3 +346,5 @@ class Call(msgspec.Struct, frozen=True):
     by_person: bool = False
     session: str = ""
     address: str = ""
+    on_behalf_of: str = ""
+    plan: str = ""

@@ -21,7 +21,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
     `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
     what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
-    were made before version 4 of the state.
+    were made before version 4 of the state. `proxy` see `model.actors.Actor`.
     """
 
     id: str
@@ -36,6 +36,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     tags: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     scram_verifier: str | None = None
+    proxy: bool = False
 
 
 # Approvals

@@ -45,6 +45,13 @@ def add_token(commands: Commands) -> None:
         metavar="TIME",
         help="how long it is valid, such as 30d, 12h or 2w (default: never expires)",
     )
+    create.add_argument(
+        "--proxy",
+        action="store_true",
+        help="for a server started with --proxy: it names the caller for whom it speaks, which is "
+        "recorded, and what that server's own gate had approved is not asked again",
+    )
+    edit.add_argument("--no-proxy", action="store_true", help="take that of a proxy away")
     edit.add_argument(
         "--expires", metavar="TIME", help="how long from now on, such as 30d or 12h, or never"
     )

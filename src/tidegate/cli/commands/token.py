@@ -44,7 +44,8 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
     listed = given(arguments)
     if not arguments.allow_unknown:
         await refuse_unknown(app, "token create", listed)
-    what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()})"
+    proxy = ", a proxy" if arguments.proxy else ""
+    what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()}{proxy})"
     require_consent(app, "create", what, arguments, no_word=not app.has_granted_rights)
     plaintext, entry = app.tokens.create(
         arguments.name,
@@ -53,6 +54,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
         expires_at,
         listed.tags,
         listed.tables,
+        proxy=arguments.proxy,
     )
     show(plaintext)
     print_status(f"token {_rights(entry)}")
@@ -93,6 +95,8 @@ async def _show(app: App, arguments: argparse.Namespace) -> None:
         del everything["sources"]
     for name, value in fields.items():
         text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else value
+        if name == "proxy":
+            text = "yes" if value else None
         if text or name in everything:
             show(f"{name:<14} {text or everything[name]}")
 
@@ -140,6 +144,8 @@ def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
     for name in ("sources", "tags", "tables"):
         if (names := getattr(limits, name)) is not None:
             changes[name] = names
+    if arguments.no_proxy:
+        changes["proxy"] = False
     if arguments.expires is not None:
         changes["expires_at"] = parse_expiry(arguments.expires, time.time())
     return msgspec.structs.replace(was, **changes)
@@ -147,7 +153,8 @@ def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
 
 def _rights(entry: TokenEntry) -> str:
     listed = Allowlist(entry.sources, entry.tags, entry.tables)
-    return f"{entry.name}: {entry.scope.value}, {listed.words()}, {_until(entry.expires_at)}"
+    proxy = ", a proxy" if entry.proxy else ""
+    return f"{entry.name}: {entry.scope.value}, {listed.words()}{proxy}, {_until(entry.expires_at)}"
 
 
 async def _revoke(app: App, arguments: argparse.Namespace) -> None:
@@ -167,6 +174,7 @@ def _described(entry: TokenEntry, now: float) -> dict[str, Any]:
         "sources": None if entry.sources is None else sorted(entry.sources),
         "tags": None if entry.tags is None else sorted(entry.tags),
         "tables": None if entry.tables is None else sorted(entry.tables),
+        "proxy": entry.proxy,
         "state": state,
         "prefix": entry.prefix,
         "created_at": _moment(entry.created_at),

@@ -5,8 +5,16 @@ Source: PostgreSQL documentation, "Error and Notice Message Fields".
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from tidegate.edges.pgwire import messages
 from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Truncation, UpstreamUse
+
+_OF_A_PROVIDER = ("http_status", "retryable")
+"""What the detail of an error says of a provider's reply, in this order."""
 
 
 def refused(sqlstate: str, message: str, hint: str | None = None) -> TidegateError:
@@ -29,6 +37,17 @@ def warning(sqlstate: str, text: str) -> bytes:
     return messages.notice({"S": "WARNING", "V": "WARNING", "C": sqlstate, "M": text})
 
 
+def truncation_notice(cut: Truncation, upstream: UpstreamUse | None) -> bytes:
+    """The warning that a result was cut. Its detail says the same for programs, as JSON, and what
+    was sent to providers for it."""
+    detail: dict[str, Any] = msgspec.structs.asdict(cut)
+    if upstream is not None:
+        detail |= {"calls": upstream.calls, "pages": upstream.pages}
+    note = f"The result was cut at {cut.limit} {cut.kind}: {cut.returned} were returned."
+    fields = {"S": "WARNING", "V": "WARNING", "C": "01004", "M": note}
+    return messages.notice(fields | {"D": msgspec.json.encode(detail).decode()})
+
+
 def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str]:
     """The fields of an ErrorResponse: SQLSTATE from the database or from the table of codes."""
     state = error.details.get("sqlstate")
@@ -37,7 +56,7 @@ def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str
         "V": severity,
         "C": state if isinstance(state, str) and len(state) == 5 else error.fate.sqlstate,
         "M": error.message,
-        "D": error.code.value + (f", call {error.call_id}" if error.call_id else ""),
+        "D": _detail(error),
     }
     if error.hint:
         fields["H"] = error.hint
@@ -45,3 +64,11 @@ def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str
     if isinstance(position, int) and position > 0:
         fields["P"] = str(position)
     return fields
+
+
+def _detail(error: TidegateError) -> str:
+    """`CODE, call ID, {"http_status": 403, "retryable": false}`: our code, and where they are known
+    the id of the call and what a provider said."""
+    text = error.code.value + (f", call {error.call_id}" if error.call_id else "")
+    said = {name: error.details[name] for name in _OF_A_PROVIDER if name in error.details}
+    return f"{text}, {msgspec.json.encode(said).decode()}" if said else text

@@ -193,7 +193,7 @@ class WireServer:
             reply = await self._ask(actor, ShowStatus(), source.name, address)
             if isinstance(reply, ConnectionState) and reply.current is not None:
                 version = reply.current.server_version
-        settings = SessionSettings(user, version)
+        settings = SessionSettings(user, version, source.dialect, is_proxy=actor.proxy)
         for name, value in startup.items():
             if name not in _QUIET and not name.startswith("_pq_."):
                 settings.set(name, value)

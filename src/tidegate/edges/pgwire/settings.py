@@ -1,10 +1,15 @@
-"""The settings of a session: what clients set, what they may read, and what is reported to them."""
+"""The settings of a session: what clients set, what they may read, and what is reported to them.
+
+Those that begin with `tidegate.` are ours. A server that passes its callers' statements on to this
+one reads of `tidegate.version` and `tidegate.dialect` what it speaks with, and sets the others.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from tidegate import __version__
 from tidegate.edges.pgwire.errors import refused
 
 _DEFAULTS = {
@@ -32,6 +37,11 @@ _DEFAULTS = {
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
     "synchronize_seqscans": "on",
+    "tidegate.dialect": "",
+    "tidegate.max_rows": "0",
+    "tidegate.on_behalf_of": "",
+    "tidegate.plan": "",
+    "tidegate.version": __version__,
     "timezone": "UTC",
     "transaction_isolation": "read committed",
     "transaction_read_only": "off",
@@ -50,6 +60,8 @@ _REPORTED = {
     "server_encoding": "server_encoding",
     "server_version": "server_version",
     "session_authorization": "session_authorization",
+    "tidegate.dialect": "tidegate.dialect",
+    "tidegate.version": "tidegate.version",
     "standard_conforming_strings": "standard_conforming_strings",
     "timezone": "TimeZone",
 }
@@ -74,6 +86,8 @@ _READ_ONLY = frozenset(
         "server_version",
         "server_version_num",
         "session_authorization",
+        "tidegate.dialect",
+        "tidegate.version",
     }
 )
 _MOST = 500
@@ -81,6 +95,9 @@ _LONGEST = 10_000
 """Characters of a setting and its name."""
 _LONGEST_NAME = 63
 """What PostgreSQL keeps of a name."""
+_LONGEST_CALLER = 256
+_MOST_DIGITS = 9
+_OF_PROXIES = ("tidegate.on_behalf_of", "tidegate.plan")
 _ON = frozenset({"on", "true", "yes", "1"})
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -88,8 +105,13 @@ _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d"
 class SessionSettings:
     """The settings of one session: PostgreSQL's defaults, and what its client has set."""
 
-    def __init__(self, user: str, server_version: str | None) -> None:
+    def __init__(
+        self, user: str, server_version: str | None, dialect: str = "", *, is_proxy: bool = False
+    ) -> None:
+        """`dialect` is the source's; `is_proxy` that the client may speak for other callers."""
+        self._is_proxy = is_proxy
         self._defaults = dict(_DEFAULTS)
+        self._defaults["tidegate.dialect"] = dialect
         self._defaults["session_authorization"] = user
         if server_version is not None:
             version = _VERSION.search(server_version)
@@ -115,7 +137,7 @@ class SessionSettings:
         """Set a setting; None sets its default. Returns what is to be reported.
 
         The time zone stays UTC: values with a time zone travel with their offset.
-        Raises: TidegateError with SQLSTATE 42704, 55P02 or 22023.
+        Raises: TidegateError with SQLSTATE 42501, 42704, 55P02 or 22023.
         """
         key = name.lower()
         if len(key) + len(value or "") > _LONGEST:
@@ -127,6 +149,12 @@ class SessionSettings:
                 self._values[key] = value
                 return None
             raise refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
+        if key in _OF_PROXIES and not self._is_proxy:
+            raise refused(
+                "42501",
+                f'Only a proxy may set "{key}", and the token of this login is none.',
+                "The operator can make one: tidegate token create NAME --proxy.",
+            )
         if key in _READ_ONLY:
             raise refused("55P02", f'The parameter "{key}" cannot be changed.')
         new = self._defaults[key] if value is None else value
@@ -147,6 +175,11 @@ class SessionSettings:
             new = "UTF8"
         elif key == "application_name":
             new = new[:_LONGEST_NAME]
+        elif key == "tidegate.on_behalf_of":
+            new = new[:_LONGEST_CALLER]
+        elif key == "tidegate.max_rows":
+            if not new.isdecimal() or len(new) > _MOST_DIGITS:
+                raise refused("22023", f'"{key}" is a number of rows; 0 is the server\'s most.')
         elif key.endswith("timeout"):
             milliseconds(new)
         elif key.endswith("read_only"):
@@ -175,6 +208,21 @@ class SessionSettings:
         """The client's `statement_timeout`; None for the server's default."""
         found = milliseconds(self._values["statement_timeout"])
         return found / 1000 if found else None
+
+    @property
+    def on_behalf_of(self) -> str:
+        """The caller for whom a proxy speaks; empty if it names none."""
+        return self._values["tidegate.on_behalf_of"]
+
+    @property
+    def plan(self) -> str:
+        """The digest of the requests that were approved at the proxy; empty if there is none."""
+        return self._values["tidegate.plan"]
+
+    @property
+    def max_rows(self) -> int:
+        """How many rows of a result the client wants at most; 0: as many as the server gives."""
+        return int(self._values["tidegate.max_rows"])
 
     @property
     def schema(self) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
-from tidegate.edges.pgwire.errors import refused, warning
+from tidegate.edges.pgwire.errors import refused, truncation_notice
 from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
 from tidegate.edges.pgwire.settings import SessionSettings
@@ -208,7 +208,8 @@ class StatementRunner:
         limits = self._limits
         asked = self._settings.timeout_s
         timeout_s = limits.timeout_s if asked is None else min(asked, limits.max_timeout_s)
-        return Limits(self._max_rows, limits.max_bytes, timeout_s)
+        rows = min(self._settings.max_rows or self._max_rows, self._max_rows)
+        return Limits(rows, limits.max_bytes, timeout_s)
 
     def _call(self, request: Request, cancellation: Cancellation | None = None) -> Call:
         return Call(
@@ -221,6 +222,8 @@ class StatementRunner:
             cancellation=cancellation or Cancellation(),
             reads_only=self._block.is_open or self._settings.reads_only,
             address=self._address,
+            on_behalf_of=self._settings.on_behalf_of,
+            plan=self._settings.plan,
         )
 
     async def _handle(self, request: Request, *, whole: bool = False) -> Reply:
@@ -241,8 +244,7 @@ class StatementRunner:
 def send_complete(client: Client, tag: str, page: Page | None = None) -> None:
     """Send the tag of what has ended, behind a warning for each cut of its result."""
     for cut in () if page is None else page.truncations:
-        note = f"The result was cut at {cut.limit} {cut.kind}: {cut.returned} were returned."
-        client.write(warning("01004", note))
+        client.write(truncation_notice(cut, page.upstream if page else None))
     client.write(messages.command_complete(tag))
 
 

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tidegate.cloud.descriptions import Rows, describe, show
 from tidegate.cloud.document_cache import DocumentCache
 from tidegate.cloud.document_catalog import DocumentCatalog
@@ -147,6 +149,8 @@ class CloudEngine:
             )
         work = self._begin_work(permit, cancellation)
         try:
+            if read.explained in ("digest", "preview"):
+                return _cursor(await self._foretell(read, request.statement, work))
             if explains:
                 return _cursor(await explain(statement, request.statement.params, work))
             if isinstance(statement, SqlStatement) and statement.verb == "select":
@@ -158,6 +162,21 @@ class CloudEngine:
         except BaseException:
             self._end_work(work)
             raise
+
+    async def _foretell(
+        self, read: ReadStatement, statement: Statement, work: StatementWork
+    ) -> Rows:
+        """What a change would send, for a server that has it approved before it sends the change
+        here: the digest of `plan`, or the `DryRun` as JSON."""
+        is_bound = not _has_query(read.statement, statement)
+        planned = await plan_changes(read.statement, statement.params, work)
+        if read.explained == "digest":
+            found = digest(planned) if is_bound else ""
+        else:
+            shown = await preview(planned, work, is_bound=is_bound)
+            found = msgspec.json.encode(shown).decode()
+        work.end()
+        return Rows((str(read.explained),), [(found,)])
 
     def _registry(self, statement: RegistryStatement, cancellation: Cancellation) -> Rows:
         """What the registry offers, or what was pulled from it into the source's folder.
@@ -204,6 +223,8 @@ class CloudEngine:
         request, _ = prepare_of(permit)
         read = _read(request.statement.text)
         statement = read.statement
+        if read.explained in ("digest", "preview"):
+            return StatementDescription(_columns([str(read.explained)]))
         if read.is_explained or isinstance(request, Explain):
             return StatementDescription(_columns(EXPLAINED))
         if isinstance(statement, ShowStatement):

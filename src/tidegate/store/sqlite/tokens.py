@@ -21,7 +21,7 @@ from tidegate.store.sqlite.rights import RightsConnection
 _FIELDS = TokenEntry.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
 _MARKS = ", ".join("?" * len(_FIELDS))
-_RIGHTS = ("scope", "sources", "tags", "tables", "expires_at")
+_RIGHTS = ("scope", "sources", "tags", "tables", "expires_at", "proxy")
 _LISTS = frozenset({"sources", "tags", "tables"})
 
 
@@ -118,6 +118,7 @@ def _column(name: str, value: Any) -> Any:
 def _token(row: tuple[Any, ...]) -> TokenEntry:
     fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
     fields["scope"] = Scope(fields["scope"])
+    fields["proxy"] = bool(fields["proxy"])
     for name in _LISTS:
         if fields[name] is not None:
             fields[name] = frozenset(msgspec.json.decode(fields[name], type=list[str]))
