@@ -120,7 +120,6 @@ class Cursor(Protocol):
         ...
 
 
-@runtime_checkable
 class UpstreamCursor(Cursor, Protocol):
     """The cursor of a source that is made of APIs. Both are final when `fetch` has returned an
     empty list, or the cursor is closed."""
@@ -128,6 +127,11 @@ class UpstreamCursor(Cursor, Protocol):
     truncations: tuple[Truncation, ...]
     """Lists of which not all pages were fetched."""
     upstream: UpstreamUse
+
+
+def has_upstream(cursor: Cursor) -> TypeGuard[UpstreamCursor]:
+    """Whether a cursor says what it sent to providers."""
+    return hasattr(cursor, "upstream")
 
 
 class Engine(Protocol):

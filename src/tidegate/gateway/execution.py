@@ -15,8 +15,8 @@ from tidegate.engines.api import (
     Row,
     SchemaChangedError,
     StatementDescription,
-    UpstreamCursor,
     can_prepare,
+    has_upstream,
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
@@ -141,7 +141,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             raise without_values(error) from None
         raise
     page = sink.page(affected=cursor.affected, elapsed_ms=(time.perf_counter() - began) * 1000)
-    if isinstance(cursor, UpstreamCursor):
+    if has_upstream(cursor):
         page = structs.replace(
             page,
             truncations=(*page.truncations, *cursor.truncations),

@@ -5,8 +5,8 @@ Frozen; imports nothing of ours. `results/page.py` fills a page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 import msgspec
 
@@ -161,3 +161,53 @@ class RowSink(Protocol):
     async def write(self, rows: Sequence[Sequence[Any]]) -> None:
         """Take rows of plain Python values, in the order of the columns, and wait for room."""
         ...
+
+
+class DataRows(NamedTuple):
+    """Rows as DataRow messages of PostgreSQL's protocol, one behind the other."""
+
+    messages: bytearray
+    row_count: int
+
+
+class DataRowSink(RowSink, Protocol):
+    """A sink that also takes rows as a PostgreSQL source has encoded them: nothing is decoded and
+    encoded again on their way to a client of its protocol. `begin` is called as for other rows."""
+
+    form: int | None
+    """The format code in which the client wants all values: 0 text, 1 binary; None if it wants some
+    in one and some in the other, which the database is not asked for."""
+
+    def takes_binary(self, columns: tuple[Column, ...]) -> bool:
+        """Whether the client gets the database's own binary format of all these columns."""
+        ...
+
+    async def write_data_rows(self, rows: DataRows) -> None:
+        """Take rows in the format that `form` names, and wait for room."""
+        ...
+
+
+class RowCursor(Protocol):
+    """The part of `engines.api.Cursor` that a stream reads from."""
+
+    def fetch(self, max_rows: int) -> Awaitable[Sequence[Sequence[Any]]]: ...
+
+    def fetch_into(self, sink: Any) -> Awaitable[None]: ...
+
+
+class DataRowCursor(RowCursor, Protocol):
+    """A cursor that an engine opened for a `DataRowSink`, in the sink's format."""
+
+    async def fetch_data_rows(self, max_rows: int) -> DataRows:
+        """As `fetch`; no rows mean that the result has ended."""
+        ...
+
+
+def takes_data_rows(sink: RowSink | None) -> TypeGuard[DataRowSink]:
+    """Whether a sink is a `DataRowSink`."""
+    return hasattr(sink, "write_data_rows")
+
+
+def gives_data_rows(cursor: RowCursor) -> TypeGuard[DataRowCursor]:
+    """Whether a cursor is a `DataRowCursor`."""
+    return hasattr(cursor, "fetch_data_rows")

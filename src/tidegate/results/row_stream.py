@@ -7,13 +7,25 @@ waits (a file), `RowChannel` for a reader in another task (an event stream, a ne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column, Limits, Page, RowSink, RowWriter, Truncation
+from tidegate.model.results import (
+    Column,
+    DataRowCursor,
+    DataRowSink,
+    Limits,
+    Page,
+    RowCursor,
+    RowSink,
+    RowWriter,
+    Truncation,
+    gives_data_rows,
+    takes_data_rows,
+)
 
 CHUNK_ROWS = 512
 FIRST_ROWS = 32
@@ -21,16 +33,10 @@ FIRST_ROWS = 32
 
 CHUNK_BYTES = 131_072
 """About what a later chunk for such a sink should take."""
+MOST_DATA_ROWS = 4_096
+"""Rows in a chunk that are already encoded."""
 
 Rows = Sequence[Sequence[Any]]
-
-
-class RowCursor(Protocol):
-    """The part of `engines.api.Cursor` that a stream reads from."""
-
-    def fetch(self, max_rows: int) -> Awaitable[Rows]: ...
-
-    def fetch_into(self, sink: Any) -> Awaitable[None]: ...
 
 
 class RowStream:
@@ -58,11 +64,31 @@ class RowStream:
         if self._writer is not None:
             await cursor.fetch_into(self)
             return
+        if gives_data_rows(cursor) and takes_data_rows(self._sink):
+            await self._pass_on(cursor, self._sink)
+            return
         while wanted := self.remaining:
             rows = await cursor.fetch(wanted)
             kept = self._count_in(rows)
             if kept:
                 await self._sink.write(kept)
+
+    async def _pass_on(self, cursor: DataRowCursor, sink: DataRowSink) -> None:
+        """As `read`, for rows that stay as the database has encoded them."""
+        while not self._ended:
+            room = self._most - self._count
+            # A row behind the last one that is allowed shows that the result was cut.
+            rows = await cursor.fetch_data_rows(min(room, self._chunk) or 1)
+            if not rows.row_count:
+                self._ended = True
+            elif not room:
+                self._ended = True
+                self._truncations = (Truncation("rows", self._most, self._count),)
+            else:
+                self._count += rows.row_count
+                fitting = CHUNK_BYTES * rows.row_count // len(rows.messages)
+                self._chunk = max(1, min(fitting, MOST_DATA_ROWS))
+                await sink.write_data_rows(rows)
 
     @property
     def remaining(self) -> int:

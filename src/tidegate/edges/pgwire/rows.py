@@ -10,8 +10,8 @@ from msgspec import structs
 
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.commands import CopyOut
-from tidegate.edges.pgwire.values import RowEncoder, wire_type
-from tidegate.model.results import Column, ColumnKind
+from tidegate.edges.pgwire.values import RowEncoder, is_whole_type, row_encoder, wire_type
+from tidegate.model.results import Column, ColumnKind, DataRows
 from tidegate.sql.dialects import find
 
 Rows = Sequence[Sequence[Any]]
@@ -31,7 +31,7 @@ class Client(Protocol):
 
 
 class RowSender:
-    """Sends rows as DataRow messages (`model.results.RowSink`). With `describes` the columns go
+    """Sends rows as DataRow messages (`model.results.DataRowSink`). With `describes` the columns go
     first, as their description; a result without columns has none, and with `says_nothing` a
     message that says so."""
 
@@ -50,6 +50,7 @@ class RowSender:
         self._describes = describes
         self._says_nothing = says_nothing
         self._encoder: RowEncoder | None = None
+        self.form = _one_form(formats)
         self.columns: tuple[Column, ...] = ()
 
     @property
@@ -68,7 +69,7 @@ class RowSender:
         columns = self.columns
         if self._describes:
             columns = with_kinds_of(columns, rows, self._dialect)
-        self._encoder = RowEncoder(columns, self._dialect, self._formats)
+        self._encoder = row_encoder(columns, self._dialect, tuple(self._formats))
         if self._describes and columns:
             self._client.write(messages.row_description(self._encoder.fields))
         elif self._describes and self._says_nothing:
@@ -83,6 +84,22 @@ class RowSender:
         self._encoder.append(buffer, rows)
         self._client.write(buffer)
         await self._client.drain()
+
+    def takes_binary(self, columns: tuple[Column, ...]) -> bool:
+        return all(is_whole_type(column, self._dialect) for column in columns)
+
+    async def write_data_rows(self, rows: DataRows) -> None:
+        if self._encoder is None:
+            self._describe(())
+        if self.columns:
+            self._client.write(rows.messages)
+            await self._client.drain()
+
+
+def _one_form(formats: Sequence[int]) -> int | None:
+    """The format of all columns, by the formats of a Bind; None if they differ."""
+    found = set(formats)
+    return None if len(found) > 1 else next(iter(found), 0)
 
 
 _KINDS: dict[type[Any], ColumnKind] = {

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -318,6 +319,13 @@ def wire_type(column: Column, dialect: str) -> WireType:
     return _BY_KIND[column.kind]
 
 
+def is_whole_type(column: Column, dialect: str) -> bool:
+    """Whether PostgreSQL's own binary format of a column is that of the type that clients are shown
+    for it: not where a type that is not known here is shown as text."""
+    kind = wire_type(column, dialect)
+    return kind.oid != TEXT_OID or column.type == "text"
+
+
 def field_of(column: Column, kind: WireType, form: int) -> Field:
     """The column in a row description; `form` is its format code."""
     modifier = -1
@@ -476,6 +484,12 @@ class RowEncoder:
                     details={"sqlstate": "22P03"},
                 )
         raise AssertionError("every value fits")
+
+
+@lru_cache(maxsize=256)
+def row_encoder(columns: tuple[Column, ...], dialect: str, formats: tuple[int, ...]) -> RowEncoder:
+    """The encoder of these columns: statements that come again share it."""
+    return RowEncoder(columns, dialect, formats)
 
 
 _NAMES_BY_OID = {kind.oid: name for name, kind in _BY_NAME.items()} | {

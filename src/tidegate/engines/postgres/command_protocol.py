@@ -117,9 +117,9 @@ async def _resolved(target: Conninfo) -> dict[str, str]:
 Params = Sequence[bytes | None] | None
 
 
-Command = tuple[bytes, Params, bytes | None, bool]
-"""A text, its parameters, the name by which the server keeps the text, and whether it gets the name
-now: that is answered by a result of its own."""
+Command = tuple[bytes, Params, bytes | None, bool, int]
+"""A text, its parameters, the name by which the server keeps the text, whether it gets the name
+now, which is answered by a result of its own, and the format of the result: 0 text, 1 binary."""
 
 CAN_CHUNK = pq.version() >= 170000
 """libpq passes on several rows at once from version 17 on; before, one by one."""
@@ -203,13 +203,13 @@ class CommandProtocol(SocketIO):
         self._check_open()
         connection = self._connection
         try:
-            for text, params, name, is_new in commands:
+            for text, params, name, is_new, form in commands:
                 if name is None:
-                    connection.send_query_params(text, params)
+                    connection.send_query_params(text, params, result_format=form)
                     continue
                 if is_new:
                     connection.send_prepare(name, text)
-                connection.send_query_prepared(name, params)
+                connection.send_query_prepared(name, params, result_format=form)
         except psycopg.OperationalError as error:
             raise self._broken() from error
 

@@ -105,6 +105,7 @@ class _Read(NamedTuple):
     identity: Identity | None
     pin: PinnedSchema | None
     tuning: Tuning
+    form: int
 
     @property
     def scope(self) -> Hashable:
@@ -212,9 +213,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
         writes: bool,
         pin: PinnedSchema | None = None,
         tuning: Tuning = (),
+        form: int = 0,
     ) -> PGresult:
         """Send a statement in its transaction; its first result, which may be a failure. A read
-        gives none if the schema is not the one that is pinned.
+        gives none if the schema is not the one that is pinned. `form` is the format code of what a
+        read gives.
 
         Raises: TidegateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be
         who the caller is; what it says to BEGIN; SchemaChangedError.
@@ -229,7 +232,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
                 raise rejected(begun, identity)
             line.stream(CHUNK_ROWS)
             return await self._next_result()
-        read = _Read(text, params, timeout_ms, schema, identity, pin, tuning)
+        read = _Read(text, params, timeout_ms, schema, identity, pin, tuning, form)
         for _ in range(MAX_TRIES):
             result = await self._try(read)
             if result is not None:
@@ -315,13 +318,13 @@ class PostgresSession(ServerSession[CommandProtocol]):
         first, first_is_new = prepared.name_of(settings)
         name, is_new = prepared.name_of(read.text, read.scope)
         commands: list[Command] = [
-            (BEGIN_READ, None, begin, begin_is_new),
-            (settings, values, first, first_is_new),
-            (read.text, read.params, name, is_new),
-            (ROLLBACK, None, *prepared.name_of(ROLLBACK)),
+            (BEGIN_READ, None, begin, begin_is_new, 0),
+            (settings, values, first, first_is_new, 0),
+            (read.text, read.params, name, is_new, read.form),
+            (ROLLBACK, None, *prepared.name_of(ROLLBACK), 0),
         ]
         if asks_state:
-            commands.insert(2, (SCHEMA_STATE, None, None, False))
+            commands.insert(2, (SCHEMA_STATE, None, None, False, 0))
         line.send_named(commands)
         return before + begin_is_new + first_is_new, is_new
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any, Protocol
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
@@ -13,12 +14,20 @@ from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import COMMIT, PostgresSession
 from tidegate.engines.postgres.errors import translate
-from tidegate.engines.postgres.types import Reader, Rows
+from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 
 CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
 """States of a result after which more of the statement's follow."""
+
+
+class ChunkReader(Protocol):
+    """Makes rows of libpq's results."""
+
+    def read(self, result: PGresult) -> Rows: ...
+
+    def coerced(self, rows: Rows) -> list[tuple[Any, ...]]: ...
 
 
 class PostgresCursor:
@@ -40,7 +49,7 @@ class PostgresCursor:
         running: RunningStatement[PostgresSession],
         first: PGresult,
         columns: tuple[Column, ...],
-        reader: Reader,
+        reader: ChunkReader,
         text: str = "",
     ) -> None:
         self._text = text

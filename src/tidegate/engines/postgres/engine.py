@@ -33,6 +33,7 @@ from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
+from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresCursor
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
@@ -46,6 +47,7 @@ from tidegate.judging_thread import compute
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
+from tidegate.model.results import takes_data_rows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -63,11 +65,17 @@ SUPERUSER = (
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
+MAX_FITTING = 512
+"""Statements of which it is remembered whether their result is asked for in binary format."""
+
+
 class _Database(NamedTuple):
-    """What is known of one database of the server: its oids mean nothing in another."""
+    """What is known of one database of the server: its oids mean nothing in another. `fitting` says
+    of a text, a search path and a state of the catalog whether a sink takes the binary format."""
 
     watch: CatalogSafetyCache
     types: TypeCache
+    fitting: dict[tuple[bytes, bytes | None, str | None], bool]
 
 
 class PostgresEngine:
@@ -94,7 +102,7 @@ class PostgresEngine:
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
         self._target = target
-        home = _Database(CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target)))
+        home = _Database(CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target)), {})
         self._databases: dict[str | None, _Database] = {None: home, first.setting.database: home}
         self._schema = SchemaVersion()
         self._server_version = first.line.server_version
@@ -173,7 +181,9 @@ class PostgresEngine:
         if known is None:
             target, others = self._target, {} if name is None else {"dbname": name}
             known = self._databases[name] = _Database(
-                CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target, **others))
+                CatalogSafetyCache(),
+                TypeCache(lambda: PostgresSession.open(target, **others)),
+                {},
             )
         return known
 
@@ -222,6 +232,9 @@ class PostgresEngine:
                     if first.status in FAILED:
                         raise failed_outside(first)
                     return await self._cursor(running, first, request, text)
+                binary = not writes and await self._is_binary(
+                    permit, session, encoded, schema, running.timeout_ms
+                )
                 first = await session.begin(
                     encoded,
                     params,
@@ -231,10 +244,11 @@ class PostgresEngine:
                     writes=writes,
                     pin=self._pin(permit, request),
                     tuning=request.tuning,
+                    form=int(binary),
                 )
                 if first.status in FAILED:
                     raise translate(first)
-                return await self._cursor(running, first, request, text)
+                return await self._cursor(running, first, request, text, form=int(binary))
         finally:
             if writes:
                 self._database(request.database).watch.wake()
@@ -261,15 +275,48 @@ class PostgresEngine:
         first: PGresult,
         request: Query | Explain,
         text: str,
+        form: int = 0,
     ) -> Cursor:
         types, shape = self._database(request.database).types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
-        cursor = PostgresCursor(running, first, columns, reader, text)
+        sink = None if isinstance(request, Explain) else request.sink
+        if takes_data_rows(sink) and sink.form == form:
+            if form and not sink.takes_binary(columns):
+                self._database(request.database).fitting.clear()
+                raise _changed_meanwhile()
+            cursor = DataRowPostgresCursor(running, first, columns, ENCODED_VALUES, text)
+        else:
+            cursor = PostgresCursor(running, first, columns, reader, text)
         if first.status in CHUNKS:
             cursor.look_for_end()
         else:
             await cursor.finish(first)
         return cursor
+
+    async def _is_binary(
+        self,
+        permit: Permit,
+        session: PostgresSession,
+        encoded: bytes,
+        schema: bytes | None,
+        timeout_ms: int,
+    ) -> bool:
+        """Whether a read is to give the binary format: its sink asks for it, and takes it of every
+        column. The server is asked for the columns, once for each statement."""
+        request = permit.request
+        sink = request.sink if isinstance(request, Query) else None
+        if not takes_data_rows(sink) or sink.form != 1:
+            return False
+        database = self._database(request.database)
+        key = encoded, schema, database.watch.names_state
+        fits = database.fitting.get(key)
+        if fits is None:
+            found = await session.described(encoded, schema, timeout_ms, permit.identity)
+            columns, _ = await database.types.columns(shape_of(found))
+            if len(database.fitting) >= MAX_FITTING:
+                database.fitting.clear()
+            database.fitting[key] = fits = sink.takes_binary(columns)
+        return fits
 
     async def _copy(
         self,
@@ -382,3 +429,12 @@ class PostgresEngine:
             code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
         details = {"effect": opinion.effect.label, "rule": opinion.rule}
         raise TidegateError(code, opinion.reason, hint=opinion.hint, details=details)
+
+
+def _changed_meanwhile() -> TidegateError:
+    return TidegateError(
+        Code.SOURCE_BUSY,
+        "The types of the result's columns changed while the statement was under way.",
+        hint="Send the statement again.",
+        details={"sqlstate": "0A000"},
+    )

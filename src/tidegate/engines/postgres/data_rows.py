@@ -1,0 +1,94 @@
+"""Rows that travel on as the server has encoded them, as DataRow messages.
+
+psycopg's compiled code writes them: a row of COPY's binary format is the body of a DataRow. That
+function is the one of psycopg that is used here and has no public name.
+
+Source: PostgreSQL documentation, "Message Formats" (DataRow) and "COPY", "Binary Format" (Tuples).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, cast
+
+from psycopg import abc, pq
+from psycopg._copy_base import format_row_binary
+from psycopg.adapt import AdaptersMap, Transformer
+from psycopg.pq.abc import PGresult
+from psycopg.types.string import ByteaBinaryLoader, BytesBinaryDumper
+
+from tidegate.engines.postgres.cursor import PostgresCursor
+from tidegate.engines.postgres.types import Rows
+from tidegate.model.results import DataRows
+
+_HEAD = struct.Struct("!ci")
+_EMPTY_HEAD = bytes(_HEAD.size)
+
+
+class _Context:
+    """What psycopg's transformer asks for: every value is the bytes that came."""
+
+    connection = None
+
+    def __init__(self) -> None:
+        self.adapters = AdaptersMap()
+        self.adapters.register_loader(0, ByteaBinaryLoader)
+        self.adapters.register_dumper(bytes, BytesBinaryDumper)
+
+
+_context = cast("abc.AdaptContext", _Context())
+
+
+_transformers: dict[int, abc.Transformer] = {}
+"""By the number of values in a row: a transformer keeps what it does to each."""
+
+
+class _EncodedValues:
+    """Reads each value as its bytes (`cursor.ChunkReader`), whatever their format is."""
+
+    def read(self, result: PGresult) -> Rows:
+        """The rows of one chunk."""
+        width = result.nfields
+        transformer = _transformers.get(width)
+        is_new = transformer is None
+        if transformer is None:
+            transformer = _transformers[width] = Transformer(_context)
+        transformer.set_pgresult(result, set_loaders=is_new, format=pq.Format.BINARY)
+        try:
+            return transformer.load_rows(0, result.ntuples, tuple)
+        finally:
+            transformer.set_pgresult(None, set_loaders=False)  # or it would keep the chunk
+
+    def coerced(self, rows: Rows) -> Rows:
+        return rows
+
+
+ENCODED_VALUES = _EncodedValues()
+
+
+class DataRowPostgresCursor(PostgresCursor):
+    """A cursor whose reader is `ENCODED_VALUES` (`model.results.DataRowCursor`)."""
+
+    __slots__ = ()
+
+    async def fetch_data_rows(self, max_rows: int) -> DataRows:
+        """Up to `max_rows` further rows; fewer (perhaps none) only at the end. Raises: as
+        `engines.api.Cursor.fetch`."""
+        return data_rows(await self._gathered(max_rows))
+
+
+def data_rows(rows: list[tuple[Any, ...]]) -> DataRows:
+    """Rows of encoded values as messages."""
+    messages = bytearray()
+    if not rows:
+        return DataRows(messages, 0)
+    write, pack = format_row_binary, _HEAD.pack_into
+    transformer = _transformers[len(rows[0])]
+    begin = 0
+    for row in rows:
+        messages += _EMPTY_HEAD
+        write(row, transformer, messages)
+        end = len(messages)
+        pack(messages, begin, b"D", end - begin - 1)
+        begin = end
+    return DataRows(messages, len(rows))
