@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,15 +26,18 @@ from typing import Any, ClassVar
 
 import httptools
 import httpx
+import msgspec
 
 from bench.figures import percentile, rotate
+from tidegate.app import App
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.config.model import Config, SourceSettings
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Query
+from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
@@ -52,6 +57,10 @@ STATEMENTS = {
     "join of 5,000 and 5,000": (
         "SELECT count(*), sum(l.n + r.n) FROM api.bench.left_side l"
         " JOIN api.bench.right_side r ON r.id = l.id", 5_000, 0.2,
+    ),
+    "join of 5,000 with 5,000 of SQLite": (
+        "SELECT count(*), sum(l.n + r.n) FROM api.bench.left_side l"
+        " JOIN other.main.right_side r ON r.id = l.id", 5_000, 0.2,
     ),
     "100,000 rows of 20 columns": (
         "SELECT " + ", ".join(f"sum(c{n})" for n in range(COLUMNS)) + " FROM api.bench.wide",
@@ -127,6 +136,8 @@ async def measure(folder: Path, url: str, rounds: int) -> list[dict[str, float]]
 
 async def run_statement(source: Source, name: str) -> float:
     text, expected, _ = STATEMENTS[name]
+    if "other." in text:
+        return await run_joined(source, text, expected)
     engine = await open_engine(source)
     try:
         if name.startswith("join"):
@@ -144,6 +155,46 @@ async def run_statement(source: Source, name: str) -> float:
         return await timed(lambda: ask(source, engine, text, expected))
     finally:
         await engine.close()
+
+
+async def run_joined(source: Source, text: str, expected: int | None) -> float:
+    """Seconds of a join with a table of SQLite, through the gate, less what it takes to read both
+    sides."""
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-bench-joined-"))
+    database = folder / "other.db"
+    with contextlib.closing(sqlite3.connect(database)) as made:
+        made.execute("CREATE TABLE right_side (id INTEGER, n INTEGER)")
+        rows = [(n, n % 7) for n in reversed(range(SIDE))]
+        made.executemany("INSERT INTO right_side VALUES (?, ?)", rows)
+        made.commit()
+    sources = (
+        SourceSettings(source.name, source.url, options=dict(source.options)),
+        SourceSettings("other", f"sqlite:///{database}"),
+    )
+    app = App.open(Config(sources=sources, state=str(folder / "state")))
+
+    async def handle(text: str) -> Any:
+        query = Query(Statement(text), limits=Limits(timeout_s=120))
+        call = Call(ACTOR, "bench", "bench", query, source=source.name)
+        return msgspec.json.decode((await app.gateway.handle(call)).payload.rows)
+
+    try:
+        await handle("SELECT count(*) FROM api.bench.keys, other.main.right_side LIMIT 1")
+        alone = await timed(
+            lambda: handle(
+                "SELECT count(l.id) + count(l.n) FROM api.bench.left_side l UNION ALL"
+                " SELECT count(r.id) + count(r.n) FROM other.main.right_side r"
+            )
+        )
+        began = time.perf_counter()
+        found = await handle(text)
+        whole = time.perf_counter() - began
+        if found[0][0] != expected:
+            raise AssertionError(f"{text}: {found[0]}")
+        return max(0.0, whole - alone)
+    finally:
+        await app.close()
+        shutil.rmtree(folder)
 
 
 async def ask(source: Source, engine: Any, text: str, expected: int | None = None) -> None:

@@ -11,7 +11,7 @@ engine around another one (`ssh/tunnel.py`) passes them on and has the other's c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
@@ -20,6 +20,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
+from tidegate.model.joined_tables import OtherTables
 from tidegate.model.results import Column, Document, Truncation, UpstreamUse
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
@@ -39,7 +40,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     database, if the schema has another version by then: `run` raises `SchemaChangedError`.
     `places`: how many statements it runs at a time; the gate shares them among the callers.
     `prepares`: it is a `PreparingEngine`. `sessions`: it is a `SessionEngine`.
-    `plans`: it is a `PlanningEngine`.
+    `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`.
     """
 
     transactions: bool = True
@@ -60,6 +61,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     prepares: bool = False
     sessions: bool = False
     plans: bool = False
+    joins: bool = False
     places: int = 8
 
 
@@ -230,6 +232,21 @@ class PlanningEngine(Engine, Protocol):
         ...
 
 
+class JoiningEngine(Engine, Protocol):
+    """An engine whose statements may name tables of other sources (`Capabilities.joins`). It reads
+    none of them: the gate does, and `Permit.joined` has what they hold."""
+
+    async def other_tables(
+        self, statement: Statement, is_source: Callable[[str], bool]
+    ) -> OtherTables | None:
+        """The tables of other sources that the statement names; None if there are none.
+        `is_source` says whether the caller has a source of this name. Sends nothing.
+
+        Raises: TidegateError, for a name that is neither a table here nor one of such a source.
+        """
+        ...
+
+
 @runtime_checkable
 class ProcessEngine(Protocol):
     """An engine whose driver runs in a process that other sources may share."""
@@ -296,6 +313,11 @@ def can_prepare(engine: Engine) -> TypeGuard[PreparingEngine]:
 def can_plan(engine: Engine) -> TypeGuard[PlanningEngine]:
     """Whether `plan` may be called."""
     return engine.capabilities.plans
+
+
+def can_join(engine: Engine) -> TypeGuard[JoiningEngine]:
+    """Whether `other_tables` may be called."""
+    return engine.capabilities.joins
 
 
 def has_sessions(engine: Engine) -> TypeGuard[SessionEngine]:

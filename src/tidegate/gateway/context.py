@@ -19,6 +19,7 @@ from tidegate.gateway.result_cache import ResultCache
 from tidegate.history.history import History
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
+from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.language import Language
 from tidegate.model.requests import Browse, Call, EngineRequest, Prepare
 from tidegate.model.sources import Identity, Source
@@ -61,7 +62,8 @@ class CallContext:
     `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
     says where it runs. `rewritten` (mask) is what runs, by the catalog of `schema_version`.
     `text_judgement` and `judged_text` (decide, mask) are what is known of its text alone, and that
-    text. `plan` (approve) is a digest of what the change would send. `grant` (approve) is the
+    text. `joined` (join) are the tables of other sources that it names, with their rows once they
+    were read. `plan` (approve) is a digest of what the change would send. `grant` (approve) is the
     approval that this call has used up, and `approval` names it in the records. `intent_recorded`
     (record_intent). `sent` (run) says that the engine may have run the request. `kind` is the word
     for the request in the records.
@@ -81,6 +83,7 @@ class CallContext:
         "grant",
         "identity",
         "intent_recorded",
+        "joined",
         "judged_text",
         "judgement",
         "kind",
@@ -126,6 +129,7 @@ class CallContext:
         self.approved = False
         self.grant = ""
         self.plan = ""
+        self.joined: tuple[JoinedTable, ...] = ()
         self.sent = False
         self.intent_recorded = False
 
@@ -179,4 +183,5 @@ class CallContext:
             self.judged_text,
             self.schema_version,
             self.plan,
+            self.joined,
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
+from tidegate.engines.api import can_join
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, approve, give_back_grant
 from tidegate.gateway.context import CallContext, Services
@@ -23,6 +24,7 @@ from tidegate.gateway.decision import BY_PERSON, decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
+from tidegate.gateway.joined_tables import Joins, find_joined, read_joined
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import mask, source_key
 from tidegate.gateway.preview import explain_call
@@ -113,10 +115,13 @@ class Gateway:
         await decide(ctx)
         call, handler = ctx.call, None
         ctx.plan = call.plan
+        joins: Joins | None = None
         if call.by_person and ctx.verdict.kind == "allow":
             ctx.verdict = BY_PERSON
         if isinstance(call.request, EngineRequest):
             await connect(ctx)
+            if can_join(ctx.engine):
+                joins = await find_joined(ctx, self.handle)
             if ctx.data_rules is not None:
                 await mask(ctx)
             await inspect(ctx)
@@ -128,6 +133,8 @@ class Gateway:
             if call.cancellation.reason is not None:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             await record_intent(ctx)
+        if joins is not None:
+            await read_joined(ctx, joins, self.handle)
         payload = await (run(ctx) if handler is None else handler(ctx))
         await record_outcome(ctx, payload)
         if isinstance(payload, Page):

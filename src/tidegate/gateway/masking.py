@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hmac
 
+from msgspec import structs
+
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.gateway.context import CallContext
@@ -90,6 +92,10 @@ def _check_administration(
 async def _rewritten(ctx: CallContext, rules: DataRules, catalog: Catalog) -> EngineRequest:
     """The request under the rules. Raises: TidegateError POLICY_MASKED, POLICY_TABLE."""
     request, source, key = ctx.request, ctx.source, ctx.services.masking_key(ctx.source.name)
+    if rules.only is not None and ctx.joined:
+        # Tables of other sources were admitted by the lists for these sources.
+        elsewhere = [each.shown for each in ctx.joined if len(each.names) == 2]
+        rules = structs.replace(rules, only=(*rules.only, *elsewhere))
     rewritten = await judge_text(
         ctx, SHORT_TO_REWRITE, language_of(source).rewrite, request, source, rules, catalog, key
     )

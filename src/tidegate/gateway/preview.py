@@ -5,9 +5,11 @@ from __future__ import annotations
 from tidegate.errors import TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller, classify
+from tidegate.gateway.joined_tables import call_for, other_tables, whole_read
 from tidegate.gateway.masking import mask
 from tidegate.gateway.source_connections import connect, find
-from tidegate.model.requests import Query
+from tidegate.model.joined_tables import JoinedTable
+from tidegate.model.requests import JoinedRead, Query
 from tidegate.policy.data_rules import verdict_of
 from tidegate.policy.explanation import Explanation, explain, under_data_rules
 
@@ -26,6 +28,9 @@ async def explain_call(ctx: CallContext) -> Explanation:
         return explanation
     bind_caller(ctx)
     await connect(ctx)
+    refused = await _explain_joined(ctx)
+    if refused is not None:
+        return refused
     try:
         await mask(ctx)
     except TidegateError as refusal:
@@ -37,6 +42,19 @@ async def explain_call(ctx: CallContext) -> Explanation:
         if _refuses(explanation):
             return explanation
     return explanation if ctx.data_rules is None else under_data_rules(explanation, None)
+
+
+async def _explain_joined(ctx: CallContext) -> Explanation | None:
+    """What refuses the first table of another source that the statement may not read."""
+    needs = await other_tables(ctx)
+    for table in needs.tables if needs is not None else ():
+        read = whole_read(ctx, table)
+        call = call_for(ctx, table.source, JoinedRead(read))
+        explanation = await explain_call(CallContext(ctx.services, call, ctx.call_id))
+        if _refuses(explanation):
+            return explanation
+        ctx.joined = (*ctx.joined, JoinedTable(table.source, table.names, (), read.text))
+    return None
 
 
 def _refuses(explanation: Explanation) -> bool:

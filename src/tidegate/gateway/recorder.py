@@ -15,7 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
 from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, RecordedPayload
-from tidegate.model.requests import Query, Request, Sample
+from tidegate.model.requests import JoinedRead, Query, Request, Sample
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
@@ -193,7 +193,9 @@ def add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str = 
     """Add a statement that ran to the history; `error` says how it failed."""
     call, source = ctx.call, ctx.source
     request = call.request
-    if ctx.dry_run or not isinstance(request, Query) or isinstance(request, Sample):
+    if ctx.dry_run or not isinstance(request, Query):
+        return
+    if isinstance(request, (JoinedRead, Sample)):
         return
     ctx.services.history.add(
         HistoryEntry(

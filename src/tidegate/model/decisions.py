@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.model.actors import Actor
+from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.requests import EngineRequest
 from tidegate.model.results import Limits
 from tidegate.model.sources import Identity, Source
@@ -44,6 +45,7 @@ class Permit(msgspec.Struct, frozen=True):
     `schema_version` is the version of the catalog that the statement was rewritten by, for an
     engine that `checks_schema`. `plan` is the digest of what the change would send, to which its
     approval is bound: an engine that `plans` sends nothing else. Empty where none is known.
+    `joined` are the tables of other sources that the statement may use.
     """
 
     call_id: str
@@ -57,3 +59,4 @@ class Permit(msgspec.Struct, frozen=True):
     judged_text: str | None = None
     schema_version: str | None = None
     plan: str = ""
+    joined: tuple[JoinedTable, ...] = ()

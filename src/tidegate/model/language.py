@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tidegate.model.data_rules import DataRules, Show
+from tidegate.model.joined_tables import Condition, TableNames
 from tidegate.model.profiles import Comparison
 from tidegate.model.requests import EngineRequest, Request
+from tidegate.model.results import Column
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
@@ -102,6 +104,18 @@ class Language(Protocol):
     def statistics(self, table: Table, source: Source) -> Statement | None:
         """A statement for the database's statistics: rows of a column's name, its commonest values
         as an array, its least and its greatest value, as text. None if it keeps none."""
+        return None
+
+    def read_table(
+        self,
+        names: TableNames,
+        columns: Sequence[Column],
+        conditions: Sequence[Condition],
+        source: Source,
+    ) -> Statement | None:
+        """A statement that reads `columns` of the table with these names, all of them if none are
+        given, for a join in another source. It may leave out rows that do not meet `conditions`.
+        None if the language has no tables."""
         return None
 
     def padded(self, table: Table, source: Source) -> frozenset[str]:

@@ -111,6 +111,14 @@ class Sample(Query, frozen=True):
     asks_person: ClassVar[bool] = False
 
 
+class JoinedRead(Query, frozen=True):
+    """Read a table for a statement of another source that names it. The gate sends it, with the
+    rights of that statement's caller: it is recorded as every statement is, and is not part of the
+    caller's history."""
+
+    kind: ClassVar[str] = "join"
+
+
 class Explain(EngineRequest, frozen=True):
     """Show how the database would run a statement, with the `tuning` of a query, without running
     it."""

@@ -9,9 +9,11 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules, Show
+from tidegate.model.joined_tables import Condition, TableNames
 from tidegate.model.language import Language
 from tidegate.model.profiles import Comparison
 from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
+from tidegate.model.results import Column
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
@@ -103,6 +105,17 @@ class SqlLanguage(Language):
         from tidegate.sql import samples
 
         return _statement(samples.statistics(table, source.dialect))
+
+    def read_table(
+        self,
+        names: TableNames,
+        columns: Sequence[Column],
+        conditions: Sequence[Condition],
+        source: Source,
+    ) -> Statement | None:
+        from tidegate.sql.table_reads import table_read  # only who joins sources needs it
+
+        return Statement(table_read(names, columns, conditions, source.dialect))
 
     def padded(self, table: Table, source: Source) -> frozenset[str]:
         if not find(source.dialect).pads_chars:

@@ -29,7 +29,12 @@ def shortest(name: str, dialect: str) -> str:
     """The name as a statement takes it, quoted only if it has to be."""
     rules = find(dialect)
     bare = _BARE.fullmatch(name) and (rules.folds_quoted or name == name.lower())
-    return name if bare and name.lower() not in _reserved(rules.name) else rules.quote(name)
+    return name if bare and not is_reserved(name, dialect) else rules.quote(name)
+
+
+def is_reserved(name: str, dialect: str) -> bool:
+    """Whether the dialect takes the name for a word of its own where it is not in quotes."""
+    return name.lower() in _reserved(find(dialect).name)
 
 
 @cache

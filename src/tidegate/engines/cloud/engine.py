@@ -29,6 +29,7 @@ from tidegate.engines.cloud.change_plan import PlannedChanges, carry_out, plan_c
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
 from tidegate.engines.cloud.explanation import explain
+from tidegate.engines.cloud.joined_tables import find_other_tables
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
 from tidegate.engines.cloud.preview import digest, preview, reads_resources
 from tidegate.engines.cloud.provider_calls import ProviderCalls
@@ -48,6 +49,7 @@ from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
+from tidegate.model.joined_tables import OtherTables
 from tidegate.model.requests import Explain
 from tidegate.model.results import Column, Document
 from tidegate.model.schema import (
@@ -82,6 +84,7 @@ class CloudEngine:
         places=16,
         dry_runs=True,
         plans=True,
+        joins=True,
     )
 
     def __init__(
@@ -206,7 +209,7 @@ class CloudEngine:
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
             *(permit.source, permit.limits.timeout_s, cancellation),
-            self._calls.rates.of(permit.actor.id),
+            *(self._calls.rates.of(permit.actor.id), permit.joined),
         )
         self._works.add(work)
         return work
@@ -214,6 +217,19 @@ class CloudEngine:
     def _end_work(self, work: StatementWork) -> None:
         work.end()
         self._works.discard(work)
+
+    async def other_tables(
+        self, statement: Statement, is_source: Callable[[str], bool]
+    ) -> OtherTables | None:
+        """The tables of other sources that a SELECT names. Raises: TidegateError TABLE_UNKNOWN."""
+        self._check_open()
+        read = _read(statement.text).statement
+        if not isinstance(read, SqlStatement) or read.verb != "select":
+            return None
+        text = with_literals(read.text, statement.params)
+        tables = await asyncio.to_thread(find_other_tables, text, self._documents, is_source)
+        options = self._options
+        return OtherTables(tables, options.join_rows, options.join_bytes) if tables else None
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         """Columns as the documents declare them. A parameter counts as bound."""

@@ -40,6 +40,7 @@ async def explain(
         finally:
             await work.in_thread(run.close)
         rows = [_loop(*each) for each in plans]
+        rows += [(each.shown, "", each.text, "", "0", "") for each in run.joined.values()]
     elif isinstance(statement, SqlStatement) and await _reads_resources(statement, params, work):
         rows = await work.in_thread(_unread, statement, params, work)
     else:

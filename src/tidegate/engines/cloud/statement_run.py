@@ -14,6 +14,7 @@ import apsw
 from tidegate.engines.api import Row
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.functions import FUNCTIONS
+from tidegate.engines.cloud.joined_tables import load_table
 from tidegate.engines.cloud.resource_table import ResourceTable, quoted
 from tidegate.engines.cloud.statement_text import TableText, no_method
 from tidegate.engines.cloud.virtual_tables import (
@@ -43,6 +44,7 @@ _READS: Final = frozenset({
 })  # fmt: skip
 _KINDS: Final[dict[str, ColumnKind]] = {
     "INTEGER": "integer", "NUMERIC": "other", "BOOLEAN": "integer", "TEXT": "text",
+    "REAL": "float", "BLOB": "bytes",
 }  # fmt: skip
 
 Result = TypeVar("Result")
@@ -56,6 +58,7 @@ class StatementRun:
         self._fetches = fetches
         self._misses = Misses(_FIRST_BATCH if has_limit else inf)
         self._sql = text.sql
+        self.joined = text.joined
         self._tables = {
             name: VirtualTable(number, ResourceTable(found, text.wanted), fetches, self._misses)
             for number, (name, found) in enumerate(text.tables.items())
@@ -142,14 +145,31 @@ class StatementRun:
         connection.create_module("tidegate", TableModule(self._tables), use_bestindex_object=True)
         for name in self._tables:
             connection.execute(f"CREATE VIRTUAL TABLE temp.{quoted(name)} USING tidegate")
-        connection.authorizer = authorize_reading
-        if self._stopped is not None:
-            raise self._stopped
+        for name, joined in self.joined.items():
+            load_table(connection, name, joined, self._check_stopped)
+        connection.authorizer = self._authorize if self.joined else authorize_reading
+        self._check_stopped()
         # No step of SQLite can be stopped midway, so none may take long: the more of them make or
         # search a value, the smaller it must be.
         program = CostEstimate(connection.execute(f"EXPLAIN {self._sql}").fetchall())
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, min(MOST_CELL, program.max_value_bytes))
         connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
+
+    def _check_stopped(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _authorize(
+        self,
+        action: int,
+        first: str | None,
+        second: str | None,
+        database: str | None,
+        trigger: str | None,
+    ) -> int:
+        if action == apsw.SQLITE_READ and first in self.joined and second == "ROWID":
+            return apsw.SQLITE_DENY  # a number of ours, and none of the table's source
+        return authorize_reading(action, first, second, database, trigger)
 
     def _chosen(self) -> list[tuple[VirtualTable, TablePlan]]:
         numbered = list(self._tables.values())

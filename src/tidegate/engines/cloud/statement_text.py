@@ -16,6 +16,7 @@ from tidegate.cloud.model import View
 from tidegate.cloud.names import folded
 from tidegate.engines.cloud.resource_table import quoted, reading_methods
 from tidegate.errors import Code, TidegateError
+from tidegate.model.joined_tables import JoinedTable, TableNames
 from tidegate.sql import quoting
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
@@ -28,11 +29,13 @@ _DEEPEST_VIEW: Final = 5
 
 
 class TableText(NamedTuple):
-    """SQL over virtual tables, and the resources behind their names. `wanted` are the names of
-    columns that the statement has, `behind_views` the paths that only a view names."""
+    """SQL over virtual tables, and the resources behind their names; `joined` are tables of other
+    sources by theirs. `wanted` are the names of columns that the statement has, `behind_views` the
+    paths that only a view names."""
 
     sql: str
     tables: Mapping[str, Found]
+    joined: Mapping[str, JoinedTable]
     wanted: frozenset[str]
     behind_views: frozenset[str]
 
@@ -52,11 +55,22 @@ class _Change(NamedTuple):
     text: str
 
 
-def bind_tables(text: str, documents: DocumentCatalog) -> TableText:
-    """Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID."""
-    binder = _Binder(documents)
+def bind_tables(
+    text: str, documents: DocumentCatalog, joined: Iterable[JoinedTable] = ()
+) -> TableText:
+    """`joined` are the tables of other sources that the text may name.
+
+    Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID.
+    """
+    binder = _Binder(documents, {(each.source, each.names): each for each in joined})
     sql = binder.bound(text, {}, (), 0)
-    return TableText(sql, binder.tables, frozenset(binder.wanted), frozenset(binder.behind_views))
+    return TableText(
+        sql,
+        binder.tables,
+        binder.joined,
+        frozenset(binder.wanted),
+        frozenset(binder.behind_views),
+    )
 
 
 def with_literals(text: str, params: Sequence[Any] | None) -> str:
@@ -138,10 +152,26 @@ def span(parts: Iterable[exp.Expr]) -> tuple[int, int]:
     return metas[0]["start"], metas[-1]["end"] + 1
 
 
+def other_name(table: exp.Table) -> tuple[str, TableNames] | None:
+    """The source and the table that `source.table` or `source.schema.table` names; None for what
+    has more or fewer names."""
+    parts = table.parts
+    if not 2 <= len(parts) <= 3 or not all(isinstance(each, exp.Identifier) for each in parts):
+        return None
+    names = [(part.name, bool(part.args.get("quoted"))) for part in parts]
+    return names[0][0], tuple(names[1:])
+
+
 class _Binder:
-    def __init__(self, documents: DocumentCatalog) -> None:
+    def __init__(
+        self,
+        documents: DocumentCatalog,
+        others: Mapping[tuple[str, TableNames], JoinedTable],
+    ) -> None:
         self._documents = documents
+        self._others = others
         self._views = 0
+        self.joined: dict[str, JoinedTable] = {}
         self.tables: dict[str, Found] = {}
         self.wanted: set[str] = set()
         self.behind_views: set[str] = set()
@@ -158,24 +188,39 @@ class _Binder:
             path = path_of(table)
             if len(path) == 1 and folded(path[0]) in local:
                 continue
-            if len(path) == 3:
+            key = other_name(table)
+            other = self._others.get(key) if key is not None and not depth else None
+            if other is not None:
+                changes.append(self._other_table(table, path, other))
+                names[tuple(map(folded, path))] = table.alias or path[-1]
+            elif len(path) == 3:
                 changes.append(self._table(table, path, tree, text, depth))
                 names[tuple(map(folded, path))] = table.alias or path[2]
             elif path:
                 raise TidegateError(
                     Code.TABLE_UNKNOWN,
                     f"{'.'.join(path)[:120]} names no resource.",
-                    hint="Write provider.service.resource; SHOW PROVIDERS lists the first names.",
+                    hint="Write provider.service.resource; SHOW PROVIDERS lists the first names."
+                    " A SELECT may also name source.schema.table of another source.",
                 )
         for column in tree.find_all(exp.Column):
             self.wanted.add(column.name)
             parts = column.parts
-            if len(parts) == 4:
-                start, stop = span(parts[:3])
-                path = tuple([folded(part.name) for part in parts[:3]])
-                changes.append(_Change(start, stop, quoted(names.get(path, parts[2].name))))
+            path = tuple([folded(part.name) for part in parts[:-1]])
+            if len(parts) == 4 or (len(parts) == 3 and path in names):
+                start, stop = span(parts[:-1])
+                changes.append(_Change(start, stop, quoted(names.get(path, parts[-2].name))))
         changes += _clobbered(tree, text, given, required) if given or required else ()
         return _changed(text, changes)
+
+    def _other_table(self, table: exp.Table, path: tuple[str, ...], other: JoinedTable) -> _Change:
+        start, stop = span(table.parts)
+        name = other.shown
+        while self.joined.get(name, other) is not other:
+            name += "'"
+        self.joined[name] = other
+        alias = "" if table.alias else f" AS {quoted(path[-1])}"
+        return _Change(start, stop, f"main.{quoted(name)}{alias}")
 
     def _table(
         self,

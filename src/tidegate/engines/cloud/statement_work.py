@@ -4,7 +4,7 @@ because the source is closed."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from tidegate.engines.cloud.statement_text import TableText, bind_tables, has_li
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.sources import Source
 
 MOST_VALUES: Final = 10_000
@@ -41,8 +42,10 @@ class StatementWork:
         timeout_s: float,
         cancellation: Cancellation,
         rate: CallRate | None = None,
+        joined: Sequence[JoinedTable] = (),
     ) -> None:
-        """`rate` bounds the requests of the statement's caller."""
+        """`rate` bounds the requests of the statement's caller. `joined` are the tables of other
+        sources that its query may name."""
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.documents = documents
@@ -60,6 +63,7 @@ class StatementWork:
         self._stopped: TidegateError | None = None
         self.has_ended = False
         self._source = source
+        self._joined = joined
         self._timer = self.loop.call_later(timeout_s, lambda: self.stop(stopped("time", timeout_s)))
         cancellation.listen(self._cancel)
 
@@ -87,7 +91,7 @@ class StatementWork:
 
     async def new_run(self, text: str) -> StatementRun:
         """A query over resources, not begun. Raises: TidegateError."""
-        bound = await self.in_thread(bind_tables, text, self.documents)
+        bound = await self.in_thread(bind_tables, text, self.documents, self._joined)
         self._check_views(bound)
         run = StatementRun(bound, self.fetches, has_limit=has_limit(bound.sql))
         self._stoppers.append(run.stop)

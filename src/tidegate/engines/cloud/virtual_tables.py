@@ -25,6 +25,7 @@ from tidegate.errors import Code, TidegateError
 
 _EQUALS: Final = apsw.SQLITE_INDEX_CONSTRAINT_EQ
 _REQUEST_COST: Final = 1_000.0
+_INCOMPLETE_COST: Final = 1e12
 _LIST_ROWS: Final = 1_000
 _KEYED_ROWS: Final = 10
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
@@ -90,14 +91,13 @@ class VirtualTable:
         bound: dict[int, int] = {}
         known: dict[int, Any] = {}
         lists: set[int] = set()
+        later: set[int] = set()
         for at in range(info.nConstraint):
             place = info.get_aConstraint_iColumn(at)
-            if (
-                info.get_aConstraint_op(at) != _EQUALS
-                or not info.get_aConstraint_usable(at)
-                or place < 0
-                or place in bound
-            ):
+            if info.get_aConstraint_op(at) != _EQUALS or place < 0 or place in bound:
+                continue
+            if not info.get_aConstraint_usable(at):
+                later.add(place)  # bound where this table's loop is inside of another's
                 continue
             bound[place] = at
             if info.get_aConstraintUsage_in(at):
@@ -114,14 +114,21 @@ class VirtualTable:
             return False
         self.fits = True
         method, unfit = chosen
+        used = frozenset(info.colUsed)
         listed = self._choose(constant) if constant != given else None
-        if listed is not None and listed[0] is not method:
-            # Keys come from another table's rows. If one list has all that is asked for, it is
-            # fetched once, and the keys are looked up in it.
-            used = frozenset(info.colUsed)
-            if used <= listed[0].fields | constant & listed[0].parameters.keys():
-                method, unfit = listed
+        if (
+            listed is not None
+            and listed[0] is not method
+            and used <= listed[0].fields | constant & listed[0].parameters.keys()
+        ):
+            # Keys come from another table's rows. The list has all that is asked for: it is fetched
+            # once, and the keys are looked up in it.
+            method, unfit = listed
         self._use(info, method, unfit, bound, known, lists)
+        fuller = self._choose(given | later) if later - given else None
+        if fuller is not None and _fills(fuller[0], used) > _fills(method, used):
+            # Its rows lack columns that the statement reads, which those of another order have.
+            info.estimatedCost = _INCOMPLETE_COST
         return True
 
     def _choose(self, given: frozenset[int]) -> tuple[TableMethod, str | None] | None:
@@ -335,6 +342,11 @@ class TableModule:
         return made.table.schema, made
 
     Connect = Create
+
+
+def _fills(method: TableMethod, used: frozenset[int]) -> int:
+    """How many of the columns that a statement uses the method's rows have."""
+    return len(used & (method.fields | method.parameters.keys()))
 
 
 def _members(value: Any) -> list[Any]:
