@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop, SqliteShop
+from support import jdbc_drivers
 from support.audit_records import records
 from support.cloud_api import Farm
 from support.surface_gateway import SqliteGate
@@ -27,7 +28,6 @@ from tidegate.model.sources import Mask, RowFilter, Source
 from tidegate.model.statements import Statement
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)
-SETTINGS: dict[str, Any] = {"engine": None}
 
 
 class Desk:
@@ -287,3 +287,22 @@ async def test_a_change_reads_no_table_of_another_source(
         refused = await desk.refusal(insert, writer)
         assert refused.code is Code.TABLE_UNKNOWN
         assert farm.asked == [] and desk.reads() == []
+
+
+async def test_a_database_behind_jdbc_is_joined_in_its_own_case_of_letters(
+    shop: EngineShop, desk_of: Opened, farm: Farm
+) -> None:
+    script = (
+        "CREATE TABLE orders (id INTEGER, total DECIMAL(5, 2))",
+        "INSERT INTO orders VALUES (7, 1.5)",
+    )
+    url = jdbc_drivers.new_database("h2", shop.directory, script)
+    driver = (("driver_path", jdbc_drivers.driver_path("h2")),)
+    behind = Source("j", "j", url, *engine_of(url), options=driver)
+    async with desk_of(shop, behind) as desk:
+        assert await desk.ask(
+            "SELECT a.diary, o.total FROM j.orders o JOIN farm.live.animals a ON a.id = o.id"
+            " WHERE o.id > 5"
+        ) == [["day 7", 1.5]]
+    assert farm.paths() == ["/animals/7"]
+    assert '"ID" > 5' in desk.reads()[0]
