@@ -92,6 +92,7 @@ def call_for(ctx: CallContext, source: str, request: EngineRequest) -> Call:
         reads_only=True,
         can_ask=False,
         by_person=False,
+        plan="",
     )
 
 
