@@ -257,9 +257,13 @@ class _Server(ThreadingHTTPServer):
 class Farm:
     """The API. `asked` holds (verb, path with query, body) of each request, `logins` their
     credentials; `special` answers a
-    path in another way than usual, or with the connection cut where it gives None."""
+    path in another way than usual, or with the connection cut where it gives None. `usually`
+    answers (verb, path, query, body) in place of the farm."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, usually: Callable[[str, str, dict[str, str], Any], Reply] | None = None
+    ) -> None:
+        self._usually = usually
         self.asked: list[tuple[str, str, Any]] = []
         self.logins: list[str | None] = []
         self.special: dict[str, Callable[[int], Reply | None]] = {}
@@ -357,6 +361,8 @@ class Farm:
     def _usual(self, verb: str, target: str, body: Any) -> Reply:
         parts = urlsplit(target)
         query = dict(parse_qsl(parts.query))
+        if self._usually is not None:
+            return self._usually(verb, parts.path, query, body)
         match [verb, *map(unquote, parts.path.strip("/").split("/"))]:
             case ["GET", "fields"]:
                 least = int(query.get("min_size", 0))

@@ -41,8 +41,10 @@ def _without_withheld(dry_run: DryRun) -> DryRun:
         return dry_run
     if dry_run.affected is None:
         return DryRun(reason="the operator of the gate can see why.")
+    # The settings may write a column in another case, or with - for _ (cloud providers).
+    withheld = {_alike(column) for column in dry_run.withheld}
     places = [
-        place for place, column in enumerate(dry_run.columns) if column not in dry_run.withheld
+        place for place, column in enumerate(dry_run.columns) if _alike(column) not in withheld
     ]
 
     def kept(row: tuple[str | None, ...] | None) -> tuple[str | None, ...] | None:
@@ -54,6 +56,10 @@ def _without_withheld(dry_run: DryRun) -> DryRun:
         before=tuple([kept(row) for row in dry_run.before]),
         after=tuple([kept(row) for row in dry_run.after]),
     )
+
+
+def _alike(column: str) -> str:
+    return column.replace("-", "_").casefold()
 
 
 def _lines(question: PendingApproval) -> list[str]:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import structs
 
+from tidegate.cloud.data_rules import (
+    HiddenData,
+    change_refused,
+    column_refused,
+    masked_columns,
+)
 from tidegate.cloud.names import folded
 from tidegate.cloud.statements import (
+    CloudStatement,
     DescribeStatement,
     ExecStatement,
     ReadStatement,
     SqlStatement,
     read_statement,
 )
-from tidegate.errors import FATES, Code, masking_refused, table_refused
-from tidegate.model.data_rules import DataRules
+from tidegate.errors import FATES, Code, table_refused
+from tidegate.model.data_rules import DataRules, EngineRules
 from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql import quoting
+from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, Refusal
 from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, WORD, lex
 from tidegate.sql.redaction import redact_statement
 
 DIALECT = "cloud"
@@ -77,18 +87,27 @@ class CloudLanguage(Language):
         catalog: Catalog,
         key: str,
     ) -> EngineRequest | None:
-        """The request as it is, if it touches nothing that is hidden; else it is refused: what a
-        provider gives cannot be filtered or masked yet."""
+        """The request with what the engine must hide of the resources that it reads, which are
+        tables of the engine's own. A change is refused if it could use what is hidden."""
         if not isinstance(request, (Query, Prepare, Explain)):
             return None
         try:
             read = read_statement(request.statement.text)
         except Refusal:
             return None
-        judgement = _judge(read)
-        for table in judgement.tables if _touches_data(read) else ():
-            _check_table(table, rules)
-        return request
+        tables = _judge(read).tables
+        hidden = HiddenData(rules, key)
+        if _touches_data(read):
+            for table in tables:
+                _check_listed(table, rules)
+            if not isinstance(read.statement, SqlStatement) or read.statement.verb != "select":
+                _check_change(read.statement, tables, hidden)
+        whole = structs.replace(request, engine_rules=EngineRules(rules, key))
+        if isinstance(whole, Explain):
+            return whole
+        named = [found for table in tables if (found := hidden.of(table)) is not None]
+        masked = _touched(read, [column for each in named for column in masked_columns(each)])
+        return structs.replace(whole, masked=tuple(dict.fromkeys(masked)))
 
 
 LANGUAGE = CloudLanguage()
@@ -134,20 +153,36 @@ def _touches_data(read: ReadStatement) -> bool:
     return reads and isinstance(read.statement, (SqlStatement, ExecStatement))
 
 
-def _check_table(table: str, rules: DataRules) -> None:
-    """Raises: TidegateError POLICY_TABLE, POLICY_MASKED."""
+def _touched(read: ReadStatement, masked: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Of masked columns those that a query names, or may mean by a star; all of what a change is
+    about."""
+    statement = read.statement
+    if not isinstance(statement, SqlStatement) or statement.verb != "select":
+        return masked
+    named = {folded(token.text) for token in lex(statement.text, find(DIALECT).lexical_rules)}
+    return [each for each in masked if "*" in named or folded(each[1]) in named]
+
+
+def _check_listed(table: str, rules: DataRules) -> None:
+    """Raises: TidegateError POLICY_TABLE for a resource that is not on the caller's list."""
     parts = folded(table).split(".")
     if rules.only is not None and len(parts) == 3:
         listed = [folded(each).removesuffix(".*").split(".") for each in rules.only]
         if not any(parts[: len(each)] == each for each in listed):
             raise table_refused(table)
-    hidden = [(column.rpartition(".")[0], f"the column {column}") for column, _ in rules.masks]
-    hidden += [(path, f"rows of {path}") for path, _ in rules.filters]
-    for path, what in hidden:
-        if folded(path) == folded(table):
-            raise masking_refused(
-                f"{what[0].upper()}{what[1:]} is hidden from this caller, which a statement for a"
-                " cloud provider cannot leave out",
-                "source.masking",
-                "Use another resource, or ask the operator.",
-            )
+
+
+def _check_change(statement: CloudStatement, tables: Sequence[str], hidden: HiddenData) -> None:
+    """Refuse a change that reads from a resource with rules, that is about hidden rows, or that
+    names a masked column, also behind RETURNING. Raises: TidegateError POLICY_MASKED."""
+    for table in tables:
+        rules = hidden.of(table)
+        if rules is None:
+            continue
+        if rules.conditions or not isinstance(statement, SqlStatement) or len(tables) > 1:
+            raise change_refused(table)
+        for token in lex(statement.text, find(DIALECT).lexical_rules):
+            if token.kind not in (WORD, NAME):
+                continue
+            if folded(token.text).removeprefix("data__") in rules.masks:
+                raise column_refused(f"{table}.{token.text}")

@@ -81,7 +81,9 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name, value in self.options.items():
             check_references(value)
             refuse_literal_option(name, value)
-        check_rules(self.masks, self.filters)
+        scheme = self.url.partition(":")[0].lower()
+        of_cloud = None if scheme.startswith("$") else scheme == "cloud"
+        check_rules(self.masks, self.filters, of_cloud=of_cloud)
         for tag in self.tags:
             if not 1 <= len(tag) <= 64 or not tag.isprintable() or tag != tag.strip():
                 raise invalid(
@@ -132,19 +134,29 @@ class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
                     )
 
 
-def check_rules(masks: tuple[Mask, ...], filters: tuple[RowFilter, ...]) -> None:
-    """Raises: TidegateError CONFIG_INVALID for a rule whose table or column cannot be made out."""
+_TABLE = ("table", "schema.table")
+_RESOURCE = ("provider.service.resource",)
+
+
+def check_rules(
+    masks: tuple[Mask, ...], filters: tuple[RowFilter, ...], *, of_cloud: bool | None = None
+) -> None:
+    """`of_cloud` says whether the source is one of cloud providers; None for rules that are given
+    for every source. Raises: TidegateError CONFIG_INVALID for a rule whose table or column cannot
+    be made out."""
+    forms = {True: _RESOURCE, False: _TABLE, None: (*_TABLE, *_RESOURCE)}[of_cloud]
+    points = {form.count(".") for form in forms}
     for mask in masks:
-        if mask.column.count(".") not in (1, 2) or not all(mask.column.split(".")):
+        if mask.column.count(".") - 1 not in points or not all(mask.column.split(".")):
             raise invalid(
                 f"`{mask.column[:80]}` names no column to mask.",
-                hint="Write table.column or schema.table.column.",
+                hint=f"Write {' or '.join([f'{form}.column' for form in forms])}.",
             )
     for rule in filters:
-        if rule.table.count(".") > 1 or not all(rule.table.split(".")):
+        if rule.table.count(".") not in points or not all(rule.table.split(".")):
             raise invalid(
                 f"`{rule.table[:80]}` names no table to filter.",
-                hint="Write table or schema.table.",
+                hint=f"Write {' or '.join(forms)}.",
             )
         if not rule.where.strip():
             raise invalid(f"The row filter on `{rule.table}` has no condition.")

@@ -25,6 +25,14 @@ class DataRules(msgspec.Struct, frozen=True):
     only: tuple[str, ...] | None = None
 
 
+class EngineRules(msgspec.Struct, frozen=True):
+    """Data rules for an engine that applies them itself to the rows that it reads. `key` is the
+    secret of hashes."""
+
+    rules: DataRules
+    key: str
+
+
 def admitted(only: Sequence[str], catalog: Catalog) -> list[Table]:
     """The tables on the list. Names without a schema are looked for in the catalog's default
     schema and, where it has none, in all; in any case of letters if that is one table."""

@@ -14,6 +14,7 @@ import msgspec
 
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.data_rules import EngineRules
 from tidegate.model.results import Cells, Limits, RowSink
 from tidegate.model.schema import Table
 from tidegate.model.statements import Effect, Judgement, Statement
@@ -65,12 +66,14 @@ class EngineRequest(Request, frozen=True, kw_only=True):
     An engine that answers more than the requests below defines them as subclasses of this one. A
     class without a `judgement` of its own is judged by the source's language. `database` and
     `schema` say where it runs: without them where the caller switched to, or else where the
-    source's URL says.
+    source's URL says. `engine_rules` is set where a request is rewritten, for an engine that makes
+    the tables of its statements itself, and hides there what the caller may not see.
     """
 
     limits: Limits = Limits()
     database: str | None = None
     schema: str | None = None
+    engine_rules: EngineRules | None = None
 
 
 class Query(EngineRequest, frozen=True):

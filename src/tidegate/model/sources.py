@@ -8,7 +8,8 @@ import msgspec
 
 
 class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Hides one column. `column` is `table.column` or `schema.table.column`.
+    """Hides one column. `column` is `table.column` or `schema.table.column`, of cloud providers
+    `provider.service.resource.column`.
 
     `show` is what is left of a value: `nothing` (NULL), `hash` (equal values stay equal) or
     `partial` (its ends). It binds every actor, or those named in `tokens`, less those in

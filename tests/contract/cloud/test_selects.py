@@ -6,13 +6,11 @@ import asyncio
 import threading
 
 import pytest
-from msgspec import structs
 
 from support.cloud_api import Farm, Reply
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.sources import Mask
 
 
 async def test_the_method_is_chosen_by_the_parameters_that_are_bound(ask, farm: Farm):
@@ -159,14 +157,6 @@ async def test_a_view_of_a_document_gets_its_parameters_from_outside(ask, farm: 
     )
     assert rows == [(6,)]
     assert "/fields/%3Cfield%3E/animals" not in farm.paths()
-
-
-async def test_a_view_over_what_is_masked_is_refused(ask, farm: Farm):
-    ask.source = structs.replace(ask.source, masks=(Mask("farm.live.herd.weight"),))
-    error = await ask.refusal("SELECT * FROM farm.live.heavy_animals WHERE field = 'east'")
-    assert error.code is Code.POLICY_MASKED
-    assert farm.asked == []
-    assert len(await ask("SELECT name FROM farm.live.animals WHERE field = 'east'")) == 4
 
 
 async def test_a_method_that_changes_is_not_used_by_a_query(ask, farm: Farm):

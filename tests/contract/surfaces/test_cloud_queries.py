@@ -302,3 +302,23 @@ async def test_a_request_ends_at_its_timeout(tmp_path: Path, desk: Desk) -> None
             assert text.startswith("The statement was stopped after 0.")
     finally:
         desk.hold.set()
+
+
+async def test_what_masks_and_filters_hide_is_in_no_answer_of_any_tool(
+    tmp_path: Path, desk: Desk
+) -> None:
+    rules = {
+        "masks": [{"column": f"{RESOURCE}.title", "show": "partial"}],
+        "filters": [{"table": RESOURCE, "where": "open = 1"}],
+    }
+    async with opened(tmp_path, {"server": {"mode": "full_access"}}, desk, rules) as app:
+        client = CloudClient(app)
+        text, payload = await client.good("run_select_query", sql=SELECT)
+        assert payload["rows"] == [{"id": "1", "title": "P***re", "open": 1}]
+        assert "Printer" not in text
+        assert (await client.good("validate_select_query", sql=SELECT))[1]["valid"] is True
+        before = len(desk.requests)
+        text = await client.bad("run_mutation_query", sql=DELETE)
+        assert "hidden from this caller" in text
+        assert len(desk.requests) == before
+    assert "1" in desk.tickets

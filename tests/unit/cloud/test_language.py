@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.cloud.language import LANGUAGE
 from tidegate.errors import Code, TidegateError
-from tidegate.model.data_rules import DataRules
+from tidegate.model.data_rules import DataRules, EngineRules
 from tidegate.model.requests import Browse, Explain, Operation, Query
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
@@ -85,10 +85,18 @@ def test_a_list_of_tables_may_name_a_provider_a_service_or_a_resource(listed: st
 @pytest.mark.parametrize(
     "rules", [DataRules(masks=(("p.s.r.a", "nothing"),)), DataRules(filters=(("p.s.r", "a = 1"),))]
 )
-def test_a_resource_of_which_some_is_hidden_cannot_be_used(rules: DataRules) -> None:
-    for text in ("SELECT b FROM p.s.r", "DELETE FROM P.S.R WHERE b = 1 RETURNING *"):
+def test_a_query_goes_to_the_engine_with_the_rules_and_a_change_is_refused(
+    rules: DataRules,
+) -> None:
+    for text, touched in (("SELECT * FROM P.S.R", True), ("SELECT b FROM p.s.r", False)):
+        request = rewritten(text, rules)
+        assert isinstance(request, Query)
+        assert request.engine_rules == EngineRules(rules, "key")
+        assert request.masked == ((("p.s.r", "a"),) if rules.masks and touched else ())
+    for text in ("UPDATE P.S.R SET b = 1 WHERE A = 1", "INSERT INTO p.s.q(b) SELECT b FROM p.s.r",
+                 "EXEC p.s.r.m @b = 1"):  # fmt: skip
         with pytest.raises(TidegateError) as caught:
             rewritten(text, rules)
         assert caught.value.code is Code.POLICY_MASKED
-    assert rewritten("SELECT b FROM p.s.other", rules) is not None
+    assert rewritten("UPDATE p.s.other SET b = 1 WHERE a = 1", rules) is not None
     assert LANGUAGE.rewrite(Browse("catalog"), SOURCE, rules, NOTHING, "key") is None

@@ -22,6 +22,7 @@ from tidegate.engines.cloud.changes import (
     returned,
     send_changes,
 )
+from tidegate.engines.cloud.hidden_rows import check_change, hidden_reply, without_reply
 from tidegate.engines.cloud.statement_text import no_method, with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.errors import Code, TidegateError
@@ -46,11 +47,17 @@ async def plan_changes(
     Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, ARGUMENT_INVALID; as a query.
     """
     if isinstance(statement, ExecStatement):
-        return await work.in_thread(_exec, statement, work)
+        planned = await work.in_thread(_exec, statement, work)
+        for each in planned.changes:
+            check_change(each.found, work.hidden.of(each.found), (), is_exec=True)
+        return planned
     if not isinstance(statement, SqlStatement):
         raise TidegateError(Code.UNSUPPORTED, "The statement changes nothing.")
     text = await work.in_thread(read_change, statement, with_literals(statement.text, params))
     found = await work.in_thread(work.documents.resource, text.path)
+    rules = (await work.in_thread(lambda: work.hidden)).of(found)
+    names = text.names or [each.name for each in text.assignments]
+    check_change(found, rules, names, is_exec=False)
     sets = await _sets(text, work)
 
     def build() -> PlannedChanges:
@@ -66,7 +73,14 @@ async def carry_out(planned: PlannedChanges, work: StatementWork) -> ChangeCurso
     """Send the requests. Raises: as `send_changes`; SQL_FAILED where they took effect and
     RETURNING fails."""
     counts = work.fetches.counts
-    outcome = await work.send(send_changes(planned.changes, work.calls, counts))
+    rules = work.hidden.of(planned.changes[0].found) if planned.changes else None
+    try:
+        outcome = await work.send(send_changes(planned.changes, work.calls, counts))
+    except TidegateError as error:
+        raise without_reply(error, rules) from None
+    if rules is not None:
+        first = planned.changes[0]
+        outcome.rows = hidden_reply(outcome.rows, first.found, first.method, rules)
     columns: list[Column] = []
     rows: list[Any] = []
     if planned.changes:

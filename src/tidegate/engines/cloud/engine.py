@@ -208,7 +208,7 @@ class CloudEngine:
             self._works.discard(each)
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
-            *(permit.source, permit.limits.timeout_s, cancellation),
+            *(permit.request.engine_rules, permit.limits.timeout_s, cancellation),
             *(self._calls.rates.of(permit.actor.id), permit.joined),
         )
         self._works.add(work)
@@ -294,7 +294,7 @@ class CloudEngine:
             return ""
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
-            *(source, _PLAN_S, Cancellation()),
+            *(None, _PLAN_S, Cancellation()),
         )
         try:
             return digest(await plan_changes(read, statement.params, work))

@@ -111,7 +111,7 @@ async def _reads_resources(
         queries = (
             [text.rows] if text.rows else [f"SELECT {_value(a.sql)}" for a in text.assignments]
         )
-        return any(bind_tables(each, work.documents).tables for each in queries)
+        return any(bind_tables(each, work.documents, work.hidden).tables for each in queries)
 
     return await work.in_thread(look)
 

@@ -24,8 +24,8 @@ LOOKAHEAD: Final = 3
 """Pages of a list that are fetched before the ones in front of them were read."""
 
 TableRow = tuple[SqlValue, ...]
-MakeRow = Callable[[Any], TableRow]
-"""Makes a row of the cells of a response by their names."""
+MakeRows = Callable[[Iterable[Mapping[str, SqlValue]]], list[TableRow]]
+"""Makes rows of the cells of a response by their names."""
 
 
 class Fetch:
@@ -54,7 +54,7 @@ class Fetch:
         found: Found,
         method: Method,
         values: Values,
-        make_row: MakeRow,
+        make_rows: MakeRows,
         counts: CallCounts,
         turns: asyncio.Semaphore,
         page_limit: int,
@@ -69,9 +69,9 @@ class Fetch:
                 if page is None:
                     break
                 rows = (
-                    [make_row(cells) for cells in page.page.rows]
+                    make_rows(page.page.rows)
                     if len(page.response.body) < 16_384
-                    else await asyncio.to_thread(_rows, page.page.rows, make_row)
+                    else await asyncio.to_thread(make_rows, page.page.rows)
                 )
                 with self._changed:
                     self._rows += rows
@@ -163,10 +163,6 @@ def _copy(error: TidegateError) -> TidegateError:
     )
 
 
-def _rows(cells: Iterable[Mapping[str, SqlValue]], make_row: MakeRow) -> list[TableRow]:
-    return [make_row(each) for each in cells]
-
-
 class Fetches:
     """The fetches of one statement. `begin` is called in the statement's thread."""
 
@@ -194,7 +190,7 @@ class Fetches:
         """The fetch of this call, if there is one."""
         return self._made.get((found.path, method.name, values))
 
-    def begin(self, found: Found, method: Method, values: Values, make_row: MakeRow) -> Fetch:
+    def begin(self, found: Found, method: Method, values: Values, make_rows: MakeRows) -> Fetch:
         """The fetch of this call, which is begun if it is new. Waits for nothing.
 
         Raises: TidegateError LIMIT_RATE: `max_calls`; what the statement was stopped by.
@@ -209,7 +205,7 @@ class Fetches:
         fetch = Fetch(found.path, self._cut)
         self._made[key] = fetch
         work = fetch.run(
-            *(self._calls, found, method, values, make_row),
+            *(self._calls, found, method, values, make_rows),
             *(self.counts, self._turns, self._page_limit),
         )
         self._loop.call_soon_threadsafe(self._start, work)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tidegate.cloud.accounts import Values, is_spread
+from tidegate.cloud.data_rules import ResourceRules
 from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method, Parameter, Schema, View
 from tidegate.cloud.names import folded
 from tidegate.cloud.responses import SqlValue
 from tidegate.cloud.schema import ANONYMOUS
-from tidegate.engines.cloud.fetches import MakeRow, TableRow
+from tidegate.engines.cloud.fetches import MakeRows, TableRow
+from tidegate.engines.cloud.hidden_rows import RowFilter, masked_row
+from tidegate.errors import masking_refused
+from tidegate.model.data_rules import Show
 
 MOST_COLUMNS: Final = 1_900
 """SQLite has a limit of 2,000."""
@@ -50,8 +54,19 @@ class ResourceTable:
     """A resource as a table. `wanted` are names in the statement, which become columns where the
     document leaves open what a row has."""
 
-    def __init__(self, found: Found, wanted: Collection[str] = ()) -> None:
+    def __init__(
+        self, found: Found, wanted: Collection[str] = (), rules: ResourceRules | None = None
+    ) -> None:
+        """`rules` say what is hidden from the caller. Raises: TidegateError POLICY_MASKED if they
+        name a column that there is not."""
         self.found = found
+        self._rules = rules
+        self._shown: dict[int, Show] = {}
+        self._filter: RowFilter | None = None
+        self.barred: frozenset[int] = frozenset()
+        """Columns that bind no parameter, because a provider could look at what is masked by it."""
+        if rules is not None:
+            wanted = {*wanted, *rules.columns}
         self.columns: list[TableColumn] = []
         self._places: dict[str, int] = {}
         self._spread: set[int] = set()
@@ -67,6 +82,40 @@ class ResourceTable:
             self._method(method, common, filled)
             for method, filled in zip(methods, fields, strict=True)
         ]
+        if rules is not None:
+            self._hide(rules)
+
+    def _hide(self, rules: ResourceRules) -> None:
+        known = {folded(each.name) for each in self.columns}
+        bound = [p for method in self.methods for p in method.method.parameters]
+        for place, column in enumerate(self.columns):
+            show = rules.show_of(column.name)
+            if show is not None:
+                self._shown[place] = show
+        for name in rules.masks:
+            if name not in known and not any(map(rules.hides, bound)) and self.methods:
+                raise masking_refused(
+                    f"The mask `{rules.path}.{name}` names a column that `{rules.path}` does not"
+                    " have",
+                    f"mask.{rules.path}.{name}",
+                    "Ask the operator to correct the rule: until then the resource is not read.",
+                )
+        barred: set[int] = set()
+        for method in self.methods:
+            names = frozenset([
+                folded(self.columns[at].name) for at in method.fields if at not in self._shown
+            ])  # fmt: skip
+            for at, parameter in method.parameters.items():
+                if rules.may_tell(parameter, names):
+                    barred.add(at)
+        self.barred = frozenset(barred)
+        plain = list(self.columns)  # a condition sees values as they are
+        for place, show in self._shown.items():
+            if show != "nothing":
+                self.columns[place] = self.columns[place]._replace(declared="TEXT")
+        if rules.conditions:
+            declared = [(quoted(each.name), each.declared) for each in plain]
+            self._filter = RowFilter(declared, rules)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -83,11 +132,27 @@ class ResourceTable:
         ]
         return f"CREATE TABLE t({', '.join(shown)})"
 
-    def make_row(self, table_method: TableMethod, values: Values) -> MakeRow:
-        """What turns the cells of a response to a call with `values` into a row of this table.
+    def make_rows(self, table_method: TableMethod, values: Values) -> MakeRows:
+        """What turns the cells of a response to a call with `values` into rows of this table, less
+        what is hidden. The rows raise: TidegateError POLICY_MASKED.
 
         A field of the response comes before a parameter of the same name.
         """
+        row, rules = self._make_row(table_method, values), self._rules
+
+        def rows(cells: Iterable[Mapping[str, SqlValue]]) -> list[TableRow]:
+            made = [row(each) for each in cells]
+            if self._filter is not None:
+                made = self._filter.kept(made)
+            if rules is not None and self._shown:
+                made = [masked_row(each, self._shown, rules) for each in made]
+            return made
+
+        return rows
+
+    def _make_row(
+        self, table_method: TableMethod, values: Values
+    ) -> Callable[[Mapping[Any, SqlValue]], TableRow]:
         given: dict[str, Any] = dict(values)
         bound: list[SqlValue] = [None] * len(self.columns)
         for place, parameter in table_method.parameters.items():
@@ -96,7 +161,7 @@ class ResourceTable:
         # What only binds a parameter has the field None, which no response has.
         fields = [column.field for column in self.columns]
 
-        def row(cells: Mapping[str | None, SqlValue]) -> TableRow:
+        def row(cells: Mapping[Any, SqlValue]) -> TableRow:
             return tuple(map(cells.get, fields, bound))
 
         return row

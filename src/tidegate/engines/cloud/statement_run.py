@@ -14,6 +14,7 @@ import apsw
 from tidegate.engines.api import Row
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.functions import FUNCTIONS
+from tidegate.engines.cloud.hidden_rows import HiddenRows
 from tidegate.engines.cloud.joined_tables import load_table
 from tidegate.engines.cloud.resource_table import ResourceTable, quoted
 from tidegate.engines.cloud.statement_text import TableText, no_method
@@ -54,15 +55,24 @@ class StatementRun:
     """One SELECT, in the threads of `executor`, one at a time. Blocking methods are called there
     alone."""
 
-    def __init__(self, text: TableText, fetches: Fetches, *, has_limit: bool) -> None:
+    def __init__(
+        self, text: TableText, fetches: Fetches, hidden: HiddenRows, *, has_limit: bool
+    ) -> None:
+        """Raises: TidegateError POLICY_MASKED if a rule does not fit."""
         self._fetches = fetches
         self._misses = Misses(_FIRST_BATCH if has_limit else inf)
         self._sql = text.sql
         self.joined = text.joined
         self._tables = {
-            name: VirtualTable(number, ResourceTable(found, text.wanted), fetches, self._misses)
+            name: VirtualTable(
+                number,
+                ResourceTable(found, text.wanted, hidden.of(found)),
+                fetches,
+                self._misses,
+            )
             for number, (name, found) in enumerate(text.tables.items())
         }
+        self._masks = text.masks
         self._stopped: TidegateError | None = None
         self._one_at_a_time = Lock()
         """A thread may still work for a caller that has gone when another one closes the run."""
@@ -142,6 +152,8 @@ class StatementRun:
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_CELL)
         for name, function, count in FUNCTIONS:
             connection.create_scalar_function(name, function, count, deterministic=True)
+        for mask, shown in self._masks.items():
+            connection.create_scalar_function(mask, shown, 1, deterministic=True)
         connection.create_module("tidegate", TableModule(self._tables), use_bestindex_object=True)
         for name in self._tables:
             connection.execute(f"CREATE VIRTUAL TABLE temp.{quoted(name)} USING tidegate")
@@ -240,6 +252,8 @@ class StatementRun:
         if "no query solution" in message:
             for table in self._tables.values():
                 if table.lacks is not None and not table.fits:
+                    for place in table.lacks & table.table.barred:
+                        return table.parameter_refused(place)
                     return no_method(table.table.found, "SELECT")
             for table in self._tables.values():
                 if table.lacks is not None:

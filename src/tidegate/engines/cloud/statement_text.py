@@ -6,16 +6,21 @@ resource that its document defines by a SELECT of its own, a view, is put in as 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 
+from tidegate.cloud.data_rules import ResourceRules
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import View
 from tidegate.cloud.names import folded
+from tidegate.cloud.responses import SqlValue
+from tidegate.engines.cloud.hidden_rows import HiddenRows
 from tidegate.engines.cloud.resource_table import quoted, reading_methods
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.joined_tables import JoinedTable, TableNames
 from tidegate.sql import quoting
 from tidegate.sql.dialects import find
@@ -30,14 +35,14 @@ _DEEPEST_VIEW: Final = 5
 
 class TableText(NamedTuple):
     """SQL over virtual tables, and the resources behind their names; `joined` are tables of other
-    sources by theirs. `wanted` are the names of columns that the statement has, `behind_views` the
-    paths that only a view names."""
+    sources by theirs. `wanted` are the names of columns that the statement has, `masks` the
+    functions that mask a view's columns."""
 
     sql: str
     tables: Mapping[str, Found]
     joined: Mapping[str, JoinedTable]
     wanted: frozenset[str]
-    behind_views: frozenset[str]
+    masks: Mapping[str, Callable[[SqlValue], SqlValue]]
 
 
 class _Given(NamedTuple):
@@ -56,21 +61,18 @@ class _Change(NamedTuple):
 
 
 def bind_tables(
-    text: str, documents: DocumentCatalog, joined: Iterable[JoinedTable] = ()
+    text: str,
+    documents: DocumentCatalog,
+    hidden: HiddenRows,
+    joined: Iterable[JoinedTable] = (),
 ) -> TableText:
     """`joined` are the tables of other sources that the text may name.
 
-    Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID.
+    Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID, POLICY_MASKED.
     """
-    binder = _Binder(documents, {(each.source, each.names): each for each in joined})
+    binder = _Binder(documents, hidden, {(each.source, each.names): each for each in joined})
     sql = binder.bound(text, {}, (), 0)
-    return TableText(
-        sql,
-        binder.tables,
-        binder.joined,
-        frozenset(binder.wanted),
-        frozenset(binder.behind_views),
-    )
+    return TableText(sql, binder.tables, binder.joined, frozenset(binder.wanted), binder.masks)
 
 
 def with_literals(text: str, params: Sequence[Any] | None) -> str:
@@ -166,15 +168,17 @@ class _Binder:
     def __init__(
         self,
         documents: DocumentCatalog,
+        hidden: HiddenRows,
         others: Mapping[tuple[str, TableNames], JoinedTable],
     ) -> None:
         self._documents = documents
+        self._hidden = hidden
         self._others = others
         self._views = 0
         self.joined: dict[str, JoinedTable] = {}
         self.tables: dict[str, Found] = {}
         self.wanted: set[str] = set()
-        self.behind_views: set[str] = set()
+        self.masks: dict[str, Callable[[SqlValue], SqlValue]] = {}
 
     def bound(
         self, text: str, given: Mapping[str, _Given], required: Collection[str], depth: int
@@ -237,8 +241,6 @@ class _Binder:
         if view is None:
             if not reading_methods(found):
                 raise no_method(found, "SELECT")
-            if depth:
-                self.behind_views.add(found.path)
             name = found.path if found.path not in self.tables else f"{found.path}#{start}:{depth}"
             while name in self.tables:
                 name += "'"
@@ -250,8 +252,39 @@ class _Binder:
                 Code.DOCUMENT_INVALID, f"The view {found.path} reads too many other views."
             )
         given = _conditions(tree, table.alias or path[2])
+        rules = self._hidden.of(found)
+        if rules is not None:
+            given = {name: each for name, each in given.items() if name not in rules.masks}
         inner = self.bound(view.sql.strip().rstrip(";"), given, view.required, depth + 1)
+        if rules is not None:
+            inner = self._hiding(view, inner, rules)
         return _Change(start, stop, f"({inner}){alias}")
+
+    def _hiding(self, view: View, inner: str, rules: ResourceRules) -> str:
+        """A view's query less what is hidden of it. Raises: TidegateError POLICY_MASKED if its
+        columns are not known, or a masked one of them is a value that it asks for."""
+        selects: Any = parsed(view.sql.strip().rstrip(";"))
+        names = [each.alias_or_name for each in selects.selects]
+        known = {folded(each) for each in names}
+        asked = {folded(each) for each in view.required}
+        if "" in known or "*" in known or rules.masks.keys() - known or rules.masks.keys() & asked:
+            raise masking_refused(
+                f"The view {rules.path} has rules that cannot hold for its columns",
+                f"masking.{rules.path}",
+                "Ask the operator to give the rules for the resources that the view reads.",
+            )
+        shown: list[str] = []
+        for name in names:
+            show = rules.masks.get(folded(name))
+            if show is None:
+                shown.append(quoted(name))
+                continue
+            # A name of its own for each statement: no caller can give it a guess at a value.
+            function = f"tidegate_mask_{secrets.token_hex(16)}"
+            self.masks[function] = partial(rules.shown, show)
+            shown.append(f"{function}({quoted(name)}) AS {quoted(name)}")
+        where = " AND ".join(f"({each}\n)" for each in rules.conditions) or "1"
+        return f"SELECT {', '.join(shown)} FROM ({inner}) WHERE {where}"
 
 
 def no_method(found: Found, verb: str) -> TidegateError:

@@ -9,19 +9,19 @@ from concurrent.futures import Executor
 from typing import Any, Final, TypeVar
 
 from tidegate.cloud.document_catalog import DocumentCatalog
-from tidegate.cloud.names import folded
 from tidegate.engines.api import Row
 from tidegate.engines.cloud.call_limits import CallRate
 from tidegate.engines.cloud.fetches import Fetches
+from tidegate.engines.cloud.hidden_rows import HiddenRows
 from tidegate.engines.cloud.options import CloudOptions
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.engines.cloud.statement_run import StatementRun
-from tidegate.engines.cloud.statement_text import TableText, bind_tables, has_limit
+from tidegate.engines.cloud.statement_text import bind_tables, has_limit
 from tidegate.engines.common.errors import closed, stopped
-from tidegate.errors import Code, TidegateError, masking_refused
+from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.data_rules import EngineRules
 from tidegate.model.joined_tables import JoinedTable
-from tidegate.model.sources import Source
 
 MOST_VALUES: Final = 10_000
 """Rows that a query inside a change may give."""
@@ -38,14 +38,14 @@ class StatementWork:
         documents: DocumentCatalog,
         options: CloudOptions,
         executor: Executor,
-        source: Source,
+        given_rules: EngineRules | None,
         timeout_s: float,
         cancellation: Cancellation,
         rate: CallRate | None = None,
         joined: Sequence[JoinedTable] = (),
     ) -> None:
-        """`rate` bounds the requests of the statement's caller. `joined` are the tables of other
-        sources that its query may name."""
+        """`given_rules` say what is hidden from the statement's caller, `rate` bounds its
+        requests. `joined` are the tables of other sources that its query may name."""
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.documents = documents
@@ -62,7 +62,8 @@ class StatementWork:
         self._stoppers: list[Callable[[TidegateError], None]] = []
         self._stopped: TidegateError | None = None
         self.has_ended = False
-        self._source = source
+        self._given_rules = given_rules
+        self._hidden: HiddenRows | None = None
         self._joined = joined
         self._timer = self.loop.call_later(timeout_s, lambda: self.stop(stopped("time", timeout_s)))
         cancellation.listen(self._cancel)
@@ -85,33 +86,30 @@ class StatementWork:
         self._cancellation.forget(self._cancel)
         self.fetches.stop(closed())
 
+    @property
+    def hidden(self) -> HiddenRows:
+        """What is hidden from the statement's caller. Reads documents when it is first asked for.
+        Raises: TidegateError POLICY_MASKED if a rule fits no resource."""
+        if self._hidden is None:
+            self._hidden = HiddenRows(self._given_rules, self.documents)
+        return self._hidden
+
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """The result of a function that blocks."""
         return await self.loop.run_in_executor(self.executor, function, *arguments)
 
     async def new_run(self, text: str) -> StatementRun:
         """A query over resources, not begun. Raises: TidegateError."""
-        bound = await self.in_thread(bind_tables, text, self.documents, self._joined)
-        self._check_views(bound)
-        run = StatementRun(bound, self.fetches, has_limit=has_limit(bound.sql))
+
+        def bind() -> StatementRun:
+            bound = bind_tables(text, self.documents, self.hidden, self._joined)
+            return StatementRun(bound, self.fetches, self.hidden, has_limit=has_limit(bound.sql))
+
+        run = await self.in_thread(bind)
         self._stoppers.append(run.stop)
         if self._stopped is not None:
             raise self._stopped
         return run
-
-    def _check_views(self, text: TableText) -> None:
-        """Refuse a view over a resource of which something is hidden from any caller: the gate saw
-        the view's name only. Raises: TidegateError POLICY_MASKED."""
-        paths = [each.column.rpartition(".")[0] for each in self._source.masks]
-        paths += [each.table for each in self._source.filters]
-        hidden = {folded(each) for each in paths}
-        for path in text.behind_views:
-            if folded(path) in hidden:
-                raise masking_refused(
-                    f"The view reads {path}, of which some is hidden by a mask or a filter",
-                    "source.masking",
-                    "Use another resource, or ask the operator.",
-                )
 
     async def query(self, text: str) -> StatementRun:
         """A query that has begun. Raises: TidegateError."""

@@ -21,7 +21,7 @@ from tidegate.cloud.accounts import Values, spread
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow
 from tidegate.engines.cloud.resource_table import ResourceTable, TableMethod
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import Code, TidegateError, masking_refused
 
 _EQUALS: Final = apsw.SQLITE_INDEX_CONSTRAINT_EQ
 _REQUEST_COST: Final = 1_000.0
@@ -106,11 +106,15 @@ class VirtualTable:
             value = info.get_aConstraint_rhs(at)
             if value is not None:
                 known[place] = value
-        given = frozenset(bound)
-        constant = frozenset(known) | lists
+        barred = self.table.barred
+        for place in barred.intersection(bound):
+            if self.table.columns[place].field is None:
+                raise self.parameter_refused(place)
+        given = frozenset(bound) - barred
+        constant = (frozenset(known) | lists) - barred
         chosen = self._choose(given)
         if chosen is None:
-            self.lacks = given if self.lacks is None else self.lacks | given
+            self.lacks = frozenset(bound) if self.lacks is None else self.lacks | bound.keys()
             return False
         self.fits = True
         method, unfit = chosen
@@ -161,7 +165,7 @@ class VirtualTable:
         arguments: list[Argument] = []
         cost, rows, waits = _REQUEST_COST, _LIST_ROWS, True
         for place, at in bound.items():
-            is_parameter = place in method.parameters
+            is_parameter = place in method.parameters and place not in self.table.barred
             is_list = place in lists
             if not is_parameter:
                 plain = info.get_aConstraint_collation(at) == "BINARY"
@@ -191,14 +195,24 @@ class VirtualTable:
         info.estimatedCost = cost + rows
         info.estimatedRows = rows
 
+    def parameter_refused(self, place: int) -> TidegateError:
+        """The refusal of a value for a parameter that could tell what is masked."""
+        name = self.table.columns[place].name
+        return masking_refused(
+            f"Columns of {self.table.found.path} are masked for this caller, and the provider could"
+            f" look at them by the parameter {name}",
+            f"masking.{self.table.found.path}",
+            f"Leave {name} out, and write conditions on columns that are not masked.",
+        )
+
     def begin_fetch(self, plan: TablePlan) -> None:
         """Begin what a loop will read, where that is known."""
         if plan.known is None or plan.unfit is not None:
             return
         found, method = self.table.found, plan.method.method
         for values in spread(found.provider, method, plan.known):
-            row = self.table.make_row(plan.method, values)
-            self.fetches.begin(found, method, values, row)
+            rows = self.table.make_rows(plan.method, values)
+            self.fetches.begin(found, method, values, rows)
 
     def Open(self) -> VirtualCursor:
         return VirtualCursor(self)
@@ -260,7 +274,9 @@ class VirtualTable:
             self.fetches.check_room(new)
         fetches = [
             fetch
-            or self.fetches.begin(found, method.method, values, self.table.make_row(method, values))
+            or self.fetches.begin(
+                found, method.method, values, self.table.make_rows(method, values)
+            )
             for fetch, values in zip(known, sets, strict=True)
         ]
         if plan.waits:
