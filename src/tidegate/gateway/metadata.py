@@ -159,7 +159,15 @@ def check_home_database(ctx: CallContext, rules: DataRules, database: str | None
 
 
 async def _read(ctx: CallContext, request: Browse) -> Description:
-    """Ask the engine. The catalog of the source's own database is kept until it changes."""
+    """Ask the engine. The catalog of the source's own database is kept until it changes. A source
+    that lists its tables schema by schema is asked for those of the schema each time."""
+    if request.aspect == "catalog" and request.schema is not None and request.table is None:
+        whole = await _read(ctx, structs.replace(request, schema=None))
+        if not isinstance(whole, Catalog) or request.schema not in whole.schemas:
+            return whole
+        if any(table.schema == request.schema for table in whole.tables):
+            return whole
+        return await _ask(ctx, ctx.permit(request))
     permit = ctx.permit(request)
     if request.aspect != "catalog" or request.database is not None or request.table is not None:
         return await _ask(ctx, permit)

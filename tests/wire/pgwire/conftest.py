@@ -1,5 +1,4 @@
-"""One server of the wire protocol for the tests of a worker, with a SQLite and a PostgreSQL
-source."""
+"""One server of the wire protocol for the tests of a worker, with a source of each kind."""
 
 from __future__ import annotations
 
@@ -7,8 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from support import mysql_server
+from support.cloud_surface import Desk
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
+from support.wire_sources import (
+    COMMENTS,
+    PAGES,
+    TABLES,
+    cloud_source,
+    duckdb_source,
+    mariadb_source,
+)
 
 TYPES = """
 CREATE TABLE kinds (
@@ -30,15 +39,40 @@ INSERT INTO kinds (id, amount, at, ratio) VALUES (41, 'NaN', 'infinity', '-Infin
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresShop]:
-    shop = PostgresShop.lasting(TYPES)
+    shop = PostgresShop.lasting(TYPES + TABLES + COMMENTS + PAGES)
     yield shop
     shop.drop()
 
 
 @pytest.fixture(scope="session")
-def server(
+def desk_and_server(
     postgres: PostgresShop, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WireServer]:
-    sources = [{"name": "pg", "url": postgres.url, "access": "write"}]
-    with wire_server(tmp_path_factory.mktemp("wire"), sources=sources) as served:
-        yield served
+) -> Iterator[tuple[Desk, WireServer]]:
+    folder = tmp_path_factory.mktemp("wire")
+    with cloud_source(folder) as (desk, cloud, settings):
+        sources = [
+            {"name": "pg", "url": postgres.url, "access": "write"},
+            duckdb_source(folder),
+            cloud,
+        ]
+        if mysql_server.available():
+            sources.append(mariadb_source())
+        with wire_server(folder, sources=sources, cloud=settings) as served:
+            yield desk, served
+
+
+@pytest.fixture(scope="session")
+def server(desk_and_server: tuple[Desk, WireServer]) -> WireServer:
+    return desk_and_server[1]
+
+
+@pytest.fixture(scope="session")
+def desk(desk_and_server: tuple[Desk, WireServer]) -> Desk:
+    """The provider behind the source `cloud`."""
+    return desk_and_server[0]
+
+
+@pytest.fixture
+def needs_mariadb() -> None:
+    if not mysql_server.available():
+        pytest.skip("needs a MariaDB server (the package mariadb-server-core)")

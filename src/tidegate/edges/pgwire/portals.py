@@ -27,14 +27,22 @@ Rows = Sequence[Sequence[Any]]
 
 class PreparedStatement:
     """What Parse made. `columns` None: not described yet. `types` are the oids that the client gave
-    for its parameters, `inferred` those that the source names."""
+    for its parameters, `inferred` those that the source names. `asks_catalog`: it is about
+    PostgreSQL's catalogs of a source that has none."""
 
-    __slots__ = ("columns", "command", "inferred", "placed", "text", "types")
+    __slots__ = ("asks_catalog", "columns", "command", "inferred", "placed", "text", "types")
 
     def __init__(
-        self, text: str, types: tuple[int, ...], command: Command | None, placed: Placed
+        self,
+        text: str,
+        types: tuple[int, ...],
+        command: Command | None,
+        placed: Placed,
+        *,
+        asks_catalog: bool = False,
     ) -> None:
         self.text = text
+        self.asks_catalog = asks_catalog
         self.types = types
         self.command = command
         self.placed = placed

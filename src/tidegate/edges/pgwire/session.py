@@ -149,11 +149,13 @@ class Session:
             )  # fmt: skip
         text = parts[0] if parts else ""
         names = tuple([type_name(oid) for oid in message.types])
+        command = await compute(text, read_command, text) if text else None
         self._objects.statements[message.name] = PreparedStatement(
             text,
             message.types,
-            await compute(text, read_command, text) if text else None,
+            command,
             await compute(text, place_parameters, text, dialect, names),
+            asks_catalog=command is None and await self._is_catalog(text),
         )
         self._client.write(messages.PARSE_COMPLETE)
 
@@ -179,7 +181,7 @@ class Session:
             read_parameter(data, oid, form, dialect)
             for data, oid, form in zip(message.parameters, types, forms, strict=True)
         ]
-        order = statement.placed.order
+        order = () if statement.asks_catalog else statement.placed.order
         placed = [values[at - 1] for at in order] if order else values
         await self._objects.drop_portal(message.portal)
         portal = Portal(statement, tuple(placed), message.result_formats, size)
@@ -225,9 +227,13 @@ class Session:
             await self._commands.answer(
                 statement.command, portal.formats, describes=describes, extended=True
             )
-        elif await self._is_catalog(statement.text):
+        elif statement.asks_catalog:
             await self._answer_catalog(
-                statement.text, portal.parameters, portal.formats, describes=describes
+                statement.text,
+                portal.parameters,
+                portal.formats,
+                describes=describes,
+                expected=None if describes else statement.columns,
             )
         elif message.max_rows == 0 and portal.result is None:
             sender = RowSender(
@@ -283,9 +289,9 @@ class Session:
         if not statement.text:
             statement.columns = ()
             return
-        if await self._is_catalog(statement.text):
-            nothing = (None,) * max(statement.placed.most, len(statement.types))
-            statement.columns, _ = await self._catalogs.run(statement.text, nothing)
+        if statement.asks_catalog:
+            statement.columns, names = await self._catalogs.describe(statement.text)
+            statement.inferred = tuple([oid_of(name) for name in names])
             return
         prepared = await self._runner.prepare(statement.placed.text)
         columns = prepared.columns
@@ -324,9 +330,13 @@ class Session:
         formats: Sequence[int],
         *,
         describes: bool,
+        expected: tuple[Column, ...] | None = None,
     ) -> None:
+        """Run a query on the catalogs. `expected` are the columns that it was described with."""
         columns, rows = await self._catalogs.run(text, parameters)
-        sender = RowSender(self._client, "", formats, describes=describes)
+        if expected is not None and len(expected) == len(columns):
+            columns = expected
+        sender = RowSender(self._client, "postgres", formats, describes=describes)
         sender.begin(columns)
         await sender.write(rows)
         sender.finish()

@@ -18,6 +18,8 @@ _DEFAULTS = {
     "client_encoding": "UTF8",
     "client_min_messages": "notice",
     "datestyle": "ISO, MDY",
+    "default_table_access_method": "heap",
+    "default_tablespace": "",
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "extra_float_digits": "1",
@@ -28,6 +30,7 @@ _DEFAULTS = {
     "jit": "off",
     "lock_timeout": "0",
     "max_identifier_length": "63",
+    "max_index_keys": "32",
     "row_security": "off",
     "search_path": "",
     "server_encoding": "UTF8",
@@ -226,10 +229,11 @@ class SessionSettings:
 
     @property
     def schema(self) -> str | None:
-        """The first schema of the search path that is a name; None for the source's own."""
+        """The first schema of the search path that is a name; None for the source's own.
+        PostgreSQL always looks in `pg_catalog`, named or not."""
         for part in self._values["search_path"].split(","):
             name = part.strip().strip('"')
-            if name and name != "$user":
+            if name and name not in ("$user", "pg_catalog"):
                 return name
         return None
 

@@ -258,6 +258,7 @@ _TEXT = WireType(TEXT_OID, -1, _write_text, _write_text, 1009)
 _BY_NAME: dict[str, WireType] = {
     "boolean": WireType(16, 1, _write_boolean, _pack_boolean, 1000),
     "bytea": WireType(17, -1, _write_bytes, _pack_bytes, 1001),
+    '"char"': WireType(18, 1, _write_text, _write_text, 1002),
     "name": WireType(19, 64, _write_text, _write_text, 1003),
     "bigint": WireType(20, 8, _write_text, _pack_integer(_INT64), 1016),
     "smallint": WireType(21, 2, _write_text, _pack_integer(_INT16), 1005),

@@ -8,69 +8,131 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from msgspec import structs
+
 from tidegate.edges.pgwire.catalog.database import CatalogDatabase
+from tidegate.edges.pgwire.catalog.schema_names import named_schemas
 from tidegate.edges.pgwire.catalog.tables import catalog_rows, shown_schema
-from tidegate.edges.pgwire.catalog.translation import translate
+from tidegate.edges.pgwire.catalog.translation import CatalogQuery, translate
+from tidegate.edges.pgwire.errors import not_emulated
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.judging_thread import compute
 from tidegate.model.requests import Browse, ListSources, Request
 from tidegate.model.results import Column
-from tidegate.model.schema import Catalog
+from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 
 SHOWN_SOURCES = 1_000
+MOST_SCHEMAS = 50
+"""Schemas whose tables one query reads, where the source lists them schema by schema."""
+_KEPT_SCHEMAS = 200
 _AT_ONCE = 4
 """Queries on catalogs that run at a time, on threads that nothing else of the server waits for."""
 
 Ask = Callable[[Request], Awaitable[Any]]
 """Sends a request through the gate, and gives the payload of its reply."""
+Answer = tuple[tuple[Column, ...], list[tuple[Any, ...]]]
 
 
 class SystemCatalogs:
-    """Answers queries on PostgreSQL's catalogs from what the gate shows to the caller."""
+    """Answers queries on PostgreSQL's catalogs from what the gate shows to the caller.
+
+    A source with very many tables lists those of a schema only when it is asked for them by name:
+    so does a query here, and what it has read stays for the session."""
 
     def __init__(self, ask: Ask, source: Source, settings: SessionSettings, user: str) -> None:
         self._ask = ask
         self._source = source
         self._settings = settings
         self._user = user
-        self._version = ""
+        self._catalog: Catalog | None = None
+        self._more: dict[str, tuple[Table, ...]] = {}
+        """The tables of schemas that are listed by themselves."""
         self._database: CatalogDatabase | None = None
         self._lock = asyncio.Lock()
 
-    async def run(
-        self, text: str, parameters: Sequence[Any]
-    ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
+    async def run(self, text: str, parameters: Sequence[Any]) -> Answer:
         """The columns and rows of a query on the catalogs. Raises: TidegateError."""
         async with self._lock:
             query = await compute(text, translate, text)
-            catalog = await self._ask(Browse(aspect="catalog"))
-            if not isinstance(catalog, Catalog):
-                raise TypeError(type(catalog).__name__)
-            if self._database is None or catalog.version != self._version:
-                await self._rebuild(catalog)
-            database = self._database
-            if database is None:
-                raise AssertionError("no catalogs")
+            database = await self._current(query, parameters)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(_threads(), database.run, query, parameters)
 
-    async def _rebuild(self, catalog: Catalog) -> None:
+    async def describe(self, text: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+        """The columns of a query, and the types of its parameters. Raises: TidegateError."""
+        async with self._lock:
+            query = await compute(text, translate, text)
+            database = await self._current(query, ())
+            loop = asyncio.get_running_loop()
+            columns = await loop.run_in_executor(_threads(), database.describe, query)
+            most = max(query.parameters, default=0)
+            names = [query.parameters.get(at, "text") for at in range(1, most + 1)]
+            return columns, tuple(names)
+
+    async def _current(self, query: CatalogQuery, parameters: Sequence[Any]) -> CatalogDatabase:
+        catalog = await self._browse(None)
+        if self._catalog is None or catalog.version != self._catalog.version:
+            self._catalog, self._more = catalog, {}
+            self.close()
+        database = self._database or await self._rebuild()
+        named = named_schemas(database.schemas, query.constants, parameters)
+        if self._settings.schema is not None:
+            named.append(self._settings.schema)
+        listed = {shown_schema(table.schema) for table in self._catalog.tables}
+        known = {shown_schema(name): name for name in self._catalog.schemas}
+        missing = [known[name] for name in named if name in known and name not in listed]
+        missing = [name for name in dict.fromkeys(missing) if name not in self._more]
+        if missing:
+            await self._read(missing)
+            database = await self._rebuild()
+        database.session = self._session()
+        return database
+
+    async def _read(self, schemas: Sequence[str]) -> None:
+        if len(schemas) > MOST_SCHEMAS:
+            raise not_emulated(
+                "54000",
+                f"The query is about {len(schemas)} schemas, and {MOST_SCHEMAS} are read at a"
+                " time. Name one of them.",
+            )
+        if len(self._more) + len(schemas) > _KEPT_SCHEMAS:
+            self._more = {}
+        for schema in schemas:
+            self._more[schema] = (await self._browse(schema)).tables
+
+    async def _browse(self, schema: str | None) -> Catalog:
+        catalog = await self._ask(Browse(aspect="catalog", schema=schema))
+        if not isinstance(catalog, Catalog):
+            raise TypeError(type(catalog).__name__)
+        return catalog
+
+    async def _rebuild(self) -> CatalogDatabase:
+        if self._catalog is None:
+            raise AssertionError("no catalog")
         entries = await self._ask(ListSources(limit=SHOWN_SOURCES))
         names = [entry.source.name for entry in entries]
+        tables = [*self._catalog.tables, *[each for more in self._more.values() for each in more]]
+        catalog = structs.replace(self._catalog, tables=tuple(tables))
+        settings = self._settings.items()
+        rows = catalog_rows(catalog, names, self._source.name, self._user, settings)
+        self.close()
+        database = await asyncio.to_thread(CatalogDatabase, rows, self._session())
+        self._database = database
+        return database
+
+    def _session(self) -> dict[str, str]:
+        """What functions of the session give."""
         settings = self._settings
-        rows = catalog_rows(catalog, names, self._source.name, self._user, settings.items())
-        session = {
+        default = "" if self._catalog is None else self._catalog.default_schema
+        return {
             "current_database": self._source.name,
-            "current_schema": settings.schema or shown_schema(catalog.default_schema),
+            "current_schema": settings.schema or shown_schema(default),
             "current_user": self._user,
             "version": f"PostgreSQL {settings.get('server_version')} (Tidegate,"
             f" {self._source.dialect} source)",
             **{f"setting {name}": value for name, value in settings.items()},
         }
-        self.close()
-        self._database = await asyncio.to_thread(CatalogDatabase, rows, session)
-        self._version = catalog.version
 
     def close(self) -> None:
         """Forget the emulation."""

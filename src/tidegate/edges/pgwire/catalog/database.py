@@ -11,19 +11,20 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import apsw
 import apsw.ext
 
-from tidegate.edges.pgwire.catalog.tables import (
-    COLUMNS,
-    FORMATTED,
-    INFORMATION,
-    CatalogRows,
-)
+from tidegate.edges.pgwire.catalog.arrays import FUNCTIONS as ARRAY_FUNCTIONS
+from tidegate.edges.pgwire.catalog.arrays import read_array
+from tidegate.edges.pgwire.catalog.column_types import declared, declared_type
+from tidegate.edges.pgwire.catalog.layout import COLUMNS, INFORMATION
+from tidegate.edges.pgwire.catalog.objects import CatalogObjects
+from tidegate.edges.pgwire.catalog.tables import CatalogRows
 from tidegate.edges.pgwire.catalog.translation import CatalogQuery
-from tidegate.edges.pgwire.errors import not_emulated
+from tidegate.edges.pgwire.errors import not_emulated, refused
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.sql.patterns import PatternFault, compile_pattern
@@ -40,27 +41,35 @@ _INFORMATION_COLUMNS = {name: block.split() for name, block in INFORMATION.items
 
 class CatalogDatabase:
     """Answers queries on the catalogs. `session` gives the values of functions such as
-    current_user."""
+    current_user; it may change between two queries."""
 
     def __init__(self, rows: CatalogRows, session: dict[str, str]) -> None:
         self._rows = rows
-        self._session = session
+        self.session = session
+        self._objects = CatalogObjects(rows)
         self._connection = apsw.Connection(":memory:")
         self._connection.execute("ATTACH ':memory:' AS information_schema")
         self._fill()
-        self._names = {row[0]: str(row[1]) for row in rows.tables["pg_class"]}
-        self._oids = {name: oid for oid, name in self._names.items()}
-        self._types = {row[0]: str(row[1]) for row in rows.tables["pg_type"]}
-        self._schemas = {row[0]: str(row[1]) for row in rows.tables["pg_namespace"]}
-        extensions: Any = apsw.ext
-        extensions.make_virtual_module(
-            self._connection, "generate_series", extensions.generate_series
-        )
-        for name, function in self._functions().items():
+        functions = {**ARRAY_FUNCTIONS, **self._objects.functions, **self._functions()}
+        for name, function in functions.items():
             self._connection.create_scalar_function(name, function)
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
         self._connection.limit(apsw.SQLITE_LIMIT_COLUMN, _MAX_COLUMNS)
         self._connection.set_authorizer(_only_reading)
+
+    @property
+    def schemas(self) -> dict[int, str]:
+        """The names of the schemas by oid."""
+        return self._objects.schemas
+
+    def describe(self, query: CatalogQuery) -> tuple[Column, ...]:
+        """The columns of a query. Those of which only the values show the type are texts. Raises:
+        TidegateError."""
+        try:
+            described = apsw.ext.query_info(self._connection, query.text).description
+        except (apsw.Error, ValueError, TypeError) as error:
+            raise _not_answered(error) from None
+        return _columns(query, described, ())
 
     def run(
         self, query: CatalogQuery, parameters: Sequence[Any]
@@ -68,11 +77,12 @@ class CatalogDatabase:
         """The columns and rows of a query. Raises: TidegateError."""
         until = time.monotonic() + MAX_S
         self._connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        given = [json.dumps(each) if isinstance(each, list) else each for each in parameters]
         try:
             described = apsw.ext.query_info(self._connection, query.text).description
             rows: list[tuple[Any, ...]] = []
             size = 0
-            for row in self._connection.execute(query.text, tuple(parameters) or None):
+            for row in self._connection.execute(query.text, tuple(given) or None):
                 rows.append(row)
                 size += sum([len(each) for each in row if isinstance(each, (str, bytes))])
                 if len(rows) > MAX_ROWS or size > MAX_BYTES:
@@ -84,23 +94,11 @@ class CatalogDatabase:
                 Code.LIMIT_TIME, f"The query on the catalogs took over {MAX_S:.0f} s."
             ) from None
         except (apsw.Error, ValueError, TypeError) as error:
-            raise not_emulated(
-                "0A000", f"This query on PostgreSQL's catalogs is not emulated: {error}."
-            ) from None
+            raise _not_answered(error) from None
         finally:
             self._connection.set_progress_handler(None)
-        columns = [
-            Column(name, "", kind)
-            for (name, *_), kind in zip(
-                described, query.kinds or ("other",) * len(described), strict=False
-            )
-        ]
-        if len(columns) != len(described):  # a star stands for several columns
-            columns = [
-                Column(name, "", "boolean" if declared == "BOOLEAN" else "other")
-                for name, declared, *_ in described
-            ]
-        return tuple(columns), rows
+        columns = _columns(query, described, rows)
+        return columns, _with_arrays(columns, rows)
 
     def close(self) -> None:
         """Forget everything."""
@@ -110,16 +108,13 @@ class CatalogDatabase:
         connection: Any = self._connection
         execute, fill = connection.execute, connection.executemany
         for table, block in COLUMNS.items():
-            names = [
-                f'"{name[:-1]}" BOOLEAN' if name.endswith("?") else f'"{name}"'
-                for name in block.split()
-            ]
+            names = [f'"{each.rstrip("?")}" "{declared(each)}"' for each in block.split()]
             execute(f'CREATE TABLE "{table}" ({", ".join(names)})')
             marks = ", ".join("?" for _ in names)
             fill(f'INSERT INTO "{table}" VALUES ({marks})', self._rows.tables[table])
-        for table, names in _INFORMATION_COLUMNS.items():
-            listed = ", ".join(f'"{name}"' for name in names)
-            execute(f'CREATE TABLE information_schema."{table}" ({listed})')
+        for table, listed in _INFORMATION_COLUMNS.items():
+            names = [f'"{each}" "{declared(each)}"' for each in listed]
+            execute(f'CREATE TABLE information_schema."{table}" ({", ".join(names)})')
             marks = ", ".join("?" for _ in names)
             fill(
                 f'INSERT INTO information_schema."{table}" VALUES ({marks})',
@@ -127,103 +122,87 @@ class CatalogDatabase:
             )
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
-        session, definitions = self._session, self._rows.definitions
-        comments = self._rows.comments
-
         def of_session(name: str) -> Callable[..., Any]:
-            return lambda *_: session.get(name)
+            return lambda *_: self.session.get(name)
 
         def always(value: Any) -> Callable[..., Any]:
             return lambda *_: value
 
-        def definition(oid: Any, *more: Any) -> Any:
-            if more and isinstance(more[0], int) and more[0] > 0:
-                return self._index_column(_number(oid), more[0])
-            return definitions.get(_number(oid))
-
         return {
             "regexp_like": lambda text, pattern: _matches(text, pattern, 0),
             "regexp_ilike": lambda text, pattern: _matches(text, pattern, re.IGNORECASE),
-            "in_array": _in_array,
-            "to_boolean": lambda value: int(str(value).lower() in ("1", "t", "true", "on", "yes")),
-            "name_of_class": lambda oid: self._names.get(_number(oid), _text(oid)),
-            "name_of_type": lambda oid: FORMATTED.get(_number(oid), self._types.get(_number(oid))),
-            "name_of_namespace": lambda oid: self._schemas.get(_number(oid), _text(oid)),
-            "oid_of_class": lambda name: self._oids.get(_last_name(name), _number(name)),
-            "oid_of_type": lambda name: _number(name),
-            "oid_of_namespace": lambda name: next(
-                (oid for oid, each in self._schemas.items() if each == name), None
+            "to_boolean": lambda value: (
+                None
+                if value is None
+                else int(str(value).lower() in ("1", "t", "true", "on", "yes"))
             ),
-            "to_regtype": lambda name: next(
-                (oid for oid, each in self._types.items() if each == _last_name(name)), None
+            "pg_table_is_visible": lambda oid: self._objects.is_in(
+                oid, self.session["current_schema"]
             ),
-            "to_regclass": lambda name: self._oids.get(_last_name(name)),
-            "array_to_string": lambda array, between, *_: _joined(array, between),
-            "obj_description": lambda oid, *_: comments.get((_number(oid), 0)),
-            "col_description": lambda oid, number: comments.get((_number(oid), _number(number))),
-            "shobj_description": always(None),
-            "format_type": lambda oid, *_: FORMATTED.get(_number(oid), self._array_type(oid)),
-            "pg_get_expr": lambda text, *_: text,
-            "pg_get_indexdef": definition,
-            "pg_get_constraintdef": lambda oid, *_: definitions.get(_number(oid)),
-            "pg_get_viewdef": lambda oid, *_: definitions.get(_number(oid)),
-            "pg_get_partkeydef": always(None),
-            "pg_get_userbyid": lambda _: session["current_user"],
-            "pg_get_serial_sequence": always(None),
-            "pg_get_statisticsobjdef_columns": always(None),
-            "pg_get_function_result": always(None),
-            "pg_get_function_arguments": always(None),
+            "tidegate_now": lambda: datetime.now(UTC).isoformat(sep=" "),
+            "quote_ident": _quoted_name,
+            "quote_literal": lambda text: (
+                None if text is None else "'" + str(text).replace("'", "''") + "'"
+            ),
+            "starts_with": lambda text, begin: (
+                None if text is None or begin is None else int(str(text).startswith(str(begin)))
+            ),
+            "split_part": lambda text, between, number: (
+                None if text is None else _part(str(text), str(between), int(number))
+            ),
+            "left": lambda text, count: None if text is None else str(text)[:count],
+            "regexp_replace": _replaced,
+            "pg_get_userbyid": of_session("current_user"),
             "pg_encoding_to_char": always("UTF8"),
-            "array_upper": lambda array, _: len(json.loads(array)) if array else None,
-            "array_item": lambda array, at: dict(enumerate(json.loads(array), 1)).get(at),
-            "pg_collation_is_visible": always(1),
-            "pg_table_is_visible": always(1),
-            "pg_type_is_visible": always(1),
-            "pg_function_is_visible": always(1),
-            "pg_relation_is_publishable": always(0),
-            "pg_partition_ancestors": lambda oid: _number(oid),
-            "pg_get_triggerdef": always(None),
-            "pg_is_in_recovery": always(0),
-            "pg_my_temp_schema": always(0),
-            "pg_backend_pid": always(int(session.get("pid", "0"))),
-            "pg_relation_size": always(0),
-            "pg_table_size": always(0),
-            "pg_total_relation_size": always(0),
-            "pg_size_pretty": lambda size: f"{size} bytes",
-            "has_schema_privilege": always(1),
-            "has_table_privilege": always(1),
-            "has_any_column_privilege": always(1),
-            "has_database_privilege": always(1),
-            "txid_current": always(0),
-            "quote_ident": lambda name: name,
-            "current_schemas": lambda *_: json.dumps([session["current_schema"]]),
-            "current_setting": lambda name, *_: session.get(f"setting {str(name).lower()}"),
+            "pg_size_pretty": lambda size: None if size is None else f"{size} bytes",
+            "pg_backend_pid": always(int(self.session.get("pid", "0"))),
+            "current_schemas": lambda implicit: json.dumps(
+                [*(["pg_catalog"] if implicit else []), self.session["current_schema"]]
+            ),
+            "current_setting": self._setting,
+            **{name: always(None) for name in _NULLS},
+            **{name: always(0) for name in _ZEROS},
+            **{name: always(1) for name in _ONES},
             **{
                 name: of_session(name)
-                for name in (
-                    "current_database", "current_schema", "current_user", "version",
-                )
+                for name in ("current_database", "current_schema", "current_user", "version")
             },
             **{
                 name: of_session("current_user")
                 for name in ("session_user", "user", "current_role")
             },
             "current_catalog": of_session("current_database"),
-        }  # fmt: skip
+        }
 
-    def _array_type(self, oid: Any) -> str | None:
-        name = self._types.get(_number(oid), "")
-        return f"{name[1:]}[]" if name.startswith("_") else name or None
-
-    def _index_column(self, index: int, number: int) -> str | None:
-        names = [name.rstrip("?") for name in COLUMNS["pg_attribute"].split()]
-        oid, name, place = names.index("attrelid"), names.index("attname"), names.index("attnum")
-        for row in self._rows.tables["pg_attribute"]:
-            if row[oid] == index and row[place] == number:
-                return str(row[name])
-        return None
+    def _setting(self, name: Any, missing_ok: Any = 0) -> str | None:
+        found = self.session.get(f"setting {str(name).lower()}")
+        if found is None and not missing_ok:
+            raise refused("42704", f'Unrecognized configuration parameter "{str(name)[:80]}".')
+        return found
 
 
+_NULLS = (
+    "shobj_description", "pg_get_partkeydef", "pg_get_partition_constraintdef", "pg_get_triggerdef",
+    "pg_get_serial_sequence", "pg_get_statisticsobjdef_columns", "pg_get_function_result",
+    "pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_functiondef",
+    "pg_get_ruledef", "pg_tablespace_location", "inet_server_addr", "inet_client_addr",
+    "inet_server_port", "pg_postmaster_start_time", "pg_conf_load_time",
+)  # fmt: skip
+_ZEROS = (
+    "pg_relation_is_publishable", "pg_is_in_recovery", "pg_my_temp_schema", "pg_relation_size",
+    "pg_table_size", "pg_total_relation_size", "pg_indexes_size", "pg_database_size",
+    "pg_tablespace_size", "pg_stat_get_numscans", "txid_current", "row_security_active",
+    "pg_is_other_temp_schema", "pg_index_column_has_property",
+)  # fmt: skip
+_ONES = (
+    "pg_collation_is_visible", "pg_type_is_visible", "pg_function_is_visible",
+    "pg_opclass_is_visible", "pg_operator_is_visible", "has_schema_privilege",
+    "has_table_privilege", "has_any_column_privilege", "has_column_privilege",
+    "has_database_privilege", "has_function_privilege", "has_sequence_privilege",
+    "has_tablespace_privilege", "has_type_privilege", "pg_has_role",
+)  # fmt: skip
+"""What the functions say of things that no source here has: all that is shown may be read."""
+_TRUE = frozenset({"1", "t", "true", "on", "yes", "y"})
 _READING = frozenset(
     {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE}
 )
@@ -231,6 +210,51 @@ _READING = frozenset(
 
 def _only_reading(action: int, *_: Any) -> int:
     return apsw.SQLITE_OK if action in _READING else apsw.SQLITE_DENY
+
+
+def _not_answered(error: Exception) -> TidegateError:
+    return not_emulated("0A000", f"This query on PostgreSQL's catalogs is not emulated: {error}.")
+
+
+def _columns(
+    query: CatalogQuery, described: Sequence[Any], rows: Sequence[Sequence[Any]]
+) -> tuple[Column, ...]:
+    """The columns: by the query, else as the tables declare them, else by the first values."""
+    types: list[str | None]
+    if len(query.columns) == len(described) and all(name != "*" for name, _ in query.columns):
+        types = [kind for _, kind in query.columns]
+    else:  # a star stands for several columns
+        named = dict(query.columns)
+        types = [named.get(name) for name, *_ in described]
+    found: list[Column] = []
+    for at, ((name, declaration, *_), kind) in enumerate(zip(described, types, strict=True)):
+        known = declared_type(declaration) or kind
+        if known is None:
+            known = _type_of_values([row[at] for row in rows])
+        found.append(Column(name, known, "boolean" if known == "boolean" else "other"))
+    return tuple(found)
+
+
+def _type_of_values(values: Sequence[Any]) -> str:
+    types: set[type[Any]] = {type(value) for value in values if value is not None}
+    if types == {int}:
+        return "bigint"
+    return "double precision" if types == {float} else "text"
+
+
+def _with_arrays(columns: Sequence[Column], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    places = {at for at, column in enumerate(columns) if column.type.endswith("[]")}
+    if not places:
+        return rows
+    return [
+        tuple(
+            [
+                read_array(value)[0] if at in places and value is not None else value
+                for at, value in enumerate(row)
+            ]
+        )
+        for row in rows
+    ]
 
 
 def _matches(text: Any, pattern: Any, flags: int) -> int | None:
@@ -245,31 +269,26 @@ def _matches(text: Any, pattern: Any, flags: int) -> int | None:
     return int(found is not None)
 
 
-def _in_array(value: Any, array: Any) -> int | None:
-    """`value = ANY (array)`; an array is JSON, or PostgreSQL's own text of one."""
-    if value is None or array is None:
+def _replaced(text: Any, pattern: Any, by: Any, flags: Any = "") -> str | None:
+    if text is None or pattern is None or by is None:
         return None
-    text = str(array)
-    listed = text[1:-1].split(",") if text.startswith(("{", "[")) else []
-    return int(str(value) in [each.strip().strip('"') for each in listed])
-
-
-def _joined(array: Any, between: Any) -> str | None:
-    if array is None:
-        return None
-    return str(between).join(str(each) for each in json.loads(array) if each is not None)
-
-
-def _number(value: Any) -> int:
+    searched = str(text)[:1_000]
     try:
-        return int(value)
-    except (TypeError, ValueError):
-        return -1
+        compiled = compile_pattern(str(pattern), len(searched), 0)
+    except PatternFault as fault:
+        raise ValueError(f"a pattern is not used: {fault}") from None
+    return compiled.sub(lambda _: str(by), searched, count=0 if "g" in flags else 1)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else "-" if value == 0 else str(value)
+def _part(text: str, between: str, number: int) -> str:
+    parts = text.split(between) if between else [text]
+    return parts[number - 1] if 1 <= number <= len(parts) else ""
 
 
-def _last_name(name: Any) -> str:
-    return str(name).rpartition(".")[2].strip('"')
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
+
+
+def _quoted_name(name: Any) -> str | None:
+    if name is None or _PLAIN_NAME.fullmatch(str(name)):
+        return name
+    return '"' + str(name).replace('"', '""') + '"'

@@ -1,16 +1,15 @@
 """The rows of `pg_catalog` and `information_schema` for a catalog that the gate has given. Pure.
 
-Source: PostgreSQL 17 documentation, "System Catalogs" and "The Information Schema". A table has the
-columns that clients ask for. Of what a source has not (roles, policies, publications, …) the tables
-are there and empty.
+Source: PostgreSQL 17 documentation, "System Catalogs" and "The Information Schema".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tidegate.edges.pgwire.values import wire_type
+from tidegate.edges.pgwire.catalog.layout import COLUMNS, INFORMATION
+from tidegate.edges.pgwire.values import field_of, wire_type
 from tidegate.model.results import ColumnKind
 from tidegate.model.schema import Catalog, Table
 from tidegate.results.column_kinds import column_of
@@ -23,85 +22,18 @@ _INFORMATION = 13_000
 _OWNER = 10
 _RELKINDS = {"view": "v", "materialized view": "m", "foreign table": "f"}
 
-COLUMNS: dict[str, str] = {
-    "pg_namespace": "oid nspname nspowner nspacl",
-    "pg_class": "oid relname relnamespace reltype reloftype relowner relam relfilenode"
-    " reltablespace relpages reltuples reltoastrelid relhasindex? relisshared? relpersistence"
-    " relkind relnatts relchecks relhasrules? relhastriggers? relhassubclass? relrowsecurity?"
-    " relforcerowsecurity?"
-    " relispopulated? relreplident relispartition? relacl reloptions relpartbound",
-    "pg_attribute": "attrelid attname atttypid attlen attnum attndims atttypmod attnotnull?"
-    " atthasdef? atthasmissing? attidentity attgenerated attisdropped? attislocal? attinhcount"
-    " attcollation attoptions attacl attstorage attcompression attstattarget attfdwoptions",
-    "pg_type": "oid typname typnamespace typowner typlen typbyval? typtype typcategory"
-    " typisdefined? typdelim typrelid typelem typarray typnotnull? typbasetype typtypmod typndims"
-    " typcollation typdefault typinput",
-    "pg_index": "indexrelid indrelid indnatts indnkeyatts indisunique? indisprimary? indimmediate?"
-    " indisexclusion? indisclustered? indisvalid? indisready? indislive? indisreplident? indkey"
-    " indoption indclass indexprs indpred indnullsnotdistinct?",
-    "pg_constraint": "oid conname connamespace contype condeferrable? condeferred? convalidated?"
-    " conrelid contypid conindid conparentid confrelid confupdtype confdeltype confmatchtype"
-    " conislocal? coninhcount connoinherit? conkey confkey conbin",
-    "pg_attrdef": "oid adrelid adnum adbin",
-    "pg_description": "objoid classoid objsubid description",
-    "pg_database": "oid datname datdba encoding datlocprovider datistemplate? datallowconn?"
-    " datconnlimit datcollate datctype daticulocale datlocale datacl dattablespace",
-    "pg_roles": "oid rolname rolsuper? rolinherit? rolcreaterole? rolcreatedb? rolcanlogin?"
-    " rolconnlimit rolvaliduntil rolreplication? rolbypassrls? rolconfig",
-    "pg_am": "oid amname amtype",
-    "pg_collation": "oid collname collnamespace",
-    "pg_tablespace": "oid spcname spcowner spcoptions",
-    "pg_settings": "name setting",
-    "pg_range": "rngtypid rngsubtype rngmultitypid",
-    "pg_tables": "schemaname tablename tableowner tablespace hasindexes? hasrules? hastriggers?",
-    "pg_views": "schemaname viewname viewowner definition",
-    "pg_indexes": "schemaname tablename indexname tablespace indexdef",
-    "pg_stat_user_tables": "relid schemaname relname n_live_tup",
-    "pg_enum": "oid enumtypid enumsortorder enumlabel",
-    "pg_proc": "oid proname pronamespace prokind prorettype proargtypes prolang",
-    "pg_trigger": "oid tgrelid tgname tgisinternal? tgconstraint tgenabled tgparentid",
-    "pg_inherits": "inhrelid inhparent inhseqno inhdetachpending?",
-    "pg_policy": "oid polname polrelid polpermissive? polroles polqual polwithcheck polcmd",
-    "pg_statistic_ext": "oid stxrelid stxname stxnamespace stxkind stxstattarget",
-    "pg_publication": "oid pubname puballtables?",
-    "pg_publication_rel": "oid prpubid prrelid prqual prattrs",
-    "pg_publication_namespace": "oid pnpubid pnnspid",
-    "pg_sequence": "seqrelid seqtypid seqstart seqincrement seqmax seqmin seqcache seqcycle?",
-    "pg_auth_members": "roleid member",
-    "pg_depend": "classid objid objsubid refclassid refobjid refobjsubid deptype",
-    "pg_extension": "oid extname extnamespace extversion",
-    "pg_foreign_table": "ftrelid ftserver ftoptions",
-    "pg_foreign_server": "oid srvname srvfdw",
-    "pg_matviews": "schemaname matviewname matviewowner definition",
-    "pg_rewrite": "oid rulename ev_class ev_type",
-    "pg_language": "oid lanname",
-    "pg_shdescription": "objoid classoid description",
-    "pg_user": "usename usesysid usecreatedb? usesuper?",
-    "pg_stat_activity": "pid datname usename state query",
-}
-"""The columns of each table; those with a `?` are boolean."""
-
-INFORMATION: dict[str, str] = {
-    "schemata": "catalog_name schema_name schema_owner",
-    "tables": "table_catalog table_schema table_name table_type is_insertable_into is_typed",
-    "views": "table_catalog table_schema table_name view_definition",
-    "columns": "table_catalog table_schema table_name column_name ordinal_position column_default"
-    " is_nullable data_type character_maximum_length numeric_precision numeric_scale"
-    " datetime_precision udt_name is_identity is_generated",
-    "table_constraints": "constraint_catalog constraint_schema constraint_name table_catalog"
-    " table_schema table_name constraint_type",
-    "key_column_usage": "constraint_catalog constraint_schema constraint_name table_catalog"
-    " table_schema table_name column_name ordinal_position position_in_unique_constraint",
-    "constraint_column_usage": "table_catalog table_schema table_name column_name"
-    " constraint_schema constraint_name",
-    "referential_constraints": "constraint_catalog constraint_schema constraint_name"
-    " unique_constraint_schema unique_constraint_name update_rule delete_rule",
-    "routines": "routine_schema routine_name data_type",
-    "sequences": "sequence_schema sequence_name",
-}
-
 _TYPES: tuple[tuple[int, str, int, str, int, ColumnKind], ...] = (
     (16, "bool", 1, "B", 1000, "boolean"),
+    (18, "char", 1, "Z", 1002, "other"),
+    (19, "name", 64, "S", 1003, "other"),
+    (22, "int2vector", -1, "A", 1006, "other"),
+    (24, "regproc", 4, "N", 1008, "other"),
+    (30, "oidvector", -1, "A", 1013, "other"),
+    (700, "float4", 4, "N", 1021, "other"),
+    (1042, "bpchar", -1, "S", 1014, "other"),
+    (2205, "regclass", 4, "N", 2210, "other"),
+    (2206, "regtype", 4, "N", 2211, "other"),
+    (3802, "jsonb", -1, "U", 3807, "other"),
     (17, "bytea", -1, "U", 1001, "bytes"),
     (20, "int8", 8, "N", 1016, "integer"),
     (21, "int2", 2, "N", 1005, "other"),
@@ -121,13 +53,41 @@ _TYPES: tuple[tuple[int, str, int, str, int, ColumnKind], ...] = (
     (2950, "uuid", 16, "U", 2951, "uuid"),
 )
 FORMATTED = {
-    16: "boolean", 17: "bytea", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 26: "oid",
-    114: "json", 701: "double precision", 1043: "character varying", 1082: "date",
-    1083: "time without time zone", 1114: "timestamp without time zone",
-    1184: "timestamp with time zone", 1186: "interval", 1266: "time with time zone",
-    1700: "numeric", 2950: "uuid",
+    16: "boolean", 17: "bytea", 18: '"char"', 19: "name", 20: "bigint", 21: "smallint",
+    22: "int2vector", 23: "integer", 24: "regproc", 25: "text", 26: "oid", 30: "oidvector",
+    114: "json", 700: "real", 701: "double precision", 1042: "character",
+    1043: "character varying", 1082: "date", 1083: "time without time zone",
+    1114: "timestamp without time zone", 1184: "timestamp with time zone", 1186: "interval",
+    1266: "time with time zone", 1700: "numeric", 2205: "regclass", 2206: "regtype", 2950: "uuid",
+    3802: "jsonb",
 }  # fmt: skip
 _UDT = {oid: name for oid, name, *_ in _TYPES}
+ARRAY_TYPES = {array: oid for oid, _, _, _, array, _ in _TYPES}
+"""The type of the elements, by the oid of an array's type."""
+SYSTEM_CLASSES = {
+    "pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259, "pg_database": 1262,
+    "pg_constraint": 2606, "pg_index": 2610, "pg_namespace": 2615, "pg_trigger": 2620,
+    "pg_attrdef": 2604, "pg_cast": 2605, "pg_rewrite": 2618, "pg_description": 2609,
+    "pg_language": 2612, "pg_operator": 2617, "pg_tablespace": 1213, "pg_am": 2601,
+    "pg_authid": 1260, "pg_roles": 12000, "pg_extension": 3079, "pg_collation": 3456,
+    "pg_enum": 3501, "pg_policy": 3256, "pg_event_trigger": 3466, "pg_foreign_server": 1417,
+    "pg_foreign_data_wrapper": 2328, "pg_opclass": 2616, "pg_publication": 6104,
+    "pg_sequence": 2224, "pg_depend": 2608, "pg_settings": 12001, "pg_inherits": 2611,
+}  # fmt: skip
+"""The oids of the catalogs themselves, which stand in `classoid`."""
+_RECEIVE_OID = 10_000
+"""Of the function that reads arrays; that of another type stands behind it by the type's oid."""
+_LANGUAGES = ("internal", "c", "sql")
+_KEYWORDS = (
+    "all analyse analyze and any array as asc asymmetric both case cast check collate column"
+    " constraint create current_catalog current_date current_role current_time current_timestamp"
+    " current_user default deferrable desc distinct do else end except false fetch for foreign from"
+    " grant group having in initially intersect into lateral leading limit localtime localtimestamp"
+    " not null offset on only or order placing primary references returning select session_user"
+    " some symmetric system_user table then to trailing true union unique user using variadic when"
+    " where window with"
+)
+"""The words that PostgreSQL reserves."""
 _ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d"}
 
 Row = tuple[Any, ...]
@@ -168,6 +128,8 @@ class _Writer:
         self._comments: dict[tuple[int, int], str] = {}
         self._schemas: dict[str, int] = {}
         self._classes: dict[tuple[str, str], int] = {}
+        self._unique: dict[tuple[int, tuple[str, ...]], tuple[int, str]] = {}
+        """Oid and name of the unique index over the columns of a class."""
 
     def _next(self) -> int:
         self._oid += 1
@@ -226,19 +188,40 @@ class _Writer:
         add("pg_tablespace", oid=1663, spcname="pg_default", spcowner=_OWNER)
         add("pg_collation", oid=100, collname="default", collnamespace=_SYSTEM)
         for name, setting in settings:
-            add("pg_settings", name=name, setting=setting)
+            add(
+                "pg_settings", name=name, setting=setting, category="Client", context="user",
+                vartype="string", source="default",
+            )  # fmt: skip
+        for number, word in enumerate(_LANGUAGES, 12):
+            add("pg_language", oid=number, lanname=word, lanowner=_OWNER)
+        for word in _KEYWORDS.split():
+            add("pg_keywords", word=word, catcode="R", catdesc="reserved")
+        self._inform("information_schema_catalog_name", catalog_name=self._database)
+        self._inform("enabled_roles", role_name=self._user)
         for oid, name, length, category, array, _ in _TYPES:
             shared = {"typnamespace": _SYSTEM, "typowner": _OWNER, "typtype": "b", "typdelim": ","}
             shared |= {"typisdefined": 1, "typrelid": 0, "typbasetype": 0, "typtypmod": -1}
             shared |= {"typndims": 0, "typcollation": 100 if oid in (25, 1043) else 0}
+            shared |= {"typalign": "i", "typstorage": "p" if length > 0 else "x"}
             add(
                 "pg_type", oid=oid, typname=name, typlen=length, typcategory=category, typelem=0,
-                typarray=array, **shared,
+                typarray=array, typbyval=int(0 < length <= 8), typinput=f"{name}in",
+                typoutput=f"{name}out", typreceive=_RECEIVE_OID + oid, **shared,
             )  # fmt: skip
             add(
                 "pg_type", oid=array, typname=f"_{name}", typlen=-1, typcategory="A", typelem=oid,
-                typarray=0, **shared,
+                typarray=0, typinput="array_in", typoutput="array_out",
+                typreceive=_RECEIVE_OID, **shared,
             )  # fmt: skip
+            self._write_function(_RECEIVE_OID + oid, f"{name}recv", oid)
+        self._write_function(_RECEIVE_OID, "array_recv", 2277)
+
+    def _write_function(self, oid: int, name: str, gives: int) -> None:
+        self._add(
+            "pg_proc", oid=oid, proname=name, pronamespace=_SYSTEM, proowner=_OWNER, prokind="f",
+            provolatile="s", pronargs=1, prorettype=gives, proargtypes="2281", prolang=12,
+            prosrc=name, proisstrict=1,
+        )  # fmt: skip
 
     def _write_table(self, table: Table) -> None:
         oid, schema = self._classes[table.schema, table.name], shown_schema(table.schema)
@@ -296,7 +279,7 @@ class _Writer:
         info = table.columns[number - 1]
         column = column_of(info.name, info.type)
         kind = wire_type(column, "")
-        modifier = -1
+        modifier = field_of(column, kind, 0).modifier
         self._add(
             "pg_attribute", attrelid=oid, attname=info.name, atttypid=kind.oid, attlen=kind.size,
             attnum=number, attndims=0, atttypmod=modifier, attnotnull=int(not info.nullable),
@@ -311,6 +294,7 @@ class _Writer:
             table_name=table.name, column_name=info.name, ordinal_position=number,
             column_default=info.default, is_nullable="YES" if info.nullable else "NO",
             data_type=FORMATTED.get(kind.oid, "text"), udt_name=_UDT.get(kind.oid, "text"),
+            udt_catalog=self._database, udt_schema="pg_catalog", is_updatable="YES",
             character_maximum_length=column.precision if column.kind == "text" else None,
             numeric_precision=column.precision if column.kind == "decimal" else None,
             numeric_scale=column.scale, is_identity="NO", is_generated="NEVER",
@@ -361,6 +345,7 @@ class _Writer:
             indexdef=definition,
         )  # fmt: skip
         if unique:
+            self._unique.setdefault((oid, tuple(columns)), (index, name))
             kind, title = ("p", "PRIMARY KEY") if primary else ("u", "UNIQUE")
             self._write_constraint(oid, table, name, kind, title, columns, index)
 
@@ -384,7 +369,7 @@ class _Writer:
         where["table_name"] = table.name
         self._inform(
             "table_constraints", constraint_catalog=self._database, **named, **where,
-            constraint_type=title,
+            constraint_type=title, is_deferrable="NO", initially_deferred="NO",
         )  # fmt: skip
         for number, column in enumerate(columns, 1):
             self._inform(
@@ -414,8 +399,9 @@ class _Writer:
             update, delete = key.on_update.upper(), key.on_delete.upper()
             definition += "" if update == "NO ACTION" else f" ON UPDATE {update}"
             definition += "" if delete == "NO ACTION" else f" ON DELETE {delete}"
+            index, unique = self._unique.get((self._classes[place], referenced), (0, None))
             self._write_constraint(
-                oid, table, name, "f", "FOREIGN KEY", key.columns, 0, definition=definition,
+                oid, table, name, "f", "FOREIGN KEY", key.columns, index, definition=definition,
                 confrelid=self._classes[place], update=_ACTIONS.get(update, "a"),
                 delete=_ACTIONS.get(delete, "a"),
                 confkey=_array(self._numbers(other, referenced)),
@@ -424,8 +410,9 @@ class _Writer:
             self._inform(
                 "referential_constraints", constraint_catalog=self._database,
                 constraint_schema=schema, constraint_name=name,
-                unique_constraint_schema=shown_schema(other.schema), update_rule=update,
-                delete_rule=delete,
+                unique_constraint_catalog=self._database, unique_constraint_name=unique,
+                unique_constraint_schema=shown_schema(other.schema), match_option="NONE",
+                update_rule=update, delete_rule=delete,
             )  # fmt: skip
 
     def _comment(self, oid: int, column: int, text: str) -> None:
@@ -441,11 +428,3 @@ def shown_schema(name: str) -> str:
 def _array(numbers: Sequence[int]) -> str:
     """An array of numbers, as JSON: the form in which the emulation keeps arrays."""
     return "[" + ",".join(map(str, numbers)) + "]"
-
-
-def kinds() -> Iterator[tuple[str, ColumnKind]]:
-    """The kind of each column, by its name, which is the same in every table that has it."""
-    for block in COLUMNS.values():
-        for name in block.split():
-            if name.endswith("?"):
-                yield name.rstrip("?"), "boolean"

@@ -7,105 +7,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from tidegate.edges.pgwire.catalog.tables import COLUMNS, kinds
+from tidegate.edges.pgwire.catalog.column_types import type_of
+from tidegate.edges.pgwire.catalog.expression_types import Known, cast_type, expression_type
+from tidegate.edges.pgwire.catalog.functions import BARE, FUNCTIONS, GENERAL
+from tidegate.edges.pgwire.catalog.layout import BOOLEAN_COLUMNS, COLUMNS
+from tidegate.edges.pgwire.catalog.set_functions import call, rewrite_set_functions
 from tidegate.edges.pgwire.errors import not_emulated
-from tidegate.model.results import ColumnKind
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NAME, OP, WORD, Token, lex
 
-FUNCTIONS: Mapping[str, ColumnKind] = {
-    "array_to_string": "text",
-    "array_upper": "integer",
-    "col_description": "text",
-    "current_catalog": "text",
-    "current_database": "text",
-    "current_role": "text",
-    "current_schema": "text",
-    "current_schemas": "text",
-    "current_setting": "text",
-    "current_user": "text",
-    "format_type": "text",
-    "has_any_column_privilege": "boolean",
-    "has_database_privilege": "boolean",
-    "has_schema_privilege": "boolean",
-    "has_table_privilege": "boolean",
-    "obj_description": "text",
-    "pg_backend_pid": "integer",
-    "pg_collation_is_visible": "boolean",
-    "pg_encoding_to_char": "text",
-    "pg_function_is_visible": "boolean",
-    "pg_get_constraintdef": "text",
-    "pg_get_expr": "text",
-    "pg_get_function_arguments": "text",
-    "pg_get_function_result": "text",
-    "pg_get_indexdef": "text",
-    "pg_get_partkeydef": "text",
-    "pg_get_serial_sequence": "text",
-    "pg_get_statisticsobjdef_columns": "text",
-    "pg_get_userbyid": "text",
-    "pg_get_viewdef": "text",
-    "pg_is_in_recovery": "boolean",
-    "pg_my_temp_schema": "integer",
-    "pg_get_triggerdef": "text",
-    "pg_partition_ancestors": "integer",
-    "pg_relation_is_publishable": "boolean",
-    "pg_relation_size": "integer",
-    "pg_size_pretty": "text",
-    "pg_table_is_visible": "boolean",
-    "pg_table_size": "integer",
-    "pg_total_relation_size": "integer",
-    "pg_type_is_visible": "boolean",
-    "quote_ident": "text",
-    "session_user": "text",
-    "shobj_description": "text",
-    "to_regclass": "text",
-    "to_regtype": "integer",
-    "txid_current": "integer",
-    "user": "text",
-    "version": "text",
-}
-"""What may stand in a query without a table, or with those of the catalogs, and what it gives."""
-
-_BARE = frozenset(
-    ["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"]
-)
-_AGGREGATES = frozenset(
-    {
-        *("count", "max", "min", "sum", "avg", "coalesce", "nullif", "lower", "upper", "length"),
-        *("substr", "substring", "replace", "concat", "trim", "string_agg", "array_agg"),
-        *("greatest", "least", "abs", "round", "any_value", "bool_or", "bool_and"),
-        *("generate_series", "unnest", "array", "regexp_replace", "regexp_match", "position"),
-        *("starts_with", "strpos", "split_part"),
-    }
-)
 MOST_ASKED = 20_000
 """Characters of a query on the catalogs: those of tools have a tenth of it."""
 _LONGEST_OPERATOR = 100
 _OPERATOR = re.compile(r'OPERATOR\s*\(\s*(?:"?pg_catalog"?\s*\.\s*)?\Z', re.IGNORECASE)
 _OID = re.compile(r"(?:oid|relid|typid|id|namespace|class|parent|owner)$")
-_OTHER: ColumnKind = "other"
-_JSON = {"json_build_object": "json_object", "jsonb_build_object": "json_object"}
-_NAMING_TYPES = {"REGCLASS": "class", "REGTYPE": "type", "REGNAMESPACE": "namespace"}
-_TEXT_TYPES = {"NAME", "TEXT", "VARCHAR", "CHAR", "BPCHAR"}
+_RENAMED: Mapping[str, str] = {
+    "json_build_object": "json_object",
+    "jsonb_build_object": "json_object",
+    "json_agg": "json_group_array",
+    "jsonb_agg": "json_group_array",
+}
+_NAMING_TYPES = {
+    "regclass": "class", "regtype": "type", "regnamespace": "namespace", "regproc": "function",
+    "regprocedure": "function", "regrole": "role",
+}  # fmt: skip
+_TEXT_TYPES = frozenset({"name", "text", "character varying", "character", '"char"'})
+_WHOLE_TYPES = frozenset({"integer", "bigint", "smallint", "xid"})
 
 
 class CatalogQuery(NamedTuple):
-    """The query for SQLite, and the kind of each column where it is known."""
+    """The query for SQLite; the name and type of each column of its list, the type None where it
+    shows by the values (a star has the name `*`); the types of its parameters by number; the
+    constants in it."""
 
     text: str
-    kinds: tuple[ColumnKind, ...]
-
-
-@cache
-def _boolean_columns() -> frozenset[str]:
-    return frozenset(name for name, kind in kinds() if kind == "boolean")
+    columns: tuple[tuple[str, str | None], ...]
+    parameters: Mapping[int, str]
+    constants: frozenset[str]
 
 
 def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
@@ -137,10 +82,10 @@ def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
     called = [
         _name(token)
         for at, token in enumerate(tokens)
-        if token.kind in (WORD, NAME) and (_is_call(tokens, at) or _name(token) in _BARE)
+        if token.kind in (WORD, NAME) and (_is_call(tokens, at) or _name(token) in BARE)
     ]
     return any(name in FUNCTIONS for name in called) and all(
-        name in FUNCTIONS or name in _AGGREGATES for name in called
+        name in FUNCTIONS or name in GENERAL for name in called
     )
 
 
@@ -156,6 +101,7 @@ def _is_call(tokens: list[Token], at: int) -> bool:
     return at + 1 < len(tokens) and tokens[at + 1].key == "("
 
 
+@lru_cache(maxsize=128)
 def translate(text: str) -> CatalogQuery:
     """The query on the emulation. Raises: TidegateError with SQLSTATE 0A000 or 42601."""
     try:
@@ -164,21 +110,53 @@ def translate(text: str) -> CatalogQuery:
         raise not_emulated("42601", "This query on PostgreSQL's catalogs cannot be read.") from None
     if not isinstance(tree, exp.Query):
         raise not_emulated("0A000", "PostgreSQL's catalogs are only read here.")
-    found: tuple[ColumnKind, ...] = tuple([_kind(each) for each in tree.selects])
     try:
+        columns = _columns(tree)
+        parameters = _parameter_types(tree)
+        constants = frozenset([each.name for each in tree.find_all(exp.Literal)])
         _label(tree)
-        _unnest(tree)
+        rewrite_set_functions(tree)
         # From the leaves up: what is replaced holds parts that were.
         for node in reversed(list(tree.dfs())):
             rewritten = _rewrite(node)
             if rewritten is not node:
                 node.replace(rewritten)
+        _name_objects(tree, columns)
         written = tree.sql(dialect="sqlite")
-    except (SqlglotError, RecursionError):
+    except (SqlglotError, RecursionError) as error:
         raise not_emulated(
-            "0A000", "This query on PostgreSQL's catalogs is not emulated."
+            "0A000", f"This query on PostgreSQL's catalogs is not emulated: {str(error)[:200]}."
         ) from None
-    return CatalogQuery(written, found)
+    return CatalogQuery(written, columns, parameters, constants)
+
+
+def _columns(tree: Any) -> tuple[tuple[str, str | None], ...]:
+    found: list[tuple[str, str | None]] = []
+    known: Known = {}
+    for each in tree.selects:
+        if isinstance(each, exp.Star) or each.is_star:
+            found.append(("*", None))
+        else:
+            found.append((each.alias_or_name, expression_type(each, tree, known)))
+    return tuple(found)
+
+
+def _parameter_types(tree: Any) -> dict[int, str]:
+    """What the query says of its parameters: by a cast, or by the column they are compared with."""
+    found: dict[int, str] = {}
+    for parameter in tree.find_all(exp.Parameter):
+        if not parameter.name.isdecimal():
+            continue
+        number, around = int(parameter.name), parameter.parent
+        if isinstance(around, exp.Cast):
+            kind = cast_type(around)
+            found[number] = "text" if kind in _NAMING_TYPES else kind
+        elif isinstance(around, (exp.EQ, exp.NEQ, exp.In)):
+            other = around.this if around.this is not parameter else around.expression
+            if isinstance(other, exp.Column) and number not in found:
+                name = other.name.lower()
+                found[number] = "boolean" if name in BOOLEAN_COLUMNS else type_of(name)
+    return found
 
 
 def _without_schema(text: str) -> str:
@@ -210,14 +188,6 @@ def _without_schema(text: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
-_RENAMED: tuple[tuple[type[Any], str], ...] = ((exp.CurrentVersion, "version"),)
-
-
-def _call(name: str, *arguments: Any) -> exp.Anonymous:
-    """A call of a function of the emulation, which the parser is not to know."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
 def _label(tree: Any) -> None:
     """Name the columns as PostgreSQL does: by the column or function, else `?column?`."""
     if not isinstance(tree, exp.Select):
@@ -246,40 +216,105 @@ def _label(tree: Any) -> None:
 def _rewrite(node: Any) -> Any:
     if isinstance(node, exp.Cast):
         return _cast(node)
-    if isinstance(node, exp.Anonymous) and str(node.this).lower() in _JSON:
-        return _call(_JSON[str(node.this).lower()], *node.expressions)
+    if isinstance(node, exp.Anonymous):
+        return _rewrite_call(node)
     if isinstance(node, exp.Parameter):
         return exp.var(f"?{node.name}")
     if isinstance(node, exp.RegexpLike):
-        return _call("regexp_like", node.this, node.expression)
+        return call("regexp_like", node.this, node.expression)
     if isinstance(node, exp.RegexpILike):
-        return _call("regexp_ilike", node.this, node.expression)
+        return call("regexp_ilike", node.this, node.expression)
     if isinstance(node, (exp.EQ, exp.NEQ)) and isinstance(node.expression, exp.Any):
         return _any(node)
+    if isinstance(node, (exp.EQ, exp.NEQ)) and _is_all(node.expression):
+        return _all(node)
     if isinstance(node, exp.Array):
         return _array(node)
-    if isinstance(node, (exp.ArrayAgg, exp.GroupConcat)) and node.args.get("order"):
-        return node
+    if isinstance(node, exp.ArrayAgg):
+        return exp.Nullif(this=_aggregate(node.this), expression=exp.Literal.string("[]"))
+    if isinstance(node, exp.ArrayContainsAll):
+        return call("array_contains", node.this, node.expression)
+    if isinstance(node, exp.ArrayOverlaps):
+        return call("array_overlaps", node.this, node.expression)
+    if isinstance(node, exp.LogicalAnd):
+        return exp.Min(this=node.this)
+    if isinstance(node, exp.LogicalOr):
+        return exp.Max(this=node.this)
     if isinstance(node, exp.Literal) and node.is_string and node.this.isdecimal():
         return _number(node)
     if isinstance(node, exp.Bracket):
-        return _call("array_item", node.this, *node.expressions)
-    if isinstance(node, (exp.Lateral, exp.GenerateSeries, exp.Unnest)):
+        return _bracket(node)
+    if isinstance(node, (exp.Lateral, exp.GenerateSeries, exp.Unnest, exp.Explode)):
         raise SqlglotError(type(node).__name__)
-    if isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE:
-        return exp.Anonymous(this=node.name.lower(), expressions=[])
-    if isinstance(node, (exp.CurrentUser, exp.SessionUser)):
-        return exp.Anonymous(this="current_user", expressions=[])
+    if isinstance(node, exp.DPipe):
+        return exp.DPipe(this=_named(node.this), expression=_named(node.expression), safe=True)
     if isinstance(node, (exp.ByteString, exp.RawString)):
         return exp.Literal.string(node.name.encode().decode("unicode_escape"))
-    for kind, name in _RENAMED:
+    if isinstance(node, exp.StrPosition):
+        return call("instr", node.this, node.args["substr"])
+    if isinstance(node, exp.Column) and not node.table and node.name.lower() in BARE:
+        return call(node.name.lower())
+    return _of_session(node)
+
+
+_OF_SESSION: tuple[tuple[type[Any], str], ...] = (
+    (exp.CurrentVersion, "version"),
+    (exp.CurrentUser, "current_user"),
+    (exp.SessionUser, "current_user"),
+    (exp.CurrentDatabase, "current_database"),
+    (exp.CurrentSchema, "current_schema"),
+    (exp.CurrentTimestamp, "tidegate_now"),
+)
+
+
+def _of_session(node: Any) -> Any:
+    for kind, name in _OF_SESSION:
         if isinstance(node, kind):
-            return _call(name)
-    if isinstance(node, exp.CurrentDatabase):
-        return exp.Anonymous(this="current_database", expressions=[])
-    if isinstance(node, exp.CurrentSchema):
-        return exp.Anonymous(this="current_schema", expressions=[])
+            return call(name)
     return node
+
+
+def _rewrite_call(node: Any) -> Any:
+    name = str(node.this).lower()
+    return call(_RENAMED[name], *node.expressions) if name in _RENAMED else node
+
+
+def _is_all(node: Any) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() == "ALL"
+
+
+def _all(node: Any) -> Any:
+    """`x <> ALL (array)`."""
+    if isinstance(node, exp.EQ):
+        raise SqlglotError("= ALL")
+    return exp.not_(call("in_array", node.this, node.expression.expressions[0]))
+
+
+def _bracket(node: Any) -> Any:
+    """An element of an array. The parser has taken 1 from a number, as if it counted from 0."""
+    (index,) = node.expressions
+    if isinstance(index, exp.Slice):
+        raise SqlglotError("a part of an array")
+    literal = index.this if isinstance(index, exp.Neg) else index
+    if isinstance(literal, exp.Literal) and not literal.is_string:
+        number = int(literal.this) * (-1 if isinstance(index, exp.Neg) else 1)
+        index = exp.Literal.number(number + 1)
+    return call("array_item", node.this, index)
+
+
+def _named(node: Any) -> Any:
+    """The name of an object where its number stands in a text."""
+    inner = node.unnest()
+    if isinstance(inner, exp.Anonymous) and str(inner.this).startswith("oid_of_"):
+        return call(str(inner.this).replace("oid_of_", "name_of_"), inner)
+    return node
+
+
+def _name_objects(tree: Any, columns: tuple[tuple[str, str | None], ...]) -> None:
+    """Show objects in the result by their names."""
+    for each, (_, kind) in zip(list(tree.selects), columns, strict=True):
+        if kind in _NAMING_TYPES and isinstance(each, exp.Alias):
+            each.set("this", _named(each.this))
 
 
 def _number(node: Any) -> Any:
@@ -292,64 +327,26 @@ def _number(node: Any) -> Any:
     return node
 
 
-def _unnest(tree: Any) -> None:
-    """`FROM unnest(array) AS x` as the values of an array in JSON, and `generate_series(a, b) AS x`
-    as the values of its module: x is a column there, and a table in SQLite."""
-    for table in list(tree.find_all(exp.Unnest, exp.Table)):
-        series = table.this if isinstance(table, exp.Table) else None
-        if isinstance(series, exp.Anonymous) and table.args.get("ordinality"):
-            table.replace(_no_rows(table))  # of partitions, which no source here has
-            continue
-        if isinstance(table, exp.Table) and not isinstance(series, exp.GenerateSeries):
-            continue
-        alias = table.alias_or_name
-        select = table.find_ancestor(exp.Select)
-        if not alias or select is None:
-            raise SqlglotError("a function without a name behind FROM")
-        for column in list(select.find_all(exp.Column)):
-            if column.name == alias and not column.table:
-                column.replace(exp.column("value", table=alias))
-        if series is None:
-            call = _call("json_each", _first(table).copy())
-        else:
-            ends = series.args
-            call = _call("generate_series", ends["start"].copy(), ends["end"].copy())
-        name = exp.TableAlias(this=exp.to_identifier(alias))
-        table.replace(exp.Table(this=call, alias=name))
-
-
-def _no_rows(table: Any) -> Any:
-    """A table of no rows with the columns of a function's alias."""
-    names = [column.name for column in table.args["alias"].args.get("columns") or ()]
-    columns = [exp.alias_(exp.null(), name) for name in names]
-    return exp.select(*columns).where(exp.false()).subquery(table.alias_or_name)
-
-
-def _first(node: Any) -> Any:
-    return node.expressions[0]
-
-
 def _cast(node: Any) -> Any:
-    kind = node.to
-    word = kind.this if isinstance(kind, exp.ObjectIdentifier) else kind.sql("postgres")
-    word = str(word).upper()
-    inner = node.this
-    if word in _NAMING_TYPES:
-        to_oid = isinstance(inner, exp.Literal) and inner.is_string
-        return _call(f"{'oid' if to_oid else 'name'}_of_{_NAMING_TYPES[word]}", inner)
-    if word in ("OID", "REGPROC", "REGPROCEDURE", "XID"):
-        return inner if not isinstance(inner, exp.Literal) else exp.cast(inner, "INTEGER")
-    if word.strip('"') in _TEXT_TYPES or word == '"CHAR"' or word.startswith("VARCHAR"):
-        if isinstance(inner, exp.Anonymous):
+    kind, inner = cast_type(node), node.this
+    if kind in _NAMING_TYPES:
+        if isinstance(inner, exp.Anonymous) and str(inner.this).startswith("oid_of_"):
             return inner
-        return exp.cast(inner, "TEXT")
-    if word in ("BOOLEAN", "BOOL"):
-        return _call("to_boolean", inner)
-    if word.endswith("[]"):
+        return call(f"oid_of_{_NAMING_TYPES[kind]}", inner)
+    if kind in _TEXT_TYPES:
+        named = _named(inner)
+        return named if isinstance(named, exp.Anonymous) else exp.cast(inner, "TEXT")
+    if kind == "boolean":
+        return call("to_boolean", inner)
+    if kind == "oid":
+        return inner if not isinstance(inner, exp.Literal) else exp.cast(inner, "INTEGER")
+    if kind.endswith("[]"):
         return inner
-    if word in ("INT", "BIGINT", "SMALLINT", "INT4", "INT8", "INT2"):
+    if kind in _WHOLE_TYPES:
         return exp.cast(inner, "INTEGER")
-    return node
+    if kind in ("json", "jsonb", "real", "double precision", "numeric"):
+        return inner
+    raise SqlglotError(f"a cast to {kind}")
 
 
 def _any(node: Any) -> Any:
@@ -357,46 +354,33 @@ def _any(node: Any) -> Any:
     values = node.expression.this
     while isinstance(values, exp.Paren):
         values = values.this
+    if isinstance(node, exp.NEQ):
+        raise SqlglotError("<> ANY")
     if isinstance(values, exp.Array):
-        found: Any = exp.In(this=node.this, expressions=values.expressions)
-    elif isinstance(values, (exp.Subquery, exp.Select)):
-        found = exp.In(this=node.this, query=values)
-    else:
-        found = _call("in_array", node.this, values)
-    return found if isinstance(node, exp.EQ) else exp.not_(found)
+        return exp.In(this=node.this, expressions=values.expressions)
+    if isinstance(values, (exp.Subquery, exp.Select)):
+        return exp.In(this=node.this, query=values)
+    return call("in_array", node.this, values)
 
 
 def _array(node: Any) -> Any:
     """`ARRAY(SELECT …)` and `ARRAY[…]` as JSON."""
     inner = node.expressions
-    if len(inner) == 1 and isinstance(inner[0], (exp.Select, exp.Subquery)):
-        query = inner[0].unnest()
-        select = query.selects[0]
-        query = query.copy()
-        query.set("order", None)
-        query.select(_call("json_group_array", select.unalias()), append=False, copy=False)
-        return exp.Subquery(this=query)
-    return _call("json_array", *inner)
+    if len(inner) != 1 or not isinstance(inner[0], (exp.Select, exp.Subquery)):
+        return call("json_array", *inner)
+    query = inner[0].unnest().copy()
+    if query.args.get("limit") or query.args.get("distinct") or query.args.get("group"):
+        raise SqlglotError("an array of a part of a query")
+    order = query.args.get("order")
+    query.set("order", None)
+    value = query.selects[0].unalias()
+    if order is not None:
+        value = exp.Order(
+            this=value.copy(), expressions=[each.copy() for each in order.expressions]
+        )
+    query.select(_aggregate(value), append=False, copy=False)
+    return exp.Subquery(this=query)
 
 
-def _kind(node: Any) -> ColumnKind:
-    """What an expression gives, where that matters to clients: booleans are shown as t and f."""
-    node = node.unalias()
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, (exp.Boolean, exp.Predicate, exp.Not, exp.And, exp.Or, exp.Exists)):
-        return "boolean"
-    if isinstance(node, exp.Column):
-        return "boolean" if node.name.lower() in _boolean_columns() else "other"
-    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and node.this.selects:
-        return _kind(node.this.selects[0])
-    if isinstance(node, exp.Case):
-        found: set[ColumnKind] = {_kind(each.args["true"]) for each in node.args["ifs"]}
-        return next(iter(found)) if len(found) == 1 else "other"
-    if isinstance(node, exp.Coalesce):
-        return _kind(node.this)
-    if isinstance(node, exp.Cast):
-        return "boolean" if node.to.is_type("boolean") else "other"
-    if isinstance(node, exp.Anonymous):
-        return FUNCTIONS.get(str(node.this).lower(), _OTHER)
-    return "other"
+def _aggregate(value: Any) -> Any:
+    return call("json_group_array", value)
