@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import stat
@@ -14,6 +15,7 @@ from support.cloud_surface import DELETE, RESOURCE, SELECT, running_desk, settin
 from support.terminal import terminal
 from tidegate.cli.cloud_shell import Completer, History, split_statements
 from tidegate.cli.main import main
+from tidegate.cli.progress import StageLine
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,42 @@ def test_rows_can_be_written_as_csv(tmp_path: Path, capsys: pytest.CaptureFixtur
         config = _settings(tmp_path, desk)
         assert main(["query", "apis", SELECT, "--csv", "--config", config]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == ["id,title,open", "1,Printer | on fire,1"]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("words", [("query", "apis", SELECT), ("cloud", "shell")])
+def test_a_terminal_shows_the_calls_and_pages_of_a_statement_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    shown = _Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{SELECT};"))
+    with running_desk() as desk:
+        desk.hold.clear()
+        monkeypatch.setattr(
+            StageLine, "_write", lambda line, text: (shown.write(text), desk.hold.set())
+        )
+        assert main([*words, "--config", _settings(tmp_path, desk)]) == 0
+    assert "Executing: 1 call, 0 pages" in shown.getvalue()
+
+
+async def test_the_line_of_a_stage_is_written_again_and_removed() -> None:
+    shown = io.StringIO()
+    line = StageLine(shown, after_s=0)
+    line.show(0.1, "early")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    line.show(0.3, "Executing: 2 calls\x1b[2J")
+    line.clear()
+    line.clear()
+    parts = shown.getvalue().split("\r")[1:]
+    assert parts[0] == "early\x1b[K"
+    assert "\x1b[2J" not in parts[1]
+    assert parts[2:] == ["\x1b[K"]
 
 
 @pytest.mark.parametrize("words", [["none"], []])

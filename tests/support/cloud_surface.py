@@ -257,6 +257,8 @@ class CloudClient:
         self.revision = revision
         self.reply = reply
         self.asked: list[Mapping[str, Any]] = []
+        self.notes: list[Mapping[str, Any]] = []
+        """The parameters of notifications that came."""
         self.waiting: set[asyncio.Task[Any]] = set()
         self.open = True
         self._greeted = False
@@ -268,7 +270,9 @@ class CloudClient:
 
     def send(self, message: bytes) -> None:
         asked = msgspec.json.decode(message)
-        if "id" in asked and "method" in asked:
+        if "id" not in asked:
+            self.notes.append(asked["params"])
+        elif "method" in asked:
             assert self.reply is not None
             self.asked.append(asked["params"])
             answer = {"jsonrpc": "2.0", "id": asked["id"], "result": self.reply(asked)}

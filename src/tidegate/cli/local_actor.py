@@ -17,7 +17,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.requests import Call, Request
+from tidegate.model.requests import Call, Progress, Request
 
 if TYPE_CHECKING:
     from tidegate.app import App
@@ -39,6 +39,7 @@ async def ask(
     expected: type[PayloadT],
     *,
     reads_only: bool = False,
+    progress: Progress | None = None,
 ) -> PayloadT:
     """Send a request through the gateway; Ctrl-C cancels it in the database.
 
@@ -49,7 +50,10 @@ async def ask(
     with suppress(NotImplementedError):  # a loop without signals: Ctrl-C then ends the process
         loop.add_signal_handler(signal.SIGINT, cancellation.cancel)
     call = Call(
-        cli(), "cli", tool, request, source, cancellation=cancellation, reads_only=reads_only
+        *(cli(), "cli", tool, request, source),
+        cancellation=cancellation,
+        reads_only=reads_only,
+        progress=progress,
     )
     try:
         payload = (await app.gateway.handle(call)).payload

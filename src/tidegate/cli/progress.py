@@ -1,12 +1,16 @@
-"""A progress bar on stderr: that of rich on a terminal if it is installed, else plain lines."""
+"""Progress on stderr: a bar, which is that of rich on a terminal if it is installed and else plain
+lines; and one line with the stage of a call."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TextIO
 
-from tidegate.cli.terminal import print_status
+from tidegate.cli.terminal import harmless, print_status
+from tidegate.model.requests import Progress
 
 Advance = Callable[[str, int], None]
 """Called with (the current part, the number of steps since the last call)."""
@@ -35,6 +39,52 @@ def progress(title: str, total: int) -> Generator[Advance]:
             return
     yield _lines(title, total)
     print_status(f"{title}: done")
+
+
+class StageLine:
+    """The stage of a statement that takes long, on one line of a terminal that is written again and
+    again, and removed at the end. Shows nothing in the first `after_s` seconds. Used on an event
+    loop."""
+
+    def __init__(self, stream: TextIO, after_s: float = 0.5) -> None:
+        self._stream = stream
+        self._stage = ""
+        self._is_shown = False
+        self._timer = asyncio.get_running_loop().call_later(after_s, self._begin)
+
+    def show(self, share: float, stage: str) -> None:
+        """The progress of a call (`model.requests.Progress`)."""
+        self._stage = stage
+        if self._is_shown:
+            self._write(harmless(stage))
+
+    def clear(self) -> None:
+        """Remove the line."""
+        self._timer.cancel()
+        if self._is_shown:
+            self._is_shown = False
+            self._write("")
+
+    def _begin(self) -> None:
+        self._is_shown = True
+        self._write(harmless(self._stage))
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"\r{text}\x1b[K")
+        self._stream.flush()
+
+
+@contextmanager
+def stage_line() -> Generator[Progress | None]:
+    """Show on stderr how far a call is, until the block ends; None if stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    line = StageLine(sys.stderr)
+    try:
+        yield line.show
+    finally:
+        line.clear()
 
 
 def _lines(title: str, total: int) -> Advance:

@@ -16,6 +16,7 @@ from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.gateway.result_cache import ResultCache
+from tidegate.gateway.upstream_progress import UpstreamProgress
 from tidegate.history.history import History
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
@@ -71,6 +72,7 @@ class CallContext:
 
     __slots__ = (
         "_began",
+        "_report",
         "approval",
         "approved",
         "call",
@@ -132,6 +134,7 @@ class CallContext:
         self.joined: tuple[JoinedTable, ...] = ()
         self.sent = False
         self.intent_recorded = False
+        self._report = None if call.progress is None else UpstreamProgress(call.progress)
 
     def for_dry_run(self, request: EngineRequest) -> CallContext:
         """A context for trying `request`, with records of its own."""
@@ -143,6 +146,7 @@ class CallContext:
         tried.language, tried.plan = self.language, self.plan
         tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
         tried.request = tried.rewritten = request
+        tried._report = None  # a person is asked next, and progress does not go back
         return tried
 
     @property
@@ -184,4 +188,5 @@ class CallContext:
             self.schema_version,
             self.plan,
             self.joined,
+            self._report,
         )

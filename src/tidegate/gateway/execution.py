@@ -24,6 +24,7 @@ from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import mask, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
+from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model.decisions import Permit
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, FetchMore, Prepare, Query
@@ -53,7 +54,7 @@ async def run(ctx: CallContext) -> Any:
         if isinstance(request, Prepare):
             return await _prepare(ctx, request)
         if call.progress is not None:
-            call.progress(0.2, "Executing")
+            call.progress(BEGINS, "Executing")
         try:
             return await _run_statement(ctx)
         except SchemaChangedError:
@@ -119,7 +120,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
                 sink = PageBuilder(cursor.columns, permit.limits, query.cells if query else "json")
                 await cursor.fetch_into(sink)
             if progress is not None:
-                progress(0.8, "Formatting result")
+                progress(ENDS, "Formatting result")
             if isinstance(sink, PageBuilder) and sink.rest and query is not None:
                 more = await _keep_rest(ctx, permit, query, cursor, sink)
             if permit.effect > Effect.READ:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from tidegate.model.actors import Actor
 from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.requests import EngineRequest
-from tidegate.model.results import Limits
+from tidegate.model.results import Limits, UpstreamUse
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Judgement
 
@@ -45,7 +46,8 @@ class Permit(msgspec.Struct, frozen=True):
     `schema_version` is the version of the catalog that the statement was rewritten by, for an
     engine that `checks_schema`. `plan` is the digest of what the change would send, to which its
     approval is bound: an engine that `plans` sends nothing else. Empty where none is known.
-    `joined` are the tables of other sources that the statement may use.
+    `joined` are the tables of other sources that the statement may use. `report` is what an engine
+    of providers calls, on the event loop, with what it sent so far.
     """
 
     call_id: str
@@ -60,3 +62,4 @@ class Permit(msgspec.Struct, frozen=True):
     schema_version: str | None = None
     plan: str = ""
     joined: tuple[JoinedTable, ...] = ()
+    report: Callable[[UpstreamUse], None] | None = None

@@ -322,3 +322,26 @@ async def test_what_masks_and_filters_hide_is_in_no_answer_of_any_tool(
         assert "hidden from this caller" in text
         assert len(desk.requests) == before
     assert "1" in desk.tickets
+
+
+async def test_who_gave_a_token_reads_how_many_calls_and_pages_were_made(
+    tmp_path: Path, desk: Desk
+) -> None:
+    teams = ", ".join(f"'team {number}'" for number in range(30))
+    statement = f"SELECT id FROM {RESOURCE} WHERE team IN ({teams})"
+    async with opened(tmp_path, {}, desk) as app:
+        client = CloudClient(app)
+        arguments = {"sql": statement}
+        await client.request("tools/call", name="run_select_query", arguments=arguments)
+        assert client.notes == []
+        await client.request(
+            "tools/call",
+            name="run_select_query",
+            arguments=arguments,
+            _meta={"progressToken": "p"},
+        )
+    assert {note["progressToken"] for note in client.notes} == {"p"}
+    assert "Executing: 1 call, 0 pages" in [note["message"] for note in client.notes]
+    shares = [note["progress"] for note in client.notes]
+    assert shares == sorted(set(shares))
+    assert (shares[0], shares[-1]) == (0.0, 1.0)

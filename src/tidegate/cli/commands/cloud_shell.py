@@ -16,6 +16,7 @@ from tidegate.app import App
 from tidegate.cli.cloud_shell import Completer, History, split_statements
 from tidegate.cli.commands.query import show_outcome
 from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.progress import stage_line
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import print_status, show_table
 from tidegate.errors import Code, TidegateError
@@ -107,7 +108,10 @@ class Shell:
 
     async def _ask(self, statement: str, rows: int, timeout_s: float) -> Page:
         request = Query(Statement(statement), limits=Limits(rows, timeout_s=timeout_s))
-        return await ask(self._app, "cloud shell", request, self._source, Page)
+        with stage_line() as progress:
+            return await ask(
+                self._app, "cloud shell", request, self._source, Page, progress=progress
+            )
 
     async def _first_column(self, statement: str) -> list[str]:
         page = await self._ask(statement, 10_000, _LOOK_UP_S)

@@ -11,6 +11,7 @@ from tidegate.app import App
 from tidegate.cli.local_actor import LocalCaller, ask, with_app
 from tidegate.cli.output_file import ALL_ROWS, OutputFormat, format_of, open_output
 from tidegate.cli.parquet import ParquetWriter
+from tidegate.cli.progress import stage_line
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.statement_arguments import statement_of, statement_text
 from tidegate.cli.terminal import print_status, show_json, show_table
@@ -115,7 +116,8 @@ async def write_rows(
 
 async def _run(app: App, tool: str, source: str, request: Query) -> Page:
     try:
-        return await ask(app, tool, request, source, Page)
+        with stage_line() as progress:
+            return await ask(app, tool, request, source, Page, progress=progress)
     except TidegateError as error:
         if error.code is Code.LIMIT_TIME:
             hint = "Narrow the statement, or give it more time with --timeout."

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.results import UpstreamUse
 
 _MINUTE_S: Final = 60.0
 _MOST_CALLERS: Final = 10_000
@@ -67,10 +69,11 @@ class CallRates:
 
 class CallCounts(msgspec.Struct):
     """What one statement has sent. `most` is how many requests it may send, `rate` that of its
-    caller."""
+    caller. `report` is called on the event loop with what was sent so far."""
 
     most: int
     rate: CallRate | None = None
+    report: Callable[[UpstreamUse], None] | None = None
     calls: int = 0
     pages: int = 0
     retries: int = 0
@@ -82,6 +85,21 @@ class CallCounts(msgspec.Struct):
         if self.rate is not None:
             self.rate.take(count)
         self.calls += count
+        self._report()
+
+    def add_page(self) -> None:
+        """Count a page that came."""
+        self.pages += 1
+        self._report()
+
+    @property
+    def use(self) -> UpstreamUse:
+        """What was sent so far."""
+        return UpstreamUse(self.calls, self.pages, self.retries)
+
+    def _report(self) -> None:
+        if self.report is not None:
+            self.report(self.use)
 
     def check(self, count: int) -> None:
         """Raises: TidegateError LIMIT_RATE if the statement may not send `count` more requests."""

@@ -31,7 +31,7 @@ from tidegate.engines.cloud.provider_calls import ProviderCalls, check_status
 from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_run import MOST_CELL, authorize_reading
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column, UpstreamUse
+from tidegate.model.results import Column
 
 MOST_REQUESTS: Final = 10_000
 _MOST_COLUMNS: Final = 1_900
@@ -191,7 +191,7 @@ class ChangeCursor(RowsCursor):
         affected: int,
     ) -> None:
         super().__init__(columns, rows, affected=affected)
-        self.upstream = UpstreamUse(counts.calls, counts.pages, counts.retries)
+        self.upstream = counts.use
 
 
 def _columns(found: Found, method: Method, rows: Sequence[Mapping[str, SqlValue]]) -> list[str]:

@@ -209,7 +209,7 @@ class CloudEngine:
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
             *(permit.request.engine_rules, permit.limits.timeout_s, cancellation),
-            *(self._calls.rates.of(permit.actor.id), permit.joined),
+            *(self._calls.rates.of(permit.actor.id), permit.joined, permit.report),
         )
         self._works.add(work)
         return work

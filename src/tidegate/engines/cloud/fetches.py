@@ -18,7 +18,7 @@ from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.call_limits import CallCounts, CallRate
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Truncation
+from tidegate.model.results import Truncation, UpstreamUse
 
 LOOKAHEAD: Final = 3
 """Pages of a list that are fetched before the ones in front of them were read."""
@@ -175,6 +175,7 @@ class Fetches:
         page_limit: int,
         concurrency: int,
         rate: CallRate | None,
+        report: Callable[[UpstreamUse], None] | None = None,
     ) -> None:
         self._calls = calls
         self._loop = loop
@@ -183,7 +184,7 @@ class Fetches:
         self._tasks: set[asyncio.Task[None]] = set()
         self._made: dict[tuple[str, str, Values], Fetch] = {}
         self._failure: TidegateError | None = None
-        self.counts = CallCounts(most_calls, rate)
+        self.counts = CallCounts(most_calls, rate, report)
         self.truncations: list[Truncation] = []
 
     def find(self, found: Found, method: Method, values: Values) -> Fetch | None:

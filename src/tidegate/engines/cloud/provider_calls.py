@@ -74,7 +74,7 @@ class ProviderCalls:
                 return
             check_status(found, method, response)
             read = await self._parsed(found, method, request, response)
-            counts.pages += 1
+            counts.add_page()
             yield read
             request = read.following
 

@@ -48,6 +48,5 @@ class StatementCursor:
         await self._work.in_thread(self._run.close)
 
     def _note(self) -> None:
-        counts = self._work.fetches.counts
         self.truncations = tuple(self._work.fetches.truncations)
-        self.upstream = UpstreamUse(counts.calls, counts.pages, counts.retries)
+        self.upstream = self._work.fetches.counts.use

@@ -22,6 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.data_rules import EngineRules
 from tidegate.model.joined_tables import JoinedTable
+from tidegate.model.results import UpstreamUse
 
 MOST_VALUES: Final = 10_000
 """Rows that a query inside a change may give."""
@@ -43,9 +44,11 @@ class StatementWork:
         cancellation: Cancellation,
         rate: CallRate | None = None,
         joined: Sequence[JoinedTable] = (),
+        report: Callable[[UpstreamUse], None] | None = None,
     ) -> None:
         """`given_rules` say what is hidden from the statement's caller, `rate` bounds its
-        requests. `joined` are the tables of other sources that its query may name."""
+        requests. `joined` are the tables of other sources that its query may name. `report` is
+        called with what was sent so far."""
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.documents = documents
@@ -57,6 +60,7 @@ class StatementWork:
             page_limit=options.page_limit,
             concurrency=options.concurrency,
             rate=rate,
+            report=report,
         )
         self._cancellation = cancellation
         self._stoppers: list[Callable[[TidegateError], None]] = []
