@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sqlite3
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from socketserver import BaseRequestHandler
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ import pytest
 from support.command_line import Ended, environment, serving, tidegate
 from support.eventually import HANG_S, wait_until
 from support.free_ports import claim_port
+from support.thread_server import thread_server
 from tidegate.store.passwords import Passwords
 
 Run = Callable[..., Ended]
@@ -167,49 +167,26 @@ def test_an_unknown_source_is_a_fault(run: Run, towns: Path) -> None:
     assert found(ended, "source towns") == []
 
 
-class Silent:
-    """A server that takes connections and says nothing."""
-
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self.met: list[socket.socket] = []
-        threading.Thread(target=self._take, daemon=True).start()
-
-    def _take(self) -> None:
-        while True:
-            try:
-                self.met.append(self._listener.accept()[0])
-            except OSError:
-                return
-
-    def close(self) -> None:
-        self._listener.close()
-        for one in self.met:
-            one.close()
-
-
-@contextmanager
-def silent() -> Generator[Silent]:
-    server = Silent()
-    try:
-        yield server
-    finally:
-        server.close()
-
-
 def test_sources_that_do_not_answer_are_tried_at_the_same_time_and_given_up(
     state: Path, tmp_path: Path
 ) -> None:
-    with silent() as server:
+    met: list[int] = []
+
+    class Silent(BaseRequestHandler):
+        def handle(self) -> None:
+            met.append(self.client_address[1])
+            while self.request.recv(1_024):
+                pass
+
+    with thread_server(Silent) as port:
         sources = [
-            {"name": f"s{number}", "url": f"postgresql://me@127.0.0.1:{server.port}/x"}
+            {"name": f"s{number}", "url": f"postgresql://me@127.0.0.1:{port}/x"}
             for number in range(3)
         ]
         words = ["doctor", "--json", "--config", json.dumps({"sources": sources})]
         with serving([*words, "--timeout", "600"], state):
             # One after the other, the second would begin when the first is given up.
-            wait_until(lambda: len(server.met) >= 3, "three connections at a time")
+            wait_until(lambda: len(met) >= 3, "three connections at a time")
         ended = tidegate(*words, "--timeout", "1", state=state)
     for number in range(3):
         is_faulty(ended, f"source s{number}", "did not answer within 1 s")

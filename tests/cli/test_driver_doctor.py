@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseRequestHandler
 from typing import Any
 
 from support import jdbc_drivers, postgres_server
 from support.command_line import Ended, tidegate
 from support.free_ports import claim_port
+from support.thread_server import thread_server
 
 
 def doctor(tmp_path: Path, url: str, *words: str, product: str = "h2", **options: str) -> Ended:
@@ -101,32 +99,15 @@ def test_a_host_is_looked_up_where_no_port_is_known(tmp_path: Path) -> None:
     assert checks(ended)[-1] == ("fault", "dns")
 
 
-@contextmanager
-def stranger() -> Generator[int]:
-    """A server that is no database: it answers each connection with a line."""
-    listener = socket.create_server(("127.0.0.1", 0))
+class Stranger(BaseRequestHandler):
+    """What is no database: it answers each connection with a line."""
 
-    def answer() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection:
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    thread = threading.Thread(target=answer)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
+    def handle(self) -> None:
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_another_server_at_the_port_is_found(tmp_path: Path) -> None:
-    with stranger() as port:
+    with thread_server(Stranger) as port:
         ended = postgres(tmp_path, "127.0.0.1", port)
     assert checks(ended)[-1] == ("fault", "tls")
     assert "does not speak the protocol of PostgreSQL" in last(ended)["text"]

@@ -7,14 +7,16 @@ import os
 import select
 import signal
 import socket
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from io import BufferedIOBase
 from pathlib import Path
+from socketserver import StreamRequestHandler
 from typing import Any, NamedTuple
 
 from support.command_line import Serving, serving
 from support.eventually import PATIENCE_S
+from support.thread_server import ThreadServer
 from tidegate import __version__
 from tidegate.bridge.handshake_file import Handshake, HandshakeFile
 from tidegate.config.model import BridgeSettings
@@ -131,14 +133,20 @@ class Scripted:
         self._place.prepare()
         self._lock = self._place.lock("server", wait=False)
         assert self._lock is not None
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        scripted = self
+
+        class Handler(StreamRequestHandler):
+            def handle(self) -> None:
+                scripted._answer(self.request, self.rfile)
+
+        self._server = ThreadServer(Handler)
         token, expires_at = BridgeTokens(BridgeSettings(), lambda name, details: None).renew()
         self.handshake = Handshake(
-            1, "scripted", "127.0.0.1", self._listener.getsockname()[1], os.getpid(),
+            1, "scripted", "127.0.0.1", self._server.port, os.getpid(),
             expires_at, token, "key", ("/mcp",), 30.0, release=__version__,
         )  # fmt: skip
         self._place.write(self.handshake)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._server.start()
 
     def renew(self, **changes: Any) -> None:
         self.handshake = self.handshake._replace(**changes)
@@ -150,42 +158,34 @@ class Scripted:
         return [asked for asked in posts if asked.message.get("method") == method]
 
     def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
-        self._listener.close()
+        self._server.close()
         self._place.remove()
         assert self._lock is not None
         os.close(self._lock)
 
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                threading.Thread(target=self._answer, args=[connection], daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        with suppress(OSError), connection, connection.makefile("rb") as file:
-            first = file.readline().decode()
-            if not first:
-                return  # a bridge that has ended meanwhile
-            method, path, _ = first.split(" ", 2)
-            headers: dict[str, str] = {}
-            while line := file.readline().strip().decode():
-                name, _, value = line.partition(":")
-                headers[name.lower()] = value.strip()
-            body = file.read(int(headers.get("content-length", 0)))
-            asked = Asked(method, path, headers, body)
-            if path == "/v1/bridge":
-                proof = self.handshake.proof(headers["tidegate-challenge"])
-                answer: bytes | None = replied({"proof": proof})
-            elif method == "GET" and "last-event-id" in headers:
-                answer = self.resume(headers["last-event-id"])
-            elif method == "GET":
-                answer = replied(None, 405)
-            else:
-                self.asked.append(asked)
-                answer = self.script(asked)
-            if answer is not None:
-                connection.sendall(answer)
+    def _answer(self, connection: socket.socket, file: BufferedIOBase) -> None:
+        first = file.readline().decode()
+        if not first:
+            return  # a bridge that has ended meanwhile
+        method, path, _ = first.split(" ", 2)
+        headers: dict[str, str] = {}
+        while line := file.readline().strip().decode():
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        body = file.read(int(headers.get("content-length", 0)))
+        asked = Asked(method, path, headers, body)
+        if path == "/v1/bridge":
+            proof = self.handshake.proof(headers["tidegate-challenge"])
+            answer: bytes | None = replied({"proof": proof})
+        elif method == "GET" and "last-event-id" in headers:
+            answer = self.resume(headers["last-event-id"])
+        elif method == "GET":
+            answer = replied(None, 405)
+        else:
+            self.asked.append(asked)
+            answer = self.script(asked)
+        if answer is not None:
+            connection.sendall(answer)
 
 
 def replied(body: Any, status: int = 200, **headers: str) -> bytes:

@@ -7,13 +7,14 @@ the source maps to it.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from support.thread_server import ThreadHttpServer
 
 PROVIDER = """
 id: farm
@@ -246,14 +247,6 @@ class Reply(tuple[int, Any, dict[str, str]]):
         return super().__new__(cls, (status, value, named))
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # the client has gone
-            super().handle_error(request, client_address)
-
-
 class Farm:
     """The API. `asked` holds (verb, path with query, body) of each request, `logins` their
     credentials; `special` answers a
@@ -286,13 +279,12 @@ class Farm:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        self._server = ThreadHttpServer(Handler)
+        self._server.start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self._server.port}"
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:
@@ -320,9 +312,7 @@ class Farm:
         }
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
     def paths(self, verb: str = "GET") -> list[str]:
         """What was asked for with this verb."""

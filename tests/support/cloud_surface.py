@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from support.surface_client import OWNER
+from support.thread_server import thread_http_server
 from tidegate.app import App
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
@@ -219,17 +220,12 @@ def running_desk() -> Iterator[Desk]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    desk.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield desk
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with thread_http_server(Handler) as port:
+        desk.url = f"http://127.0.0.1:{port}/v1"
+        try:
+            yield desk
+        finally:
+            desk.hold.set()
 
 
 Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
+
+from support.loop_server import loop_server
 
 Answer = Callable[[asyncio.StreamWriter, dict[str, Any], dict[str, str]], Awaitable[None]]
 
@@ -17,45 +19,23 @@ class EmbeddingServer:
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self._serving: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        try:
-            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        finally:
-            server.close()
-            for task in self._serving:  # an answer that never comes
-                task.cancel()
-            await asyncio.gather(*self._serving, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        async with loop_server(self._serve) as port:
+            yield f"http://127.0.0.1:{port}/v1"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-            headers = {
-                name.lower(): value.strip()
-                for name, _, value in (line.partition(":") for line in head[1:] if line)
-            }
-            body = json.loads(await reader.readexactly(int(headers["content-length"])))
-            self.requests.append((head[0], headers, body))
-            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-            await answer(writer, body, headers)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        except asyncio.CancelledError:  # the test is over, also for a client that does not read
-            writer.transport.abort()
-            raise
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in head[1:] if line)
+        }
+        body = json.loads(await reader.readexactly(int(headers["content-length"])))
+        self.requests.append((head[0], headers, body))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        await answer(writer, body, headers)
+        await writer.drain()
 
 
 def reply(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import ssl
-import threading
 import zipfile
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+from support.thread_server import thread_http_server
 from tidegate.maven.coordinates import parse_coordinate
 
 DEBIAN = Path("/usr/share/maven-repo")
@@ -156,20 +156,11 @@ def serve_repository(
     and its key."""
     repository = MavenRepository()
     repository.folder = folder
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repository))
-    server.daemon_threads = True
-    scheme = "http"
+    context = None
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        scheme = "https"
-    repository.url = f"{scheme}://127.0.0.1:{server.server_port}/repository"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with thread_http_server(_handler(repository), context) as port:
+        scheme = "http" if context is None else "https"
+        repository.url = f"{scheme}://127.0.0.1:{port}/repository"
         yield repository
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -10,8 +10,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
+
+from support.thread_server import ThreadHttpServer
 
 KEY = "test-key-0123456789abcdef"
 
@@ -75,10 +77,8 @@ class ScriptedModel:
             def log_message(self, format: str, *args: object) -> None:
                 return
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._server = ThreadHttpServer(Handler)
+        self.port = self._server.port
 
     def settings(self, provider: str = "openai", **more: Any) -> dict[str, Any]:
         """The `language.model` that leads here."""
@@ -156,14 +156,12 @@ class ScriptedModel:
 
     @contextmanager
     def running(self) -> Iterator[ScriptedModel]:
-        self._thread.start()
+        self._server.start()
         try:
             yield self
         finally:
             self.stopping.set()
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
+            self._server.close()
 
 
 def _shaped(path: str, text: str) -> bytes:

@@ -6,25 +6,21 @@ import asyncio
 import socket
 from contextlib import asynccontextmanager
 
+from support.loop_server import loop_server
+
 
 class Proxy:
     """Passes bytes on to a server. What the tests do to it holds for every connection."""
 
     def __init__(self, host: str, port: int) -> None:
         self._upstream = (host, port)
-        self._server: asyncio.Server | None = None
         self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._spoil = 0
         self.refusing = False
         self.accepted = 0
         self.port = 0
-
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
         """Reset every connection."""
@@ -50,15 +46,8 @@ class Proxy:
         """Spoil what the server sends, `after` bytes from now."""
         self._spoil = after + 1
 
-    async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        self.cut()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on what one client and the server send, until either ends."""
         self.accepted += 1
         if self.refusing:
             writer.transport.abort()
@@ -69,10 +58,12 @@ class Proxy:
             writer.transport.abort()
             return
         self._pairs.append((writer, server_writer))
-        for source, sink, spoils in ((reader, server_writer, False), (server_reader, writer, True)):
-            task = asyncio.ensure_future(self._pump(source, sink, spoils))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        try:
+            await asyncio.gather(
+                self._pump(reader, server_writer, False), self._pump(server_reader, writer, True)
+            )
+        finally:
+            server_writer.transport.abort()
 
     async def _pump(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, spoils: bool
@@ -102,8 +93,5 @@ class Proxy:
 async def between(host: str, port: int):
     """A proxy before a server, for the time of a test."""
     proxy = Proxy(host, port)
-    await proxy.start()
-    try:
+    async with loop_server(proxy.carry) as proxy.port:
         yield proxy
-    finally:
-        await proxy.close()

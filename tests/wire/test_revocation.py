@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.command_line import serving, tidegate
-from support.eventually import PATIENCE_S, wait_until
-from wire.test_gate import ENDLESS, SELECT, Place, _port, place  # noqa: F401
+from support.eventually import wait_until
+from wire.test_gate import ENDLESS, SELECT, Place, _port, _running, place  # noqa: F401
 from wire.wires import MODERN, HttpPeer
 
 
@@ -28,14 +26,6 @@ class TokenPeer(HttpPeer):
 
 def make(state: Path, name: str) -> str:
     return tidegate("token", "create", name, "--scope", "readOnly", state=state).out.strip()
-
-
-def start_endless(peer: HttpPeer) -> http.client.HTTPConnection:
-    params = peer.add_meta({"name": "query", "arguments": {"sql": ENDLESS}})
-    message = {"jsonrpc": "2.0", "id": "endless", "method": "tools/call", "params": params}
-    connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=PATIENCE_S)
-    connection.request("POST", peer.path, json.dumps(message), peer.headers(message))
-    return connection
 
 
 def wait_for(place: Place, **wanted: str) -> dict[str, Any]:  # noqa: F811
@@ -59,7 +49,7 @@ def test_calls_streams_and_sessions_of_a_revoked_token_end_and_others_go_on(
         ):
             revoked.connect()
             keeper.connect()
-            running = start_endless(revoked)
+            running = _running(revoked)
             assert revoked.call("query", {"sql": SELECT}).text
             if revision == MODERN:
                 params = revoked.add_meta({"notifications": {"toolsListChanged": True}})

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from socketserver import BaseRequestHandler
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +20,7 @@ from contract.datalevin.test_surface_session import RULES, Client
 from support.datalevin_server import PASSWORD, DatalevinServer
 from support.datalog import PEOPLE, SCHEMA, Datalog, Opened, prepare
 from support.surface_client import OWNER, READER, Peer
+from support.thread_server import thread_server
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -207,25 +206,18 @@ def test_a_change_whose_server_is_lost_is_of_unknown_outcome_and_whole_or_absent
 def test_a_server_that_hangs_or_speaks_another_protocol_is_an_error_in_time(
     facts: Opened, datalog: Datalog, says: bytes
 ) -> None:
-    def answer(listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                held.append(listener.accept()[0])
-                if says:
-                    held[-1].sendall(says)
+    class Strange(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(says)
+            while self.request.recv(1_024):
+                pass
 
-    held: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        Thread(target=answer, args=(listener,), daemon=True).start()
-        port = listener.getsockname()[1]
+    with thread_server(Strange) as port:
         strange = datalog.open(f"dtlv://ann:{quote(PASSWORD, safe='')}@127.0.0.1:{port}/facts")
         text = "[:find ?e :where [?e :name]]"
         error = strange.refused("query", query=text, limits=Limits(timeout_s=3))
         assert error.code in (Code.LIMIT_TIME, Code.SOURCE_UNREACHABLE, Code.SQL_FAILED)
         assert "\n" not in error.message and not told(error.message)
-        listener.shutdown(socket.SHUT_RDWR)
-    for each in held:
-        each.close()
     assert facts.query("[:find (count ?e) . :where [?e :name]]") == 4
 
 

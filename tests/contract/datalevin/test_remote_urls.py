@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
+from support.free_ports import claim_port
 from tidegate.engines.datalevin.errors import Fault, translate
 from tidegate.engines.datalevin.url import locate, path_of, place_of
 from tidegate.engines.datalevin.workers import discreet
@@ -52,10 +51,7 @@ async def test_a_server_that_does_not_answer_is_named_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FACTS_PASSWORD", "hunter2")
-    server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
+    port = claim_port()
     url = f"dtlv://ann:${{ENV:FACTS_PASSWORD}}@127.0.0.1:{port}/facts"
     with pytest.raises(TidegateError) as caught:
         await open_engine(Source("1", "facts", url, "datalevin", "datalog"))

@@ -1,6 +1,5 @@
 """How a server is reached: by socket, by address, with a password that the URL only refers to."""
 
-import asyncio
 import socket
 from contextlib import asynccontextmanager
 
@@ -10,6 +9,8 @@ from msgspec import structs
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.engine_cases import CASES
+from support.loop_server import loop_server
+from support.tcp_proxy import Proxy
 from tidegate.engines.postgres.url import parse_conninfo
 from tidegate.errors import Code, TidegateError
 
@@ -70,26 +71,9 @@ async def test_a_password_that_is_not_there_is_reported_by_the_name_of_its_place
 @asynccontextmanager
 async def on_ipv6(port):
     """A port of the IPv6 loopback that leads to one of the IPv4 loopback."""
-    tasks = set()
-
-    async def carry(reader, writer):
-        tasks.add(asyncio.current_task())
-        back, onward = await asyncio.open_connection("127.0.0.1", port)
-        try:
-            await asyncio.gather(carried(reader, onward), carried(back, writer))
-        finally:
-            for each in (onward, writer):
-                each.close()
-
-    async def carried(reader, writer):
-        while data := await reader.read(65_536):
-            writer.write(data)
-        writer.close()
-
-    server = await asyncio.start_server(carry, "::1", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    proxy = Proxy("127.0.0.1", port)
+    async with loop_server(proxy.carry, "::1") as near:
+        yield near
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="needs IPv6")

@@ -20,6 +20,7 @@ import support.postgres_server as postgres_server
 import support.ssh_server as ssh_server
 from support.engine_cases import CASES
 from support.eventually import PATIENCE_S, until
+from support.loop_server import loop_server
 from support.memory_engine.engine import MemoryEngine
 from tidegate.engines.api import StatementDescription, can_prepare, has_sessions
 from tidegate.engines.registry import engine_of
@@ -334,17 +335,15 @@ def test_a_connection_that_the_kernel_does_not_know_is_not_ours():
 async def test_what_was_sent_before_the_line_ended_still_comes_through():
     async def speak(_, writer):
         writer.write(b"x" * 3_000_000)
-        writer.close()
 
-    far = await asyncio.start_server(speak, "127.0.0.1", 0)
-    port = far.sockets[0].getsockname()[1]
-    relay = PortForwarder(lambda: asyncio.open_connection("127.0.0.1", port))
-    await relay.start()
-    reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
-    assert len(await reader.read()) == 3_000_000
-    writer.close()
-    await relay.close()
-    far.close()
+    async with loop_server(speak) as port:
+        relay = PortForwarder(lambda: asyncio.open_connection("127.0.0.1", port))
+        await relay.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)
+        assert len(await reader.read()) == 3_000_000
+        writer.close()
+        await writer.wait_closed()
+        await relay.close()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import socket
 import pytest
 
 from support.eventually import HANG_S, until
+from support.loop_server import loop_server
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -186,12 +187,8 @@ async def test_a_server_that_does_not_answer_is_given_up_in_time():
 async def test_a_server_that_is_no_mysql_is_reported(answer):
     async def greet(_, writer):
         writer.write(answer)
-        writer.close()
 
-    odd = await asyncio.start_server(greet, "127.0.0.1", 0)
-    port = odd.sockets[0].getsockname()[1]
-    source = Source("s", "s", f"mysql://u@127.0.0.1:{port}/d?connect_timeout=60", "mysql", "mysql")
-    try:
+    async with loop_server(greet) as port:
+        url = f"mysql://u@127.0.0.1:{port}/d?connect_timeout=60"
+        source = Source("s", "s", url, "mysql", "mysql")
         assert (await failure(open_engine(source))).code is Code.SOURCE_UNREACHABLE
-    finally:
-        odd.close()

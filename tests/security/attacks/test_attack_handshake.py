@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from support.bridge_host import Asked, Scripted, bridged, handshake_of, replied, write
+from support.bridge_host import Scripted, bridged, handshake_of, replied, write
 from support.command_line import Ended, Serving, serving, tidegate
 from support.eventually import HANG_S
+from support.free_ports import claim_port
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs file owners and modes")
 
@@ -156,17 +157,10 @@ def test_who_listens_on_the_port_gets_no_token_without_the_proof(
     assert not any(token in str(asked) for asked in thief.asked)
 
 
-def test_a_port_where_no_one_listens_is_refused(state: Path, tmp_path: Path) -> None:
-    def never(asked: Asked) -> bytes:
-        raise AssertionError
-
-    other = tmp_path / "other"
-    other.mkdir(mode=0o700)
-    gone = Scripted(other, never)
-    gone.close()
+def test_a_port_where_no_one_listens_is_refused(state: Path) -> None:
     with serving(("serve", "--surface", "core", "--http", "127.0.0.1:0"), state) as server:
         server.until("serving")
-        write(state, port=gone.handshake.port)
+        write(state, port=claim_port())
         check_refused(tidegate("bridge", state=state), "a port with no server")
 
 

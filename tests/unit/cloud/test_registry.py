@@ -3,9 +3,8 @@ and when they are read."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,8 @@ from hypothesis import strategies as st
 
 from support.cloud_registry import PROVIDER, STOCK
 from support.signed_documents import archive, certificate, sign, signed
+from support.thread_server import ThreadHttpServer
+from support.thread_server import running as running_server
 from tidegate.cli.main import main
 from tidegate.cloud.registry import Available, Registry, verifier_of
 from tidegate.cloud.registry_folder import RegistryFolder
@@ -32,19 +33,19 @@ DOCUMENTS = {"provider": PROVIDER.replace("v00.00.00000", "v1.0.0").encode(),
              "services__stock": STOCK.encode()}  # fmt: skip
 
 
-class Server(ThreadingHTTPServer):
+class Server(ThreadHttpServer):
     """Serves `files` by path, and keeps the paths that were asked for."""
 
     files: dict[str, bytes]
     asked: list[str]
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.files, self.asked = {}, []
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/providers"
+        return f"http://127.0.0.1:{self.port}/providers"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -70,12 +71,8 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def running() -> Iterator[Server]:
     server = Server()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with running_server(server):
+        yield server
 
 
 @pytest.fixture

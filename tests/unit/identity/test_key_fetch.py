@@ -1,17 +1,19 @@
 """Fetching keys: over https or on loopback, no redirect, no flood, from a real HTTP server."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from support.thread_server import thread_http_server
 from tidegate.errors import TidegateError
 from tidegate.identity.jwks import MOST_BYTES, fetch_json
+
+visited: list[str] = []
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        self.server.visited.append(self.path)
+        visited.append(self.path)
         answers = {
             "/keys": (200, b'{"keys": []}'),
             "/text": (200, b"keys"),
@@ -32,31 +34,23 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.visited = []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def url():
+    with thread_http_server(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
-def url(server, path):
-    return f"http://127.0.0.1:{server.server_port}{path}"
-
-
-def test_a_key_set_is_fetched(server):
-    assert fetch_json(url(server, "/keys")) == {"keys": []}
+def test_a_key_set_is_fetched(url):
+    assert fetch_json(url + "/keys") == {"keys": []}
 
 
 @pytest.mark.parametrize("path", ["/text", "/large", "/missing", "/redirect"])
-def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(server, path):
-    server.visited.clear()
+def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(url, path):
+    visited.clear()
     with pytest.raises((OSError, ValueError)) as caught:
-        fetch_json(url(server, path))
+        fetch_json(url + path)
     assert not isinstance(caught.value, TidegateError)
     getattr(caught.value, "close", int)()
-    assert server.visited == [path]
+    assert visited == [path]
 
 
 @pytest.mark.parametrize(
