@@ -83,7 +83,7 @@ def test_a_driver_that_is_missing_says_how_to_fetch_it(tmp_path: Path) -> None:
 
 def postgres(tmp_path: Path, host: str, port: int, more: str = "", **options: str) -> Ended:
     url = f"jdbc:postgresql://{host}:{port}/postgres{more}"
-    return doctor(tmp_path, url, "--json", "--timeout", "5", product="postgresql", **options)
+    return doctor(tmp_path, url, "--json", "--timeout", "60", product="postgresql", **options)
 
 
 def test_dns_and_tcp_are_told_apart(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Generator
 
+from support.eventually import PATIENCE_S
+
 _ASKED = re.compile(rb"Type (\S+) to agree: |(passphrase: |The same again: )")
 
 
@@ -46,7 +48,9 @@ def operator_terminal(*passphrases: str, agrees: bool = True) -> Generator[int]:
         yield terminal
     finally:
         os.close(terminal)
-        operator.join(5)
+        operator.join(PATIENCE_S)
+        # A thread that still read could take what is meant for another file of that number.
+        assert not operator.is_alive(), "a command still holds the terminal"
         os.close(keyboard)
 
 

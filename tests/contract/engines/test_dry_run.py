@@ -9,6 +9,7 @@ import pytest
 
 import support.mysql_server as mysql_server
 from support.engine_cases import CASES
+from support.eventually import PATIENCE_S
 from tidegate.engines.common.dry_run import MOST_TOUCHED
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER
@@ -16,7 +17,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import Effect, Statement
 
-REHEARSAL = Limits(max_rows=3, timeout_s=2.0)
+REHEARSAL = Limits(max_rows=3, timeout_s=PATIENCE_S)
 
 
 async def dry_run(case, engine, text, params=None):

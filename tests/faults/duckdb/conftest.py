@@ -8,16 +8,27 @@ from pathlib import Path
 import pytest
 
 from support.engine_cases import CASES
+from support.eventually import PATIENCE_S
 from tidegate.model.sources import Source
 
 
 @pytest.fixture
 def shop(tmp_path):
-    """The shop, with two statements at once and a short wait for locks."""
+    """The shop, with two statements at once. A process that was killed may hold its lock for a
+    while: who asks next waits for it."""
     case = CASES["duckdb"].prepare(tmp_path)
     case.path = Path(case.url.removeprefix("duckdb:///"))
-    case.source = Source("s1", "shop", f"{case.url}?timeout=0.1&workers=2", "duckdb", "duckdb")
+    url = f"{case.url}?timeout={PATIENCE_S}&workers=2"
+    case.source = Source("s1", "shop", url, "duckdb", "duckdb")
     return case
+
+
+@pytest.fixture
+def hurried_shop(shop):
+    """The same, and no one waits for a lock."""
+    url = f"{shop.url}?timeout=0.1&workers=2"
+    shop.source = Source("s1", "shop", url, "duckdb", "duckdb")
+    return shop
 
 
 @pytest.fixture

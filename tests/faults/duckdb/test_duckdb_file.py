@@ -31,26 +31,28 @@ async def code_of(awaitable):
     return (await error_of(awaitable)).code
 
 
-async def test_a_file_that_another_process_writes_is_reported_and_passes(shop, opened_elsewhere):
-    with opened_elsewhere(shop.path, read_only=False) as pid:
-        error = await error_of(open_engine(shop.source))
+async def test_a_file_that_another_process_writes_is_reported_and_passes(
+    hurried_shop, opened_elsewhere
+):
+    with opened_elsewhere(hurried_shop.path, read_only=False) as pid:
+        error = await error_of(open_engine(hurried_shop.source))
         assert error.code is Code.SOURCE_BUSY
         assert f"process {pid}" in error.message
         assert "one process" in error.hint
-    async with shop.opened() as engine:
-        assert await shop.ask(engine, POINT) == [("item 3",)]
+    async with hurried_shop.opened() as engine:
+        assert await hurried_shop.ask(engine, POINT) == [("item 3",)]
 
 
 async def test_a_file_that_another_process_reads_can_be_read_but_not_written(
-    shop, opened_elsewhere
+    hurried_shop, opened_elsewhere
 ):
-    async with shop.opened() as engine:
-        with opened_elsewhere(shop.path, read_only=True):
-            assert await shop.ask(engine, POINT) == [("item 3",)]
-            refused = shop.ask(engine, ADD, effect=Effect.WRITE)
+    async with hurried_shop.opened() as engine:
+        with opened_elsewhere(hurried_shop.path, read_only=True):
+            assert await hurried_shop.ask(engine, POINT) == [("item 3",)]
+            refused = hurried_shop.ask(engine, ADD, effect=Effect.WRITE)
             assert await code_of(refused) is Code.SOURCE_BUSY
-            assert await shop.ask(engine, COUNT) == [(10,)]
-        await shop.ask(engine, ADD, effect=Effect.WRITE)
+            assert await hurried_shop.ask(engine, COUNT) == [(10,)]
+        await hurried_shop.ask(engine, ADD, effect=Effect.WRITE)
 
 
 async def test_waiting_for_a_lock_ends_with_the_time_limit(shop, opened_elsewhere):
