@@ -88,11 +88,17 @@ class Approvals:
         self._swept_at = 0.0
 
     async def approve(
-        self, approval_request: ApprovalRequest, call: Call, dry_run: RunDryRun
+        self,
+        approval_request: ApprovalRequest,
+        call: Call,
+        dry_run: RunDryRun,
+        *,
+        may_wait: bool = True,
     ) -> str:
-        """The id of the grant that this call has now used up; empty if it needs none.
+        """The id of the grant that this call has now used up; empty if it needs none. A call that
+        holds locks of a database may not wait (`may_wait`): no person is asked.
 
-        Raises: ApprovalNeeded, TidegateError APPROVAL_DECLINED, LIMIT_RATE.
+        Raises: ApprovalNeeded, TidegateError APPROVAL_DECLINED, APPROVAL_NEEDED, LIMIT_RATE.
         """
         anywhere = approval_request.source.approval == "any"
         administers = approval_request.judgement.effect is Effect.ADMIN
@@ -101,6 +107,13 @@ class Approvals:
         if anywhere and not client_may_ask and unattended:
             answer = await self.find_answer(approval_request)
             return answer.id if answer else ""
+        if not may_wait:
+            raise TidegateError(
+                Code.APPROVAL_NEEDED,
+                "A person must approve this statement, and its transaction has begun: it would hold"
+                " its locks while it waits. No person was asked.",
+                hint="Send it outside BEGIN and COMMIT, or first in its block.",
+            )
         question = await self.request(approval_request)
         if question.state == "used":
             return question.id

@@ -40,7 +40,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     `address` the client's IP address if it called over HTTP, `outside_transaction` that nothing
     undoes the statement if it fails or is stopped, `on_behalf_of` the caller that a proxy named as
     the one for whom it speaks. `rows`, `bytes` (encoded) and
-    `elapsed_ms` describe the result.
+    `elapsed_ms` describe the result. `transaction` is the id of the transaction over several
+    statements that the call belongs to. A change in one has its outcome when that ends:
+    `transaction_end` says how, `committed`, `rolled back` or `unknown`.
     """
 
     call_id: str
@@ -69,6 +71,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     outside_transaction: bool = False
     on_behalf_of: str = ""
+    transaction: str = ""
+    transaction_end: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -107,6 +111,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     address: str = ""
     outside_transaction: bool = False
     on_behalf_of: str = ""
+    transaction: str = ""
+    transaction_end: str = ""
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -134,7 +140,8 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.verdict, event.rule, event.code, digest, statement, length, event.rows, event.bytes,
         event.elapsed_ms, error, event.approval, event.statement_class,
         {} if event.arguments is None else _arguments(event.arguments), address,
-        event.outside_transaction, short_text(event.on_behalf_of),
+        event.outside_transaction, short_text(event.on_behalf_of), event.transaction,
+        event.transaction_end,
     )  # fmt: skip
     return escape_invisible(_encode(entry))
 

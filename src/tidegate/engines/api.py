@@ -4,7 +4,7 @@ An engine module offers one class with the members of `Engine`. It is imported w
 its kind is first opened (`registry.py`). It runs nothing without a `Permit`, never imports
 policy, and enforces the permit's read-only effect and time limit in the database itself.
 
-Methods beyond `Engine` are optional: `PreparingEngine` and `SessionEngine` name them, and a
+Methods beyond `Engine` are optional: `PreparingEngine` and `TransactionEngine` name them, and a
 capability says whether an open engine has them. An engine that lacks one does not mention it; an
 engine around another one (`ssh/tunnel.py`) passes them on and has the other's capabilities.
 """
@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import msgspec
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.joined_tables import OtherTables
@@ -25,6 +24,7 @@ from tidegate.model.results import Column, Document, Truncation, UpstreamUse
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, Statement
+from tidegate.model.transactions import TransactionModes
 
 Row = Sequence[Any]
 
@@ -39,7 +39,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     `checks_schema`: a read under a permit with a `schema_version` gives no row, and no error of the
     database, if the schema has another version by then: `run` raises `SchemaChangedError`.
     `places`: how many statements it runs at a time; the gate shares them among the callers.
-    `prepares`: it is a `PreparingEngine`. `sessions`: it is a `SessionEngine`.
+    `prepares`: it is a `PreparingEngine`. `blocks`: it is a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`.
     """
 
@@ -59,7 +59,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     identities: bool = False
     checks_schema: bool = False
     prepares: bool = False
-    sessions: bool = False
+    blocks: bool = False
     plans: bool = False
     joins: bool = False
     places: int = 8
@@ -257,50 +257,52 @@ class ProcessEngine(Protocol):
         ...
 
 
-class EngineSession(Protocol):
-    """One connection that belongs to one caller until it is closed.
-
-    It has at most one transaction, and one statement at a time. Statements outside a transaction
-    behave as under `Engine.run`.
-    """
+class EngineTransaction(Protocol):
+    """A transaction over several statements, on a connection of its own. It has one statement under
+    way at a time; a statement that fails may leave it so that it can only be rolled back, whole or
+    to a savepoint."""
 
     @property
-    def in_transaction(self) -> bool: ...
-
-    async def begin(self, *, writes: bool = False) -> None:
-        """Start a transaction; without `writes` the database itself refuses every change in it.
-
-        Raises: TidegateError ARGUMENT_INVALID if one is open, SOURCE_UNREACHABLE.
-        """
+    def idle_s(self) -> float:
+        """For how long nothing has run in it, in seconds; 0 while something does."""
         ...
 
-    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        """Run a statement in the transaction, if one is open. Closing its cursor commits nothing.
+    async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
+        """Run a statement in it. Closing its cursor commits nothing. If only a part of its rows
+        was read, the transaction goes on.
 
         Raises: as `Engine.run`, and POLICY_READ_ONLY for a change in a transaction that only reads.
         """
         ...
 
-    async def commit(self) -> None:
-        """Keep the changes of the transaction. Raises: TidegateError SQL_FAILED, ..."""
+    async def mark(self, permit: Permit, cancellation: Cancellation) -> None:
+        """Carry out the permit's `MarkTransaction`. Raises: TidegateError SQL_FAILED, ..."""
+        ...
+
+    async def commit(self, permit: Permit, cancellation: Cancellation) -> None:
+        """Keep its changes and end it.
+
+        Raises: TidegateError SQL_OUTCOME if it is not known whether they are kept; after any other
+        error they are not.
+        """
         ...
 
     async def rollback(self) -> None:
-        """Undo the changes of the transaction; does nothing if none is open."""
-        ...
-
-    async def close(self) -> None:
-        """Roll back and give the connection up. Safe to call twice."""
+        """Undo its changes and end it. Safe to call twice, and after an end. Raises nothing."""
         ...
 
 
-class SessionEngine(Engine, Protocol):
-    """An engine with transactions over several statements (`Capabilities.sessions`)."""
+class TransactionEngine(Engine, Protocol):
+    """An engine with transactions over several statements (`Capabilities.blocks`)."""
 
-    async def session(self, actor: Actor) -> EngineSession:
-        """Open a session for the actor. The owner closes it, at the latest when it disconnects.
+    async def begin(
+        self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
+    ) -> EngineTransaction:
+        """Begin a transaction for the permit's request, which is its first. Unless `modes` says
+        that it does not read only, the database itself refuses every change in it.
 
-        Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE.
+        Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE, UNSUPPORTED for modes that the
+        database has not got.
         """
         ...
 
@@ -320,6 +322,6 @@ def can_join(engine: Engine) -> TypeGuard[JoiningEngine]:
     return engine.capabilities.joins
 
 
-def has_sessions(engine: Engine) -> TypeGuard[SessionEngine]:
-    """Whether `session` may be called."""
-    return engine.capabilities.sessions
+def has_blocks(engine: Engine) -> TypeGuard[TransactionEngine]:
+    """Whether `begin` may be called."""
+    return engine.capabilities.blocks

@@ -15,6 +15,7 @@ from tidegate.engines.api import can_plan
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
+from tidegate.gateway.transactions import may_wait
 from tidegate.model.datalog import DatalogRequest
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits
@@ -49,7 +50,9 @@ async def approve(ctx: CallContext) -> None:
         return await try_change(ctx)
 
     try:
-        ctx.grant = ctx.approval = await approvals.approve(approval_request, call, dry_run)
+        ctx.grant = ctx.approval = await approvals.approve(
+            approval_request, call, dry_run, may_wait=may_wait(ctx)
+        )
     except TidegateError as error:
         ctx.approval = error.details.get("approval", "")
         raise

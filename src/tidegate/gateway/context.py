@@ -22,13 +22,14 @@ from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.language import Language
-from tidegate.model.requests import Browse, Call, EngineRequest, Prepare
+from tidegate.model.requests import Browse, Call, EngineRequest, Prepare, Query
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
     from tidegate.gateway.source_connections import SourceConnection, SourceConnections
+    from tidegate.gateway.transactions import OpenTransaction, OpenTransactions
 
 NO_SOURCE = Source("", "", "", "", "", access="none")
 """The source of a call before one is found, and of a call about several."""
@@ -41,7 +42,8 @@ class Services(NamedTuple):
 
     `masking_key` gives the key of a source's hashed masks by the source's name; `clock` gives Unix
     seconds; `judging` limits the long texts of one actor that are judged at once.
-    `statement_rules` gives a source's rules for classes of statements.
+    `statement_rules` gives a source's rules for classes of statements. `transactions` are those
+    over several statements.
     """
 
     connections: SourceConnections
@@ -53,6 +55,7 @@ class Services(NamedTuple):
     clock: Callable[[], float]
     judging: ConcurrencyLimiter
     statement_rules: Callable[[Source], StatementRules | None]
+    transactions: OpenTransactions
 
 
 class CallContext:
@@ -67,7 +70,7 @@ class CallContext:
     were read. `plan` (approve) is a digest of what the change would send. `grant` (approve) is the
     approval that this call has used up, and `approval` names it in the records. `intent_recorded`
     (record_intent). `sent` (run) says that the engine may have run the request. `kind` is the word
-    for the request in the records.
+    for the request in the records. `transaction` (join) is the one that the call belongs to.
     """
 
     __slots__ = (
@@ -100,6 +103,7 @@ class CallContext:
         "sources",
         "started_at",
         "text_judgement",
+        "transaction",
         "verdict",
     )
 
@@ -133,6 +137,7 @@ class CallContext:
         self.plan = ""
         self.joined: tuple[JoinedTable, ...] = ()
         self.sent = False
+        self.transaction: OpenTransaction | None = None
         self.intent_recorded = False
         self._report = None if call.progress is None else UpstreamProgress(call.progress)
 
@@ -157,6 +162,12 @@ class CallContext:
     def changes(self) -> bool:
         """Whether the call could change data, as far as is known."""
         return self.judgement.effect > Effect.READ
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether what becomes of the call is known when its transaction ends."""
+        changes = self.changes and isinstance(self.call.request, Query)
+        return changes and self.transaction is not None
 
     def permit(self, request: EngineRequest) -> Permit:
         """A permit to run `request` on the engine. No other code makes permits.

@@ -24,12 +24,14 @@ from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import mask, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
+from tidegate.gateway.transactions import control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model.decisions import Permit
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, FetchMore, Prepare, Query
 from tidegate.model.results import Document, Page, Truncation
 from tidegate.model.statements import Effect
+from tidegate.model.transactions import TransactionRequest
 from tidegate.results.page import PageBuilder
 from tidegate.results.row_stream import RowStream
 
@@ -46,6 +48,10 @@ async def run(ctx: CallContext) -> Any:
     call, connection, request = ctx.call, ctx.connection, ctx.rewritten
     actor_id, limiter = call.actor.id, connection.limiter
     connection.last_active_at = ctx.started_at
+    if isinstance(request, TransactionRequest):
+        return await control(ctx, request)
+    if ctx.transaction is not None and not isinstance(request, (Browse, Prepare)):
+        return await _run_statement(ctx)  # it has its own connection
     if not limiter.try_acquire(actor_id):
         await limiter.acquire(actor_id, request.limits.timeout_s, call.cancellation)
     try:
@@ -104,10 +110,12 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     query = request if isinstance(request, Query) else None
     permit = ctx.permit(request)
     began = time.perf_counter()
+    transaction = ctx.transaction
+    runner = ctx.engine if transaction is None else await engine_transaction(ctx, transaction)
     ctx.sent = True
     more = None
     try:
-        cursor = await ctx.engine.run(permit, ctx.call.cancellation)
+        cursor = await runner.run(permit, ctx.call.cancellation)
         if isinstance(cursor, Document):
             return _bounded(cursor, permit, (time.perf_counter() - began) * 1000)
         try:

@@ -36,6 +36,14 @@ from tidegate.gateway.recorder import (
 )
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.source_connections import SourceConnections, connect, find
+from tidegate.gateway.transactions import (
+    OpenTransactions,
+    check_statement,
+    join,
+    judgement_of,
+    leave,
+    note_failure,
+)
 from tidegate.history.history import History
 from tidegate.model.profiles import Profiles
 from tidegate.model.replies import Reply
@@ -74,6 +82,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules),
+            OpenTransactions(audit, history),
         )
         self._handlers = (
             HANDLERS
@@ -93,6 +102,7 @@ class Gateway:
         except TidegateError as error:
             error.call_id, error.approved = ctx.call_id, ctx.approved
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
+            note_failure(ctx)
             await give_back_grant(ctx, error)
             record_failure(ctx, error)
             if call.actor.kind == "agent":
@@ -100,18 +110,24 @@ class Gateway:
             raise
         except asyncio.CancelledError:
             cancelled = TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+            note_failure(ctx)
             await give_back_grant(ctx, cancelled)
             record_failure(ctx, cancelled)
             raise
         except BaseException as fault:
             fault.add_note(f"call={ctx.call_id}")  # for the line in the log
             failure = TidegateError(Code.INTERNAL, f"A fault: {type(fault).__name__}")
+            note_failure(ctx)
             await give_back_grant(ctx, failure)
             record_failure(ctx, failure)
             raise
+        finally:
+            if ctx.transaction is not None:
+                leave(ctx)
 
     async def _answer(self, ctx: CallContext) -> Any:
         find(ctx)
+        join(ctx)
         await decide(ctx)
         call, handler = ctx.call, None
         ctx.plan = call.plan
@@ -125,10 +141,12 @@ class Gateway:
             if ctx.data_rules is not None:
                 await mask(ctx)
             await inspect(ctx)
+            check_statement(ctx)
         else:
             handler = self._handler(ctx)
         if ctx.verdict.kind == "ask" and type(call.request) is not Prepare:
             await approve(ctx)
+        ctx.judgement = judgement_of(ctx)
         if handler is None or ctx.judgement.effect > Effect.READ or call.request.recorded_first:
             if call.cancellation.reason is not None:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
@@ -137,7 +155,7 @@ class Gateway:
             await read_joined(ctx, joins, self.handle)
         payload = await (run(ctx) if handler is None else handler(ctx))
         await record_outcome(ctx, payload)
-        if isinstance(payload, Page):
+        if isinstance(payload, Page) and not ctx.is_held_back:
             add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)
         if handler is None and call.progress is not None:
             call.progress(1.0, "Done")
@@ -167,6 +185,10 @@ class Gateway:
     def end_session(self, session: str) -> None:
         """Close the temporary sources of a session that has ended."""
         self._services.connections.close_temporary_of(session)
+
+    async def abandon_transaction(self, transaction: str, reason: str) -> None:
+        """Roll back a transaction whose owner has gone, if it is open. Raises nothing."""
+        await self._services.transactions.abandon(transaction, reason)
 
     async def explain(self, call: Call) -> tuple[Judgement, Explanation]:
         """What the gate would say to a call, and why. Runs nothing and records nothing.

@@ -19,6 +19,7 @@ from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import Browse, EngineRequest, Explain, Prepare, Query
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Administration, Effect
+from tidegate.model.transactions import TransactionRequest
 from tidegate.policy.data_rules import verdict_of
 
 
@@ -36,7 +37,7 @@ async def mask(ctx: CallContext) -> None:
     Raises: TidegateError POLICY_MASKED, POLICY_TABLE, and what reading the catalog raises.
     """
     request, rules = ctx.request, ctx.data_rules
-    if rules is None or isinstance(request, Browse):
+    if rules is None or isinstance(request, (Browse, TransactionRequest)):
         return
     if ctx.judgement.administration is not None:
         _check_administration(ctx, rules, ctx.judgement.administration)
@@ -46,6 +47,7 @@ async def mask(ctx: CallContext) -> None:
         and not isinstance(request, Prepare)
         and request.database is None
         and ctx.judgement.effect is Effect.READ
+        and ctx.transaction is None
     )
     try:
         check_home_database(ctx, rules, request.database)

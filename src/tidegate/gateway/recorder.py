@@ -13,6 +13,7 @@ from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
+from tidegate.gateway.transactions import Change
 from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, RecordedPayload
 from tidegate.model.requests import JoinedRead, Query, Request, Sample
@@ -46,7 +47,8 @@ def _streams(request: Request) -> bool:
 
 
 async def record_outcome(ctx: CallContext, payload: Any) -> None:
-    """Record that the call succeeded, and wait until that is durable if data may have changed.
+    """Record that the call succeeded, and wait until that is durable if data may have changed. What
+    becomes of a change in a transaction is recorded when that ends.
 
     Raises: TidegateError AUDIT_UNAVAILABLE for a read, and then the reply must not leave;
     AUDIT_OUTCOME for what may have changed data: it ran, and its record follows.
@@ -67,6 +69,12 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
             elapsed_ms=ctx.elapsed_ms,
             payload=payload if isinstance(payload, RecordedPayload) else None,
         )
+    transaction = ctx.transaction
+    if ctx.is_held_back and transaction is not None:
+        entry = _history_entry(ctx, event.rows or 0, event.elapsed_ms or 0.0)
+        language = ctx.language or _language_of(ctx.source)
+        transaction.keep(Change(event, entry, language))
+        return
     audit = ctx.services.audit
     try:
         changes = ctx.judgement.effect > Effect.READ
@@ -169,6 +177,7 @@ def _event(
         arguments=arguments,
         outside_transaction=judgement.outside_transaction,
         on_behalf_of=call.on_behalf_of,
+        transaction=call.transaction if ctx.transaction is None else ctx.transaction.id,
     )
 
 
@@ -191,26 +200,31 @@ def _rows_of(payload: Any) -> int | None:
 
 def add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str = "") -> None:
     """Add a statement that ran to the history; `error` says how it failed."""
+    entry = _history_entry(ctx, rows, elapsed_ms, error)
+    if entry is not None:
+        ctx.services.history.add(entry, ctx.language or _language_of(ctx.source))
+
+
+def _history_entry(
+    ctx: CallContext, rows: int, elapsed_ms: float, error: str = ""
+) -> HistoryEntry | None:
     call, source = ctx.call, ctx.source
     request = call.request
     if ctx.dry_run or not isinstance(request, Query):
-        return
+        return None
     if isinstance(request, (JoinedRead, Sample)):
-        return
-    ctx.services.history.add(
-        HistoryEntry(
-            text=request.statement.text,
-            source=source.name,
-            at=ctx.started_at,
-            actor=call.actor.id,
-            surface=call.surface,
-            tool=call.tool,
-            database=request.database or ctx.database,
-            dialect=source.dialect,
-            elapsed_ms=elapsed_ms,
-            row_count=rows,
-            success=not error,
-            error=error,
-        ),
-        ctx.language or _language_of(source),
+        return None
+    return HistoryEntry(
+        text=request.statement.text,
+        source=source.name,
+        at=ctx.started_at,
+        actor=call.actor.id,
+        surface=call.surface,
+        tool=call.tool,
+        database=request.database or ctx.database,
+        dialect=source.dialect,
+        elapsed_ms=elapsed_ms,
+        row_count=rows,
+        success=not error,
+        error=error,
     )

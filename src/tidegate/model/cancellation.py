@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
+READ_ENOUGH = "the portal was closed"
+"""The reason of a caller who wants no more rows: that is no failure of its statement."""
+
 
 class Cancellation(msgspec.Struct, eq=False):
     """Whether the caller has gone or changed its mind; engines hang their interrupt on it.

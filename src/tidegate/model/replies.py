@@ -117,6 +117,21 @@ class Prepared(msgspec.Struct, frozen=True):
     digest: str
 
 
+class BegunTransaction(msgspec.Struct, frozen=True):
+    """A transaction that calls may name by its `id`; empty if the source has none over several
+    statements. `reads_only`: the database refuses every change in it."""
+
+    id: str
+    reads_only: bool
+
+
+class EndedTransaction(msgspec.Struct, frozen=True):
+    """A transaction that has ended: `committed`, or rolled back. `row_count` of its changes."""
+
+    committed: bool
+    row_count: int = 0
+
+
 class Reply(msgspec.Struct, frozen=True):
     """What the gate answers. Its sender knows which payload belongs to its request, and checks it;
     the surface renders it in its product's shape. `approved`: a person had approved the call."""

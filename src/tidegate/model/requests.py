@@ -84,6 +84,8 @@ class Query(EngineRequest, frozen=True):
     rewritten: masked columns as (table, column) that a query touches, or that the tables have that
     a change names. `tuning` are settings of the database, as (name, value), that say how hard it
     searches and never what it may read; an engine refuses those that are not on its list.
+    `in_parts`: its reader takes the rows as it needs them, and may send other statements of the
+    same transaction meanwhile.
     """
 
     kind: ClassVar[str] = "query"
@@ -95,6 +97,7 @@ class Query(EngineRequest, frozen=True):
     offset: int = 0
     masked: tuple[tuple[str, str], ...] = ()
     tuning: tuple[tuple[str, str], ...] = ()
+    in_parts: bool = False
 
     def recorded_text(self) -> str | None:
         return self.statement.text
@@ -340,6 +343,7 @@ class Call(msgspec.Struct, frozen=True):
     `on_behalf_of` is the caller for whom a proxy speaks (`Actor.proxy`), whose own gate let the
     call pass, and `plan` the digest of the requests that were approved there; both are empty for
     every other caller.
+    `transaction` is the id of the transaction that it belongs to, empty if it belongs to none.
     """
 
     actor: Actor
@@ -359,3 +363,4 @@ class Call(msgspec.Struct, frozen=True):
     address: str = ""
     on_behalf_of: str = ""
     plan: str = ""
+    transaction: str = ""

@@ -22,7 +22,7 @@ from support.engine_cases import CASES
 from support.eventually import PATIENCE_S, until
 from support.loop_server import loop_server
 from support.memory_engine.engine import MemoryEngine
-from tidegate.engines.api import StatementDescription, can_prepare, has_sessions
+from tidegate.engines.api import StatementDescription, can_prepare, has_blocks
 from tidegate.engines.registry import engine_of
 from tidegate.engines.ssh.port_forwarder import PortForwarder, is_ours
 from tidegate.engines.ssh.tunnel import Tunnel, TunnelledEngine
@@ -32,6 +32,7 @@ from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import Statement
+from tidegate.model.transactions import TransactionModes
 
 pytestmark = pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
 
@@ -406,41 +407,33 @@ def test_a_url_without_the_option_names_no_tunnel(url):
     assert parse_route(url, 1) is None
 
 
-class Pinned:
-    """A session of `TalkingEngine`: its statements run as without one."""
+class Held:
+    """A transaction of `TalkingEngine`: its statements run as without one."""
+
+    idle_s = 0.0
 
     def __init__(self, engine):
         self._engine = engine
-        self.in_transaction = False
-
-    async def begin(self, *, writes=False):
-        self.in_transaction = True
 
     async def run(self, permit, cancellation):
         return await self._engine.run(permit, cancellation)
 
-    async def commit(self):
-        self.in_transaction = False
-
     async def rollback(self):
-        self.in_transaction = False
-
-    async def close(self):
-        await self.rollback()
+        pass
 
 
 class TalkingEngine(MemoryEngine):
-    """The engine of the tests, with what `PreparingEngine` and `SessionEngine` add."""
+    """The engine of the tests, with what `PreparingEngine` and `TransactionEngine` add."""
 
-    capabilities = structs.replace(MemoryEngine.capabilities, prepares=True, sessions=True)
+    capabilities = structs.replace(MemoryEngine.capabilities, prepares=True, blocks=True)
 
     async def prepare(self, permit, cancellation):
         cursor = await self.run(permit, cancellation)
         await cursor.close()
         return StatementDescription(cursor.columns)
 
-    async def session(self, actor):
-        return Pinned(self)
+    async def begin(self, permit, modes, cancellation):
+        return Held(self)
 
 
 async def test_an_engine_behind_a_tunnel_keeps_what_it_can_do(sshd, tmp_path):
@@ -452,19 +445,20 @@ async def test_an_engine_behind_a_tunnel_keeps_what_it_can_do(sshd, tmp_path):
         tunnel = await Tunnel.open(route)
         engine = TunnelledEngine(await kind.open(case.source), tunnel)
         try:
-            assert (can_prepare(engine), has_sessions(engine)) == (supporting, supporting)
+            assert (can_prepare(engine), has_blocks(engine)) == (supporting, supporting)
             if supporting:
                 described = await engine.prepare(permit, NEVER)
                 assert described.columns
-                session = await engine.session(permit.actor)
-                await session.begin()
-                assert session.in_transaction
-                cursor = await session.run(permit, NEVER)
+                transaction = await engine.begin(permit, TransactionModes(), NEVER)
+                cursor = await transaction.run(permit, NEVER)
                 assert await cursor.fetch(10)
                 await cursor.close()
-                await session.close()
+                await transaction.rollback()
                 continue
-            for asked in (engine.prepare(permit, NEVER), engine.session(permit.actor)):
+            for asked in (
+                engine.prepare(permit, NEVER),
+                engine.begin(permit, TransactionModes(), NEVER),
+            ):
                 with pytest.raises(TidegateError) as caught:
                     await asked
                 assert caught.value.code is Code.UNSUPPORTED

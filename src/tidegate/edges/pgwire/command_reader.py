@@ -28,6 +28,7 @@ from tidegate.edges.pgwire.commands import (
     Unlisten,
     UnlockAll,
 )
+from tidegate.model.transactions import Isolation, TransactionModes
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NAME, NUMBER, OP, STRING, WORD, Token, lex
@@ -146,40 +147,48 @@ class _Reader:
 _Read = Callable[[_Reader], Command | None]
 
 
-def _transaction_modes(reader: _Reader) -> tuple[bool, bool | None]:
-    """(whether all of them are known, READ ONLY or READ WRITE)."""
-    read_only: bool | None = None
+_ISOLATION: dict[tuple[str, ...], Isolation] = {
+    ("SERIALIZABLE",): "serializable",
+    ("REPEATABLE", "READ"): "repeatable read",
+    ("READ", "COMMITTED"): "read committed",
+    ("READ", "UNCOMMITTED"): "read uncommitted",
+}
+
+
+def _transaction_modes(reader: _Reader) -> TransactionModes | None:
+    """The modes up to the end; None if one of them is not known."""
+    isolation: Isolation | None = None
+    reads_only: bool | None = None
+    deferrable: bool | None = None
     while not reader.at_end:
         reader.take(",")
         if reader.take("READ", "ONLY"):
-            read_only = True
+            reads_only = True
         elif reader.take("READ", "WRITE"):
-            read_only = False
+            reads_only = False
         elif reader.take("ISOLATION", "LEVEL"):
-            if not (
-                reader.take("SERIALIZABLE")
-                or reader.take("REPEATABLE", "READ")
-                or reader.take("READ", "COMMITTED")
-                or reader.take("READ", "UNCOMMITTED")
-            ):
-                return False, None
-        elif not (reader.take("NOT", "DEFERRABLE") or reader.take("DEFERRABLE")):
-            return False, None
-    return True, read_only
+            found = [level for words, level in _ISOLATION.items() if reader.take(*words)]
+            if not found:
+                return None
+            isolation = found[0]
+        elif reader.take("NOT", "DEFERRABLE"):
+            deferrable = False
+        elif reader.take("DEFERRABLE"):
+            deferrable = True
+        else:
+            return None
+    return TransactionModes(isolation, reads_only, deferrable)
 
 
 def _begin(reader: _Reader) -> Command | None:
     if not reader.take("TRANSACTION"):
         reader.take("WORK")
-    known, read_only = _transaction_modes(reader)
-    return Begin(read_only) if known else None
+    modes = _transaction_modes(reader)
+    return None if modes is None else Begin(modes)
 
 
 def _start(reader: _Reader) -> Command | None:
-    if not reader.take("TRANSACTION"):
-        return None
-    known, read_only = _transaction_modes(reader)
-    return Begin(read_only) if known else None
+    return _begin(reader) if reader.tokens[1:2] and reader.tokens[1].key == "TRANSACTION" else None
 
 
 def _end(commit: bool) -> _Read:
@@ -209,12 +218,10 @@ def _release(reader: _Reader) -> Command | None:
 
 
 def _set(reader: _Reader) -> Command | None:
-    if reader.take("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION"):
-        known, read_only = _transaction_modes(reader)
-        return Characteristics(True, read_only) if known else None
-    if reader.take("TRANSACTION"):
-        known, read_only = _transaction_modes(reader)
-        return Characteristics(False, read_only) if known else None
+    session = reader.take("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION")
+    if session or reader.take("TRANSACTION"):
+        modes = _transaction_modes(reader)
+        return None if modes is None else Characteristics(session, modes)
     local = reader.take("LOCAL")
     if not local:
         reader.take("SESSION")

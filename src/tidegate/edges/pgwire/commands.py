@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from tidegate.model.transactions import TransactionModes
+
 
 class Begin(NamedTuple):
-    """BEGIN or START TRANSACTION; `read_only` None: neither READ ONLY nor READ WRITE."""
+    """BEGIN or START TRANSACTION."""
 
-    read_only: bool | None = None
+    modes: TransactionModes = TransactionModes()
 
 
 class End(NamedTuple):
@@ -30,7 +32,7 @@ class Characteristics(NamedTuple):
     """SET TRANSACTION, or SET SESSION CHARACTERISTICS for all later ones (`session`)."""
 
     session: bool
-    read_only: bool | None
+    modes: TransactionModes
 
 
 class SetValue(NamedTuple):

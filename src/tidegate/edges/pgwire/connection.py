@@ -215,7 +215,7 @@ class WireConnection(asyncio.Protocol):
             self._refuse(TidegateError(Code.INTERNAL, "A fault of the server."))
         finally:
             if self.session is not None:
-                await self.session.close()
+                await self.session.close(self._stopping or "the client has disconnected")
             self.abort_softly()
             self._server.forget(self)
 

@@ -12,7 +12,7 @@ from tidegate.edges.pgwire.commands import Command
 from tidegate.edges.pgwire.errors import refused
 from tidegate.edges.pgwire.placeholders import Placed
 from tidegate.errors import TidegateError
-from tidegate.model.cancellation import Cancellation
+from tidegate.model.cancellation import READ_ENOUGH, Cancellation
 from tidegate.model.replies import Reply
 from tidegate.model.results import Column, Page
 from tidegate.results.row_stream import RowChannel
@@ -100,7 +100,7 @@ class RunningResult:
     async def close(self) -> None:
         """End the statement. Never raises."""
         if not self._task.done():
-            self.cancellation.cancel("the portal was closed")
+            self.cancellation.cancel(READ_ENOUGH)
             self.channel.close()
         with suppress(TidegateError, asyncio.CancelledError):
             await self._task

@@ -26,6 +26,7 @@ from tidegate.model.actors import Actor
 from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import Call, Connect, ListSources, Request, ShowStatus
 from tidegate.model.sources import Source
+from tidegate.model.transactions import TransactionBounds
 from tidegate.sql.dialects import find
 
 BACKLOG = 512
@@ -214,6 +215,12 @@ class WireServer:
             self._limits,
             max_rows=self._settings.max_rows,
             address=address,
+            bounds=TransactionBounds(
+                self._settings.idle_in_transaction_s,
+                self._settings.transaction_s,
+                self._settings.max_transactions,
+            ),
+            on_end=lambda error: _end_by_gate(connection, error),
         )
 
     async def _find(self, actor: Actor, database: str, user: str, address: str) -> Source:
@@ -273,6 +280,11 @@ def _end(connection: WireConnection, reason: str) -> None:
         connection.abort()
     else:
         connection.end(_ended(reason))
+
+
+def _end_by_gate(connection: WireConnection, error: Exception) -> None:
+    """The gate has ended the session's transaction."""
+    connection.end(error if isinstance(error, TidegateError) else _ended("a fault"))
 
 
 def _stopped() -> TidegateError:

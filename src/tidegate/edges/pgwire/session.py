@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegate.config.model import LimitSettings
@@ -28,6 +28,7 @@ from tidegate.judging_thread import compute
 from tidegate.model.actors import Actor
 from tidegate.model.results import Column
 from tidegate.model.sources import Source
+from tidegate.model.transactions import TransactionBounds
 from tidegate.sql.dialects import find
 
 
@@ -46,7 +47,11 @@ class Session:
         *,
         max_rows: int,
         address: str,
+        bounds: TransactionBounds,
+        on_end: Callable[[Exception], None],
     ) -> None:
+        """`on_end` is called if the transaction of the session is ended, within `bounds`, without
+        its doing."""
         self.actor = actor
         self.source = source
         self.settings = settings
@@ -63,6 +68,8 @@ class Session:
             limits,
             max_rows=max_rows,
             address=address,
+            bounds=bounds,
+            on_end=on_end,
         )
         self._commands = SessionCommands(
             client, source.dialect, settings, self._block, self._objects, self._runner
@@ -264,10 +271,13 @@ class Session:
         if not self._block.is_open:
             await self._objects.drop_portals()
 
-    async def close(self) -> None:
-        """The client has gone."""
+    async def close(self, reason: str) -> None:
+        """The client has gone, or has to: its transaction is rolled back."""
         self.cancel("the client has disconnected")
-        await self._objects.close()
+        try:
+            await self._objects.close()
+        finally:
+            await self._runner.abandon(reason)
         self._catalogs.close()
 
     # Descriptions

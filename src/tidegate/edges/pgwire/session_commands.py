@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -30,12 +30,13 @@ from tidegate.edges.pgwire.errors import refused, warning
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import Portal, PreparedStatement, SessionObjects
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender
-from tidegate.edges.pgwire.settings import SessionSettings
+from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings, is_on
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import RowEncoder
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
+from tidegate.model.transactions import MarkTransaction, TransactionModes
 from tidegate.sql.dialects import find
 
 _TEXT = Column("", "text", "text")
@@ -107,8 +108,7 @@ class SessionCommands:
         elif isinstance(command, (Begin, End, Savepoint, Characteristics)):
             await self._transaction(command)
         elif isinstance(command, SetValue):
-            self._report(self._settings.set(command.name, command.value))
-            send_complete(client, "SET")
+            await self._set(command)
         elif isinstance(command, Reset):
             self._reset(command.name)
         elif isinstance(command, Discard):
@@ -162,6 +162,18 @@ class SessionCommands:
             row.append(value)
         await self._send(self.columns(command), [row], formats, describes, "SELECT 1")
 
+    async def _set(self, command: SetValue) -> None:
+        modes = _MODES.get(command.name.lower())
+        if modes is not None and self._block.is_open and command.value is not None:
+            await self._set_modes(modes(command.value))
+        elif command.local and not self._block.is_open:
+            note = "SET LOCAL can only be used in transaction blocks."
+            self._client.write(warning("25P01", note))
+        else:
+            changed = self._settings.set(command.name, command.value, local=command.local)
+            self._report(changed)
+        send_complete(self._client, "SET")
+
     def _reset(self, name: str) -> None:
         if name == "all":
             self._reset_all()
@@ -180,35 +192,105 @@ class SessionCommands:
     # Transactions
 
     async def _transaction(self, command: Begin | End | Savepoint | Characteristics) -> None:
-        client, block = self._client, self._block
         if isinstance(command, Begin):
-            if block.is_open:
-                client.write(warning("25001", "There is already a transaction in progress."))
-            else:
-                block.is_open, block.reads_only = True, command.read_only
-            send_complete(client, "BEGIN")
+            self._begin(command)
         elif isinstance(command, Characteristics):
-            if command.read_only is not None and command.session:
-                value = "on" if command.read_only else "off"
-                self._report(self._settings.set("default_transaction_read_only", value))
-            elif command.read_only is not None:
-                block.reads_only = command.read_only
-            send_complete(client, "SET")
+            await self._characterize(command)
         elif isinstance(command, Savepoint):
-            if not block.is_open:
-                raise refused("25P01", f"{command.word} needs a transaction block.")
-            if command.word == "ROLLBACK":
-                block.has_failed = False
-            send_complete(client, command.word)
+            await self._savepoint(command)
         else:
-            if not block.is_open:
-                client.write(warning("25P01", "There is no transaction in progress."))
-            undone = block.has_failed or not command.commit
-            block.is_open = block.is_open and command.chain
+            await self._end(command)
+
+    def _begin(self, command: Begin) -> None:
+        if self._block.is_open:
+            self._client.write(warning("25001", "There is already a transaction in progress."))
+        else:
+            self._open(command.modes)
+        send_complete(self._client, "BEGIN")
+
+    def _open(self, modes: TransactionModes) -> None:
+        self._block.open(modes)
+        self._settings.begin_block()
+        self._show_modes(modes)
+
+    def _show_modes(self, modes: TransactionModes) -> None:
+        """Let SHOW say what holds in the block."""
+        settings = self._settings
+        isolation = modes.isolation or settings.get("default_transaction_isolation")
+        settings.set("transaction_isolation", isolation, local=True)
+        reads_only = settings.reads_only if modes.reads_only is None else modes.reads_only
+        settings.set("transaction_read_only", "on" if reads_only else "off", local=True)
+
+    async def _characterize(self, command: Characteristics) -> None:
+        modes, block = command.modes, self._block
+        if command.session:
+            if modes.reads_only is not None:
+                value = "on" if modes.reads_only else "off"
+                self._report(self._settings.set("default_transaction_read_only", value))
+            if modes.isolation is not None:
+                self._settings.set("default_transaction_isolation", modes.isolation)
+        elif not block.is_open:
+            self._client.write(
+                warning("25P01", "SET TRANSACTION can only be used in transaction blocks.")
+            )
+        else:
+            await self._set_modes(modes)
+        send_complete(self._client, "SET")
+
+    async def _set_modes(self, modes: TransactionModes) -> None:
+        """Raises: TidegateError 25001 for what has to come before the first statement."""
+        block = self._block
+        if block.id and modes != TransactionModes(reads_only=True):
+            raise refused(
+                "25001",
+                "The modes of a transaction must be set before its first statement.",
+                "Only READ ONLY may come later.",
+            )
+        if block.id:
+            await self._runner.mark(MarkTransaction(action="read only"))
+        before = block.modes
+        block.modes = TransactionModes(
+            modes.isolation or before.isolation,
+            before.reads_only if modes.reads_only is None else modes.reads_only,
+            before.deferrable if modes.deferrable is None else modes.deferrable,
+        )
+        self._show_modes(block.modes)
+
+    async def _savepoint(self, command: Savepoint) -> None:
+        block, settings, name = self._block, self._settings, command.name
+        if not block.is_open:
+            raise refused("25P01", f"{command.word} needs a transaction block.")
+        if command.word != "SAVEPOINT" and not settings.has_mark(name):
+            raise refused("3B001", f'There is no savepoint "{name[:80]}".')
+        if command.word == "SAVEPOINT":
+            await self._runner.mark(MarkTransaction(action="savepoint", name=name))
+            settings.mark(name)
+        elif command.word == "RELEASE":
+            await self._runner.mark(MarkTransaction(action="release", name=name))
+            settings.release(name)
+        else:
+            await self._runner.mark(MarkTransaction(action="rollback to", name=name))
+            for each in settings.go_back(name):
+                self._report(each)
             block.has_failed = False
-            await self._objects.drop_portals()
-            await self._objects.close_cursors()
-            send_complete(client, "ROLLBACK" if undone else "COMMIT")
+        send_complete(self._client, command.word)
+
+    async def _end(self, command: End) -> None:
+        block, modes = self._block, self._block.modes
+        was_open = block.is_open
+        if not was_open:
+            self._client.write(warning("25P01", "There is no transaction in progress."))
+        await self._objects.drop_portals()
+        await self._objects.close_cursors()
+        committed = False
+        try:
+            committed = await self._runner.end(commit=command.commit)
+        finally:
+            for each in self._settings.end_block(commit=committed):
+                self._report(each)
+        if was_open and command.chain:
+            self._open(modes)
+        send_complete(self._client, "COMMIT" if committed else "ROLLBACK")
 
     # Cursors and prepared statements
 
@@ -266,6 +348,21 @@ class SessionCommands:
         self._objects.statement(name)
         del self._objects.statements[name]
         send_complete(self._client, "DEALLOCATE")
+
+
+def _isolation_of(value: str) -> TransactionModes:
+    isolation = ISOLATIONS.get(value.lower())
+    if isolation is None:
+        raise refused("22023", f"There is no isolation level {value[:40]!r}.")
+    return TransactionModes(isolation=isolation)
+
+
+_MODES: dict[str, Callable[[str], TransactionModes]] = {
+    "transaction_isolation": _isolation_of,
+    "transaction_read_only": lambda value: TransactionModes(reads_only=is_on(value)),
+    "transaction_deferrable": lambda value: TransactionModes(deferrable=is_on(value)),
+}
+"""Settings that are modes of the block."""
 
 
 def _unknown_setting(name: str) -> TidegateError:

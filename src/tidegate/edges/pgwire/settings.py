@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from tidegate import __version__
 from tidegate.edges.pgwire.errors import refused
+from tidegate.model.transactions import Isolation
 
 _DEFAULTS = {
     "application_name": "",
@@ -94,6 +95,7 @@ _READ_ONLY = frozenset(
     }
 )
 _MOST = 500
+_MOST_MARKS = 1_000
 _LONGEST = 10_000
 """Characters of a setting and its name."""
 _LONGEST_NAME = 63
@@ -103,6 +105,25 @@ _MOST_DIGITS = 9
 _OF_PROXIES = ("tidegate.on_behalf_of", "tidegate.plan")
 _ON = frozenset({"on", "true", "yes", "1"})
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+ISOLATIONS: dict[str, Isolation] = {
+    "read uncommitted": "read uncommitted",
+    "read committed": "read committed",
+    "repeatable read": "repeatable read",
+    "serializable": "serializable",
+}
+
+
+class _Block:
+    """The values before a block, those after it if it is committed, and both at its savepoints."""
+
+    __slots__ = ("after", "before", "marks")
+
+    def __init__(self, before: dict[str, str], after: dict[str, str]) -> None:
+        self.before = before
+        self.after = after
+        self.marks: list[tuple[str, dict[str, str], dict[str, str]]] = []
 
 
 class SessionSettings:
@@ -122,6 +143,7 @@ class SessionSettings:
                 self._defaults["server_version"] = version[0]
                 self._defaults["server_version_num"] = _version_number(version[0])
         self._values = dict(self._defaults)
+        self._block: _Block | None = None
 
     def reported(self) -> Iterator[tuple[str, str]]:
         """What is reported when a session begins."""
@@ -136,8 +158,65 @@ class SessionSettings:
         """All settings, by name."""
         return sorted(self._values.items())
 
-    def set(self, name: str, value: str | None) -> tuple[str, str] | None:
-        """Set a setting; None sets its default. Returns what is to be reported.
+    def begin_block(self) -> None:
+        """A transaction block begins: what is set in it is undone with it."""
+        self._block = _Block(dict(self._values), dict(self._values))
+
+    def end_block(self, *, commit: bool) -> list[tuple[str, str]]:
+        """The block has ended: what was set LOCAL ends with it, and the rest if it was rolled back.
+        Returns what is to be reported."""
+        block, self._block = self._block, None
+        return [] if block is None else self._restore(block.after if commit else block.before)
+
+    def mark(self, name: str) -> None:
+        """A savepoint was set. Raises: TidegateError 54000."""
+        block = self._block
+        if block is not None:
+            if len(block.marks) >= _MOST_MARKS:
+                raise refused("54000", f"A block has {_MOST_MARKS:,} savepoints at most.")
+            block.marks.append((name, dict(self._values), dict(block.after)))
+
+    def release(self, name: str) -> None:
+        """A savepoint, and all after it, were let go."""
+        block, place = self._block, self._mark_of(name)
+        if block is not None and place is not None:
+            del block.marks[place:]
+
+    def go_back(self, name: str) -> list[tuple[str, str]]:
+        """What was set since the savepoint is undone. Returns what is to be reported."""
+        block, place = self._block, self._mark_of(name)
+        if block is None or place is None:
+            return []
+        _, values, after = block.marks[place]
+        del block.marks[place + 1 :]
+        block.after = dict(after)
+        return self._restore(dict(values))
+
+    def has_mark(self, name: str) -> bool:
+        """Whether there is a savepoint of that name."""
+        return self._mark_of(name) is not None
+
+    def _mark_of(self, name: str) -> int | None:
+        marks = [] if self._block is None else self._block.marks
+        return max([at for at, mark in enumerate(marks) if mark[0] == name], default=None)
+
+    def _restore(self, values: dict[str, str]) -> list[tuple[str, str]]:
+        changed = [
+            (shown, values[name])
+            for name, shown in _REPORTED.items()
+            if name in values and self._values.get(name) != values[name]
+        ]
+        self._values = values
+        return changed
+
+    def _keep(self, key: str, value: str, *, local: bool) -> None:
+        self._values[key] = value
+        if self._block is not None and not local:
+            self._block.after[key] = value
+
+    def set(self, name: str, value: str | None, *, local: bool = False) -> tuple[str, str] | None:
+        """Set a setting, with `local` until the block ends; None sets its default. Returns what is
+        to be reported.
 
         The time zone stays UTC: values with a time zone travel with their offset.
         Raises: TidegateError with SQLSTATE 42501, 42704, 55P02 or 22023.
@@ -149,7 +228,7 @@ class SessionSettings:
             if "." in key and value is not None:  # a name of the client's own, as PostgreSQL has
                 if len(self._values) >= _MOST:
                     raise refused("53400", f"A session has {_MOST} settings at most.")
-                self._values[key] = value
+                self._keep(key, value, local=local)
                 return None
             raise refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
         if key in _OF_PROXIES and not self._is_proxy:
@@ -186,8 +265,12 @@ class SessionSettings:
         elif key.endswith("timeout"):
             milliseconds(new)
         elif key.endswith("read_only"):
-            new = "on" if new.lower() in _ON else "off"
-        self._values[key] = new
+            new = "on" if is_on(new) else "off"
+        elif key.endswith("transaction_isolation"):
+            new = new.lower()
+            if new not in ISOLATIONS:
+                raise refused("22023", f"There is no isolation level {new[:40]!r}.")
+        self._keep(key, new, local=local)
         shown = _REPORTED.get(key)
         return None if shown is None else (shown, new)
 
@@ -199,7 +282,23 @@ class SessionSettings:
             if name in self._defaults and self._values[name] != self._defaults[name]
         ]
         self._values = dict(self._defaults)
+        if self._block is not None:
+            self._block.after = dict(self._defaults)
         return changed
+
+    @property
+    def isolation(self) -> Isolation | None:
+        """The isolation level of blocks that name none; None for the database's own."""
+        found = self._values["default_transaction_isolation"]
+        return (
+            None if found == self._defaults["default_transaction_isolation"] else ISOLATIONS[found]
+        )
+
+    @property
+    def idle_in_transaction_s(self) -> float | None:
+        """The client's `idle_in_transaction_session_timeout`; None for the server's limit."""
+        found = milliseconds(self._values["idle_in_transaction_session_timeout"])
+        return found / 1000 if found else None
 
     @property
     def reads_only(self) -> bool:
@@ -239,6 +338,11 @@ class SessionSettings:
 
 
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
+
+
+def is_on(text: str) -> bool:
+    """Whether a text means that a setting is on."""
+    return text.lower() in _ON
 
 
 def milliseconds(text: str) -> float:

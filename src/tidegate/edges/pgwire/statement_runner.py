@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec import structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
@@ -18,11 +20,21 @@ from tidegate.errors import TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.replies import Prepared, Reply
+from tidegate.model.replies import BegunTransaction, EndedTransaction, Prepared, Reply
 from tidegate.model.requests import Call, Prepare, Query, Request
 from tidegate.model.results import Column, Document, Limits, Page, RowSink
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.model.transactions import (
+    BeginTransaction,
+    CommitTransaction,
+    MarkTransaction,
+    RollbackTransaction,
+    TransactionBounds,
+    TransactionModes,
+    TransactionRequest,
+)
+from tidegate.results.row_stream import RowChannel
 
 SURFACE = "pgwire"
 
@@ -43,7 +55,12 @@ class StatementRunner:
         *,
         max_rows: int,
         address: str,
+        bounds: TransactionBounds,
+        on_end: Callable[[Exception], None],
     ) -> None:
+        """`on_end` is called if the gate ends the session's transaction, within `bounds`."""
+        self._bounds_of_block = bounds
+        self._on_end = on_end
         self._gateway = gateway
         self._client = client
         self._actor = actor
@@ -73,6 +90,7 @@ class StatementRunner:
     ) -> None:
         """Run a statement and send its rows and its tag. `whole`: a place in the statement is a
         place in what the client sent. `expected` are the columns that it was described with."""
+        await self._enter()
         reply = await self._handle(self._query(text, parameters or None, sender), whole=whole)
         payload = reply.payload
         if isinstance(payload, Document):
@@ -95,6 +113,7 @@ class StatementRunner:
     async def is_change(self, text: str) -> bool:
         """Whether a statement would change data. One that is denied is sent to the gate: the call
         itself gives the refusal its words and its record, and nothing runs."""
+        await self._enter()
         judgement, explanation = await self._gateway.explain(self._call(self._query(text)))
         if explanation.verdict.kind == "deny":
             await self._handle(self._query(text))
@@ -122,12 +141,13 @@ class StatementRunner:
     def start(self, text: str, parameters: tuple[Any, ...] | None) -> RunningResult:
         """Begin a statement whose rows are read in parts."""
         cancellation = Cancellation()
-        return RunningResult(
-            lambda channel: self._gateway.handle(
-                self._call(self._query(text, parameters or None, channel), cancellation)
-            ),
-            cancellation,
-        )
+
+        async def handle(channel: RowChannel) -> Reply:
+            await self._enter()
+            query = self._query(text, parameters or None, channel, in_parts=True)
+            return await self._gateway.handle(self._call(query, cancellation))
+
+        return RunningResult(handle, cancellation)
 
     async def open(self, cursor: Portal) -> None:
         """Begin the statement of a cursor, and find its columns."""
@@ -186,6 +206,67 @@ class StatementRunner:
         portal.result = None
         self._complete(statement.text, page)
 
+    # Transactions
+
+    async def _enter(self) -> None:
+        """Ask the gate for the transaction of an open block."""
+        block = self._block
+        if not block.is_open or block.id is not None:
+            return
+        request = BeginTransaction(
+            modes=self._modes(), bounds=self._bounds_in_block(), on_end=self._on_end
+        )
+        begun = (await self._handle(request)).payload
+        if not isinstance(begun, BegunTransaction):
+            raise TypeError(type(begun).__name__)
+        block.id = begun.id
+
+    def _modes(self) -> TransactionModes:
+        asked, settings = self._block.modes, self._settings
+        return TransactionModes(
+            asked.isolation or settings.isolation,
+            settings.reads_only if asked.reads_only is None else asked.reads_only,
+            asked.deferrable,
+        )
+
+    def _bounds_in_block(self) -> TransactionBounds:
+        bounds, asked = self._bounds_of_block, self._settings.idle_in_transaction_s
+        if asked is None or asked >= bounds.idle_s:
+            return bounds
+        return structs.replace(bounds, idle_s=asked)
+
+    async def mark(self, request: MarkTransaction) -> None:
+        """Carry out a savepoint in the transaction. Does nothing where the source has none."""
+        await self._enter()
+        if self._block.id:
+            await self._handle(request)
+
+    async def end(self, *, commit: bool) -> bool:
+        """End the transaction of the block, which is closed whatever happens; whether it was
+        committed, as it is where there is none."""
+        block = self._block
+        id, failed = block.id, block.has_failed
+        request = CommitTransaction() if commit and not failed else RollbackTransaction()
+        call = self._call(request)
+        block.close()
+        if not id:
+            return commit and not failed
+        try:
+            ended = (await self._gateway.handle(call)).payload
+        except TidegateError:
+            await self._gateway.abandon_transaction(id, "it could not be ended by its client")
+            if isinstance(request, RollbackTransaction):
+                return False  # as its client wanted
+            raise
+        return isinstance(ended, EndedTransaction) and ended.committed
+
+    async def abandon(self, reason: str) -> None:
+        """Roll back the transaction, if there is one. Raises nothing."""
+        id = self._block.id
+        self._block.close()
+        if id:
+            await self._gateway.abandon_transaction(id, reason)
+
     # Calls
 
     def _complete(self, text: str, page: Page) -> None:
@@ -196,10 +277,13 @@ class StatementRunner:
         text: str,
         parameters: tuple[Any, ...] | None = None,
         sink: RowSink | None = None,
+        *,
+        in_parts: bool = False,
     ) -> Query:
         return Query(
             statement=Statement(text, parameters),
             sink=sink,
+            in_parts=in_parts,
             limits=self._bounds(),
             schema=self._settings.schema,
         )
@@ -212,6 +296,10 @@ class StatementRunner:
         return Limits(rows, limits.max_bytes, timeout_s)
 
     def _call(self, request: Request, cancellation: Cancellation | None = None) -> Call:
+        block = self._block
+        in_block = isinstance(request, (Query, TransactionRequest))
+        asked = block.modes.reads_only
+        reads_only = self._settings.reads_only if asked is None else asked
         return Call(
             self._actor,
             SURFACE,
@@ -220,10 +308,11 @@ class StatementRunner:
             self._source.name,
             client=self._settings.get("application_name") or "",
             cancellation=cancellation or Cancellation(),
-            reads_only=self._block.is_open or self._settings.reads_only,
+            reads_only=reads_only or (block.is_open and block.id == ""),
             address=self._address,
             on_behalf_of=self._settings.on_behalf_of,
             plan=self._settings.plan,
+            transaction=(block.id or "") if in_block else "",
         )
 
     async def _handle(self, request: Request, *, whole: bool = False) -> Reply:

@@ -12,10 +12,10 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator
 from math import inf
 from time import monotonic
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from tidegate.engines.common.errors import PROCESS, lost, outcome_unknown, stopped
-from tidegate.engines.common.pool import ConnectionT, Pool
+from tidegate.engines.common.pool import ConnectionT, Pool, PooledConnection
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 
@@ -31,6 +31,16 @@ INTERRUPT_S = 0.1
 
 CLOCK_S = 0.002
 """A timer may fire so much before its time."""
+
+_OwnedT = TypeVar("_OwnedT", bound=PooledConnection, contravariant=True)
+
+
+class Owner(Protocol[_OwnedT]):
+    """What a statement has its connection from: a pool, or a transaction."""
+
+    def give(self, connection: _OwnedT, after: asyncio.Task[None] | None = None) -> None:
+        """Take the connection back: when `after`, an interrupt under way, has ended."""
+        ...
 
 
 class RunningStatement(Generic[ConnectionT]):
@@ -65,7 +75,7 @@ class RunningStatement(Generic[ConnectionT]):
 
     def __init__(
         self,
-        pool: Pool[ConnectionT],
+        pool: Owner[ConnectionT],
         connection: ConnectionT,
         timeout_s: float,
         cancellation: Cancellation,

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic
 
 from tidegate.engines.common.errors import closed
+from tidegate.engines.common.held_connection import HeldConnection
 from tidegate.engines.common.pool import ConnectionT, Pool
 from tidegate.engines.common.running_statement import (
     BorrowedConnection,
@@ -58,6 +59,16 @@ class ServerPool(Generic[ConnectionT]):
         """
         pool = self._pool(database)
         return start(pool, timeout_s, cancellation, self.running, writes=writes, limit_s=limit_s)
+
+    async def hold(
+        self, timeout_s: float, database: str | None = None
+    ) -> HeldConnection[ConnectionT]:
+        """A connection for one transaction, until it is released.
+
+        Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE, SOURCE_NOT_CONNECTED.
+        """
+        pool = self._pool(database)
+        return HeldConnection(pool, await pool.take(timeout_s), self.running)
 
     def borrowed(
         self,

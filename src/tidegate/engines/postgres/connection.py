@@ -118,15 +118,17 @@ class PostgresSession(ServerSession[CommandProtocol]):
 
     `needs_reset`: a statement may have changed more than data. `interrupted`: a cancel request was
     sent, and may still be on its way. `prepared`: what the server keeps prepared, for reads only;
-    it forgets all of it when the session is reset after a change.
+    it forgets all of it when the session is reset after a change. `in_block`: a transaction over
+    several statements goes on when one of them has ended.
     """
 
-    __slots__ = ("interrupted", "needs_reset", "prepared", "setting")
+    __slots__ = ("in_block", "interrupted", "needs_reset", "prepared", "setting")
 
     def __init__(self, line: CommandProtocol, *, prepares: bool) -> None:
         super().__init__(line)
         self.needs_reset = False
         self.interrupted = False
+        self.in_block = False
         self.prepared = PreparedStatements(enabled=prepares)
         self.setting = Setting("", None, "", "")
 
@@ -242,6 +244,41 @@ class PostgresSession(ServerSession[CommandProtocol]):
             if self.interrupted:
                 break
         raise lost()
+
+    async def enter_block(self, begin: bytes) -> None:
+        """Begin a transaction over several statements. Raises: TidegateError."""
+        self.in_block = self.needs_reset = True
+        await self.own(begin)
+
+    async def begin_in_block(
+        self,
+        *commands: tuple[bytes, Params],
+        before: int,
+        after: int = 0,
+        identity: Identity | None = None,
+    ) -> PGresult:
+        """Send a group of commands in the transaction; the first result of the one that follows
+        `before` others, which may be a failure. `after` more follow it, and are read when the
+        statement has ended.
+
+        Raises: TidegateError SOURCE_UNREACHABLE, and what the server says to those before.
+        """
+        line = self.line
+        await self._drain()
+        if self.interrupted:
+            line.send((b"SELECT", None))  # behind this the server has felt every request
+            await line.sync()
+            await self._drain()
+            self.interrupted = False
+        line.send(*commands)
+        await line.sync()
+        begun = await line.pass_over(before)
+        if begun.status in FAILED:
+            await self._drain()
+            raise rejected(begun, identity)
+        if len(commands) > before + after:
+            line.stream(CHUNK_ROWS)
+        return await self._next_result()
 
     async def begin_outside(
         self, text: bytes, params: Params, timeout_ms: int, schema: bytes | None
@@ -439,6 +476,8 @@ class PostgresSession(ServerSession[CommandProtocol]):
         if self.line.open and not self.line.pipelined:
             self.close()  # after a copy there is no way back
         await self._drain()
+        if self.in_block:
+            return
         for _ in range(3):  # a late cancel may still hit the first ROLLBACK
             if not self.line.in_transaction:
                 return

@@ -34,6 +34,7 @@ class PostgresCursor:
     """A statement that has begun. Its session is free again as soon as the last row is read."""
 
     __slots__ = (
+        "_commits",
         "_next",
         "_reader",
         "_ready",
@@ -51,7 +52,11 @@ class PostgresCursor:
         columns: tuple[Column, ...],
         reader: ChunkReader,
         text: str = "",
+        *,
+        commits: bool = True,
     ) -> None:
+        """`commits`: a change is kept when it has ended."""
+        self._commits = commits
         self._text = text
         self.columns = columns
         self.affected = 0
@@ -134,11 +139,8 @@ class PostgresCursor:
             return
         _check(last)
         if running.writes:
-            session = running.connection()
-            running.committing = True
-            committed = await session.end(COMMIT)
-            if committed.status in FAILED or committed.command_status != COMMIT:
-                raise translate(committed)
+            if self._commits:
+                await self._commit(running)
             if not last.command_status:
                 # After chunks of rows the server sends no count: RETURNING gives each row once.
                 self.affected = 0 if _SELECTS.match(self._text) else self._seen
@@ -146,6 +148,12 @@ class PostgresCursor:
                 self.affected = last.command_tuples or 0
         self._running = None
         running.release()
+
+    async def _commit(self, running: RunningStatement[PostgresSession]) -> None:
+        running.committing = True
+        committed = await running.connection().end(COMMIT)
+        if committed.status in FAILED or committed.command_status != COMMIT:
+            raise translate(committed)
 
 
 _SELECTS = re.compile(

@@ -29,6 +29,7 @@ from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.postgres import catalog
+from tidegate.engines.postgres.block import BlockStatement, PostgresTransaction
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
@@ -51,6 +52,7 @@ from tidegate.model.results import takes_data_rows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.model.transactions import TransactionModes
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import parse_dml
 from tidegate.sql.judge import judge
@@ -78,6 +80,20 @@ class _Database(NamedTuple):
     fitting: dict[tuple[bytes, bytes | None, str | None], bool]
 
 
+class _Admitted(NamedTuple):
+    """A statement that its permit covers, as far as the catalog knows. `left_s` is what is left of
+    its time limit."""
+
+    request: Query | Explain
+    judgement: Judgement
+    opinion: Judgement
+    text: str
+    encoded: bytes
+    params: list[bytes | None]
+    schema: bytes | None
+    left_s: float
+
+
 class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
@@ -91,6 +107,7 @@ class PostgresEngine:
             identities=True,
             checks_schema=True,
             prepares=True,
+            blocks=True,
             places=target.pool,
         )
         self._setting = first.setting
@@ -188,27 +205,9 @@ class PostgresEngine:
         return known
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        request, judgement = query_of(permit, may_tune)
-        self._server.check_open()
-        check_cancelled(cancellation)
+        admitted = await self._admit(permit, cancellation)
+        request, judgement, opinion, text, encoded, params, schema, left_s = admitted
         explains = isinstance(request, Explain)
-        text, params = request.statement.text, dump(request.statement.params)
-        if explains:
-            text, params = self._explanation(text, params)
-        encoded = encode_statement(text)
-        schema = None if request.schema is None else self._path(request.schema)
-        left_s = permit.limits.timeout_s
-        opinion = self._known(text, judgement, request.database)
-        if opinion is None:
-            until = monotonic() + left_s
-            opinion = await self._joined(
-                text, judgement, left_s, cancellation, database=request.database, schema=schema
-            )
-            left_s = max(LEAST_S, until - monotonic())
-        if opinion.effect > (Effect.READ if explains else permit.effect) or (
-            permit.identity is not None and opinion.effect is Effect.SESSION
-        ):
-            await self._refuse(encoded, opinion, permit, request.database)
         administration = None if explains else opinion.administration
         copies = administration is not None and administration.runs_query
         writes = not explains and permit.effect > Effect.READ and not copies
@@ -251,6 +250,81 @@ class PostgresEngine:
                 return await self._cursor(running, first, request, text, form=int(binary))
         finally:
             if writes:
+                self._database(request.database).watch.wake()
+
+    async def _admit(self, permit: Permit, cancellation: Cancellation) -> _Admitted:
+        """The statement of a permit, once it is known to do no more than that allows.
+
+        Raises: TidegateError.
+        """
+        request, judgement = query_of(permit, may_tune)
+        self._server.check_open()
+        check_cancelled(cancellation)
+        explains = isinstance(request, Explain)
+        text, params = request.statement.text, dump(request.statement.params)
+        if explains:
+            text, params = self._explanation(text, params)
+        encoded = encode_statement(text)
+        schema = None if request.schema is None else self._path(request.schema)
+        left_s = permit.limits.timeout_s
+        opinion = self._known(text, judgement, request.database)
+        if opinion is None:
+            until = monotonic() + left_s
+            opinion = await self._joined(
+                text, judgement, left_s, cancellation, database=request.database, schema=schema
+            )
+            left_s = max(LEAST_S, until - monotonic())
+        if opinion.effect > (Effect.READ if explains else permit.effect) or (
+            permit.identity is not None and opinion.effect is Effect.SESSION
+        ):
+            await self._refuse(encoded, opinion, permit, request.database)
+        return _Admitted(request, judgement, opinion, text, encoded, params, schema, left_s)
+
+    async def begin(
+        self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
+    ) -> PostgresTransaction:
+        self._server.check_open()
+        check_cancelled(cancellation)
+        database, timeout_s = permit.request.database, permit.limits.timeout_s
+        until = monotonic() + timeout_s
+        held = await self._server.hold(timeout_s, database)
+        transaction = PostgresTransaction(held, modes, database, self._run_in)
+        await transaction.begin(max(LEAST_S, until - monotonic()), cancellation)
+        return transaction
+
+    async def _run_in(
+        self, transaction: PostgresTransaction, permit: Permit, cancellation: Cancellation
+    ) -> Cursor:
+        """Run a statement in a transaction over several. Raises: TidegateError."""
+        admitted = await self._admit(permit, cancellation)
+        request, judgement = admitted.request, admitted.judgement
+        reads = isinstance(request, Explain) or permit.effect is Effect.READ
+        if request.database != transaction.database:
+            raise TidegateError(Code.UNSUPPORTED, "A transaction stays in its database.")
+        if judgement.outside_transaction or admitted.opinion.administration is not None:
+            raise TidegateError(
+                Code.UNSUPPORTED, "This does not run in a transaction over several statements."
+            )
+        statement = BlockStatement(
+            admitted.text,
+            admitted.encoded,
+            admitted.params,
+            admitted.schema,
+            permit.identity,
+            request.tuning,
+            admitted.left_s,
+            permit.limits.timeout_s,
+            writes=not reads,
+            as_cursor=isinstance(request, Query)
+            and request.in_parts
+            and reads
+            and judgement.verb == "select",
+            types=self._database(request.database).types,
+        )
+        try:
+            return await transaction.start(statement, cancellation)
+        finally:
+            if not reads:
                 self._database(request.database).watch.wake()
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:

@@ -19,22 +19,22 @@ from tidegate.engines.api import (
     Capabilities,
     Cursor,
     Engine,
-    EngineSession,
+    EngineTransaction,
     StatementDescription,
     can_prepare,
-    has_sessions,
+    has_blocks,
 )
 from tidegate.engines.common.errors import closed
 from tidegate.engines.ssh.client import command_to, environment, forwarding_failure, login_failure
 from tidegate.engines.ssh.port_forwarder import CHUNK_BYTES, PortForwarder, Streams
 from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
-from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Document
 from tidegate.model.schema import Description, Status
 from tidegate.model.statements import DryRun, Judgement, Statement
+from tidegate.model.transactions import TransactionModes
 
 END_S = 0.5
 """How long `ssh` may take to end after a signal."""
@@ -230,13 +230,15 @@ class TunnelledEngine:
         await self._ensure_tunnel()
         return await self._engine.prepare(permit, cancellation)
 
-    async def session(self, actor: Actor) -> EngineSession:
-        """As `SessionEngine.session`, if the engine behind the tunnel has it. When the tunnel
-        breaks, its sessions are lost."""
-        if not has_sessions(self._engine):
-            raise _lacks("has no sessions")
+    async def begin(
+        self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
+    ) -> EngineTransaction:
+        """As `TransactionEngine.begin`, if the engine behind the tunnel has it. When the tunnel
+        breaks, its transactions are lost."""
+        if not has_blocks(self._engine):
+            raise _lacks("has no transactions over several statements")
         await self._ensure_tunnel()
-        return await self._engine.session(actor)
+        return await self._engine.begin(permit, modes, cancellation)
 
     async def close(self) -> None:
         try:

@@ -27,21 +27,28 @@ from tidegate.edges.pgwire.commands import (
     UnlockAll,
 )
 from tidegate.edges.pgwire.placeholders import place_parameters
+from tidegate.model.transactions import TransactionModes
 
 
 @pytest.mark.parametrize(
     ("text", "command"),
     [
         ("begin", Begin()),
-        ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY;", Begin(read_only=True)),
-        ("BEGIN READ WRITE", Begin(read_only=False)),
+        (
+            "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY;",
+            Begin(TransactionModes("serializable", reads_only=True)),
+        ),
+        ("BEGIN READ WRITE", Begin(TransactionModes(reads_only=False))),
         ("/* x */ commit", End(commit=True)),
         ("END WORK", End(commit=True)),
         ("ROLLBACK AND CHAIN", End(commit=False, chain=True)),
         ("ABORT", End(commit=False)),
         ("rollback to savepoint A", Savepoint("ROLLBACK", "a")),
         ('RELEASE "A"', Savepoint("RELEASE", "A")),
-        ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", Characteristics(True, True)),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            Characteristics(True, TransactionModes(reads_only=True)),
+        ),
         ("SET search_path TO a, 'B'", SetValue("search_path", "a, B")),
         ("SET LOCAL x.y = -3", SetValue("x.y", "-3", local=True)),
         ("SET TIME ZONE 'UTC'", SetValue("timezone", "UTC")),
