@@ -97,6 +97,20 @@ class RunningResult:
         reply = await self._task
         return reply.payload if isinstance(reply.payload, Page) else None
 
+    async def hold(self) -> None:
+        """Read all that is left, and keep it. Raises: TidegateError 53200 if that is too much."""
+        size = sum(map(_weight, self._left))
+        while not self._ended:
+            count = len(self._left)
+            await self._fill(count + 1)
+            size += sum(map(_weight, self._left[count:]))
+            if size > MAX_HELD:
+                raise refused(
+                    "53200",
+                    f"A cursor WITH HOLD keeps {MAX_HELD:,} bytes at most.",
+                    "Read it to its end before the commit, or select less.",
+                )
+
     async def close(self) -> None:
         """End the statement. Never raises."""
         if not self._task.done():
@@ -106,11 +120,17 @@ class RunningResult:
             await self._task
 
 
+def _weight(row: Sequence[Any]) -> int:
+    """About how many bytes a row takes in memory."""
+    return 64 + sum([len(value) if isinstance(value, (str, bytes)) else 32 for value in row])
+
+
 class Portal:
     """What Bind made: a statement with its parameters, and its result while it is read. `size` is
-    of the parameters, in bytes."""
+    of the parameters, in bytes. `holds`: it is a cursor that a commit leaves open; `of_block`: the
+    block that made it is open."""
 
-    __slots__ = ("formats", "parameters", "result", "size", "statement")
+    __slots__ = ("formats", "holds", "of_block", "parameters", "result", "size", "statement")
 
     def __init__(
         self,
@@ -123,6 +143,7 @@ class Portal:
         self.parameters = parameters
         self.formats = formats
         self.size = size
+        self.holds = self.of_block = False
         self.result: RunningResult | None = None
 
     async def close(self) -> None:
@@ -197,6 +218,21 @@ class SessionObjects:
         """End all portals."""
         for name in tuple(self.portals):
             await self.drop_portal(name)
+
+    async def leave_block(self, *, commit: bool) -> None:
+        """The block ends: its portals do, and its cursors unless they hold what it has seen.
+
+        Raises: TidegateError 53200, and what reading a cursor raises.
+        """
+        await self.drop_portals()
+        for name, cursor in tuple(self.cursors.items()):
+            if cursor.holds and not cursor.of_block:
+                continue
+            if not (commit and cursor.holds):
+                await self.cursors.pop(name).close()
+            elif cursor.result is not None:
+                await cursor.result.hold()
+            cursor.of_block = False
 
     async def close_cursors(self) -> None:
         """End all cursors."""

@@ -280,11 +280,15 @@ class SessionCommands:
         was_open = block.is_open
         if not was_open:
             self._client.write(warning("25P01", "There is no transaction in progress."))
-        await self._objects.drop_portals()
-        await self._objects.close_cursors()
-        committed = False
+        commit, committed = command.commit and not block.has_failed, False
         try:
-            committed = await self._runner.end(commit=command.commit)
+            try:
+                await self._objects.leave_block(commit=commit)
+            except TidegateError:
+                await self._objects.leave_block(commit=False)
+                await self._runner.end(commit=False)
+                raise
+            committed = await self._runner.end(commit=commit)
         finally:
             for each in self._settings.end_block(commit=committed):
                 self._report(each)
@@ -295,12 +299,14 @@ class SessionCommands:
     # Cursors and prepared statements
 
     async def _declare(self, command: Declare) -> None:
-        """Open a cursor. It lives until the block ends; one WITH HOLD needs no block."""
+        """Open a cursor. It lives until the block ends; one WITH HOLD needs no block, and keeps the
+        rest of its rows when its block is committed."""
         if not self._block.is_open and not command.hold:
             raise refused("25P01", "DECLARE CURSOR needs a transaction block.")
         self._objects.check_new_cursor(command.name)
         placed = place_parameters(command.text, self._dialect, ())
         cursor = Portal(PreparedStatement(command.text, (), None, placed), (), ())
+        cursor.holds, cursor.of_block = command.hold, self._block.is_open
         await self._runner.open(cursor)
         self._objects.cursors[command.name] = cursor
         send_complete(self._client, "DECLARE CURSOR")

@@ -272,10 +272,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
             self.interrupted = False
         line.send(*commands)
         await line.sync()
-        begun = await line.pass_over(before)
-        if begun.status in FAILED:
-            await self._drain()
-            raise rejected(begun, identity)
+        if before:
+            begun = await line.pass_over(before)
+            if begun.status in FAILED:
+                await self._drain()
+                raise rejected(begun, identity)
         if len(commands) > before + after:
             line.stream(CHUNK_ROWS)
         return await self._next_result()

@@ -1,0 +1,220 @@
+"""Transactions over several statements. An engine without them does not mention them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+
+from tidegate.engines.api import EngineTransaction
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits
+from tidegate.model.statements import Effect, Statement
+from tidegate.model.transactions import (
+    CommitTransaction,
+    MarkTransaction,
+    TransactionModes,
+)
+
+WRITES = TransactionModes(reads_only=False)
+READS = TransactionModes(reads_only=True)
+
+
+@asynccontextmanager
+async def begun(case, engine, modes=WRITES) -> AsyncIterator[EngineTransaction]:
+    """A transaction of an engine that has them; else the engine lacks them, and that is all."""
+    if not engine.capabilities.blocks:
+        assert not hasattr(engine, "begin")
+        pytest.skip("this engine has no transactions over several statements")
+    permit = case.permit(Query(Statement(case.spelling.one)))
+    transaction = await engine.begin(permit, modes, NEVER)
+    try:
+        yield transaction
+    finally:
+        await transaction.rollback()
+
+
+async def ask(case, transaction, text, params=None, *, effect=Effect.READ, in_parts=False):
+    request = Query(Statement(text, params), limits=Limits(max_rows=100_000), in_parts=in_parts)
+    cursor = await transaction.run(case.permit(request, effect), NEVER)
+    try:
+        rows = []
+        while batch := await cursor.fetch(1000):
+            rows += [tuple(row) for row in batch]
+        return rows
+    finally:
+        await cursor.close()
+
+
+async def count(case, transaction):
+    return (await ask(case, transaction, case.spelling.count.format(name="void")))[0][0]
+
+
+async def counted(case, engine):
+    return (await case.ask(engine, case.spelling.count.format(name="void")))[0][0]
+
+
+def commit(case, transaction):
+    return transaction.commit(case.permit(CommitTransaction()), NEVER)
+
+
+def mark(case, transaction, action, name):
+    return transaction.mark(case.permit(MarkTransaction(action=action, name=name)), NEVER)
+
+
+async def test_what_was_changed_is_there_for_others_after_the_commit(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await ask(case, transaction, case.spelling.add, (2, "two"), effect=Effect.WRITE)
+        assert await count(case, transaction) == 2
+        assert await counted(case, engine) == 0
+        await commit(case, transaction)
+        assert await counted(case, engine) == 2
+        await transaction.rollback()
+        assert await counted(case, engine) == 2
+
+
+async def test_nothing_is_left_of_what_was_rolled_back(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        before = await case.digest(engine)
+        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await transaction.rollback()
+        assert await case.digest(engine) == before
+        with pytest.raises(TidegateError):
+            await ask(case, transaction, case.spelling.one)
+        assert await counted(case, engine) == 0
+
+
+async def test_closing_the_engine_undoes_what_is_not_committed(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await engine.close()
+        with pytest.raises(TidegateError):
+            await commit(case, transaction)
+        async with case.opened() as other:
+            assert await counted(case, other) == 0
+
+
+async def test_a_savepoint_undoes_what_came_behind_it(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await mark(case, transaction, "savepoint", 'odd "name`')
+        await ask(case, transaction, case.spelling.add, (2, "two"), effect=Effect.WRITE)
+        with pytest.raises(TidegateError):
+            await ask(case, transaction, case.spelling.add, (1, "again"), effect=Effect.WRITE)
+        await mark(case, transaction, "rollback to", 'odd "name`')
+        await ask(case, transaction, case.spelling.add, (3, "three"), effect=Effect.WRITE)
+        await mark(case, transaction, "release", 'odd "name`')
+        await commit(case, transaction)
+        text = case.spelling.table.format(name="void")
+        assert sorted(await case.ask(engine, text)) == [(1, "one"), (3, "three")]
+
+
+async def test_the_database_refuses_changes_in_a_transaction_that_reads(case):
+    async with case.opened() as engine, begun(case, engine, READS) as transaction:
+        before = await case.digest(engine)
+        assert await count(case, transaction) == 0
+        with pytest.raises(TidegateError) as caught:
+            await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        assert caught.value.code is Code.POLICY_READ_ONLY
+        await transaction.rollback()
+        assert await case.digest(engine) == before
+
+
+async def test_a_change_under_a_permit_to_read_is_refused_in_a_transaction_that_writes(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        before = await case.digest(engine)
+        with pytest.raises(TidegateError) as caught:
+            await ask(case, transaction, case.spelling.add, (1, "one"))
+        assert caught.value.code is Code.POLICY_READ_ONLY
+        await transaction.rollback()
+        assert await case.digest(engine) == before
+
+
+async def test_results_are_read_in_parts_while_other_statements_run(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        query = Query(
+            Statement(case.spelling.table.format(name="items")), in_parts=True, limits=Limits()
+        )
+        cursor = await transaction.run(case.permit(query), NEVER)
+        first = await cursor.fetch(4)
+        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        rest = await cursor.fetch(100)
+        await cursor.close()
+        assert sorted(row[0] for row in [*first, *rest]) == list(range(1, 11))
+        assert await count(case, transaction) == 1
+
+
+async def test_a_statement_that_is_not_read_to_its_end_spoils_nothing(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        for in_parts in (False, True):
+            text = case.spelling.table.format(name="items")
+            query = Query(Statement(text), limits=Limits(), in_parts=in_parts)
+            cursor = await transaction.run(case.permit(query), NEVER)
+            await cursor.fetch(1)
+            await cursor.close()
+        await commit(case, transaction)
+        assert await counted(case, engine) == 1
+
+
+async def test_a_statement_is_stopped_in_time_and_by_its_caller(case):
+    async with case.opened() as engine:
+        for stop in ("time", "caller"):
+            async with begun(case, engine) as transaction:
+                await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+                seconds = 0.3 if stop == "time" else 30.0
+                query = Query(Statement(case.spelling.runaway), limits=Limits(timeout_s=seconds))
+                cancellation = Cancellation()
+                if stop == "caller":
+                    asyncio.get_running_loop().call_later(0.3, cancellation.cancel)
+                with pytest.raises(TidegateError) as caught:
+                    cursor = await transaction.run(case.permit(query), cancellation)
+                    await cursor.fetch(1)
+                expected = Code.LIMIT_TIME if stop == "time" else Code.CALL_CANCELLED
+                assert caught.value.code is expected
+            assert await counted(case, engine) == 0
+
+
+async def test_two_transactions_do_not_see_each_others_changes(case):
+    async with case.opened() as engine, begun(case, engine) as one:
+        await ask(case, one, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        async with begun(case, engine, READS) as two:
+            assert await count(case, two) == 0
+        await commit(case, one)
+
+
+async def test_a_repeatable_read_sees_one_snapshot(case):
+    modes = structs.replace(READS, isolation="repeatable read")
+    async with case.opened() as engine, begun(case, engine, modes) as transaction:
+        assert await count(case, transaction) == 0
+        try:
+            await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        except TidegateError as busy:  # a database may make its writers wait instead
+            assert busy.code is Code.SOURCE_BUSY
+        assert await count(case, transaction) == 0
+
+
+async def test_what_does_not_run_in_a_transaction_is_refused_or_undone(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        for text in case.spelling.refused_reads[:2]:
+            with pytest.raises(TidegateError):
+                await ask(case, transaction, text)
+        with pytest.raises(TidegateError):
+            await ask(case, transaction, case.spelling.two)
+        await transaction.rollback()
+        assert await counted(case, engine) == 0
+
+
+async def test_a_transaction_says_for_how_long_it_is_idle(case):
+    async with case.opened() as engine, begun(case, engine) as transaction:
+        await asyncio.sleep(0.02)
+        idle = transaction.idle_s
+        assert idle > 0
+        await ask(case, transaction, case.spelling.one)
+        assert transaction.idle_s < idle + 0.02

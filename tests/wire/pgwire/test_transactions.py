@@ -1,0 +1,398 @@
+"""Transaction blocks of wire clients on PostgreSQL, where they are transactions of the database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import IsolationLevel, errors
+
+from support.eventually import wait_until
+from support.postgres_surface import PostgresShop
+from support.wire_server import WireServer, wire_server
+
+LEDGER = """
+DROP TABLE IF EXISTS ledger;
+CREATE TABLE ledger (id int PRIMARY KEY, note text, CONSTRAINT late UNIQUE (note)
+  DEFERRABLE INITIALLY DEFERRED);
+"""
+
+
+class Ledger:
+    """The table of these tests, read past the gate."""
+
+    def __init__(self, shop: PostgresShop) -> None:
+        self._conninfo = shop.server.conninfo(shop.database)
+
+    def ask(self, text: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self._conninfo, autocommit=True) as direct:
+            found = direct.execute(text)
+            return found.fetchall() if found.description else []
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self.ask("SELECT id, note FROM ledger ORDER BY id")
+
+    def transactions(self) -> int:
+        """How many transactions the server has open in this database, but for this question."""
+        ((count,),) = self.ask(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'"
+        )
+        return count
+
+
+@pytest.fixture
+def ledger(postgres: PostgresShop) -> Iterator[Ledger]:
+    found = Ledger(postgres)
+    found.ask(LEDGER)
+    yield found
+    wait_until(lambda: found.transactions() == 0, "no transaction to be left")
+    found.ask("DROP TABLE ledger")
+
+
+def gate(server: WireServer, **more: Any) -> psycopg.Connection[Any]:
+    return psycopg.connect(server.conninfo("pg", **more))
+
+
+def records(server: WireServer) -> list[dict[str, Any]]:
+    folder = Path(server.folder / "state")
+    lines = [
+        line for path in sorted(folder.rglob("*.jsonl")) for line in path.read_text().splitlines()
+    ]
+    return [json.loads(line) for line in lines]
+
+
+def insert(id: int, note: str) -> str:
+    return f"INSERT INTO ledger VALUES ({id}, '{note}')"
+
+
+def test_a_block_is_kept_whole_by_commit_and_leaves_nothing_after_rollback(
+    server: WireServer, ledger: Ledger
+):
+    with gate(server) as one:
+        one.execute("INSERT INTO ledger VALUES (%s, %s)", (1, "a"))
+        changed = one.execute("UPDATE ledger SET note = 'b' WHERE id = 1 RETURNING note")
+        assert (changed.fetchall(), changed.rowcount) == ([("b",)], 1)
+        assert ledger.rows() == []
+        one.commit()
+        assert ledger.rows() == [(1, "b")]
+        one.execute("DELETE FROM ledger WHERE id = 1")
+        assert one.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
+        one.rollback()
+        assert ledger.rows() == [(1, "b")]
+
+
+def test_two_sessions_see_each_others_changes_after_the_commit_alone(
+    server: WireServer, ledger: Ledger
+):
+    with gate(server) as one, gate(server) as two:
+        one.execute(insert(1, "a"))
+        assert two.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
+        one.commit()
+        assert two.execute("SELECT count(*) FROM ledger").fetchone() == (1,)
+
+
+def test_a_repeatable_read_block_reads_twice_the_same(server: WireServer, ledger: Ledger):
+    with gate(server) as one, gate(server, user="reader") as two:
+        one.autocommit = True
+        two.isolation_level = IsolationLevel.REPEATABLE_READ
+        assert two.execute("SHOW transaction_isolation").fetchone() == ("repeatable read",)
+        with two.cursor(name="held") as cursor:
+            cursor.execute("SELECT id FROM ledger ORDER BY id")
+            one.execute(insert(1, "a"))
+            assert cursor.fetchall() == []
+        assert two.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
+        two.commit()
+        assert two.execute("SELECT count(*) FROM ledger").fetchone() == (1,)
+
+
+def test_nested_transactions_are_savepoints(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        with one.transaction():
+            one.execute(insert(1, "a"))
+            with pytest.raises(errors.UniqueViolation), one.transaction():
+                one.execute(insert(2, "b"))
+                one.execute(insert(1, "again"))
+            with one.transaction(force_rollback=True):
+                one.execute(insert(3, "c"))
+            one.execute(insert(4, "d"))
+        assert ledger.rows() == [(1, "a"), (4, "d")]
+        with pytest.raises(errors.InvalidSavepointSpecification):
+            one.execute("ROLLBACK TO SAVEPOINT nowhere")
+
+
+def test_a_failed_block_takes_nothing_but_its_end(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        one.execute(insert(1, "a"))
+        for text in ("SELECT 1/0", "DROP DATABASE postgres"):
+            with pytest.raises((errors.DivisionByZero, errors.InFailedSqlTransaction)):
+                one.execute(text)
+        assert one.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        done = one.execute("COMMIT")
+        assert done.statusmessage == "ROLLBACK"
+        assert one.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        # A statement that the gate refuses ends the block as one that the database refuses does.
+        one.execute(insert(2, "b"))
+        with pytest.raises(errors.FeatureNotSupported) as refused:
+            one.execute("CREATE TABLE other (id int)")
+        assert "outside BEGIN" in (refused.value.diag.message_hint or "")
+        assert one.execute("COMMIT").statusmessage == "ROLLBACK"
+    assert ledger.rows() == []
+
+
+def test_a_commit_that_the_database_refuses_keeps_nothing(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        one.execute(insert(1, "same"))
+        one.execute(insert(2, "same"))
+        with pytest.raises(errors.UniqueViolation):
+            one.commit()
+        assert one.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        assert one.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
+
+
+def test_two_writers_in_serializable_blocks_cannot_both_commit(server: WireServer, ledger: Ledger):
+    ledger.ask(insert(1, "a"))
+    with gate(server) as one, gate(server) as two:
+        for each, id in ((one, 2), (two, 3)):
+            each.isolation_level = IsolationLevel.SERIALIZABLE
+            each.execute("SELECT count(*) FROM ledger")
+            each.execute(insert(id, f"by {id}"))
+        one.commit()
+        with pytest.raises(errors.SerializationFailure):
+            two.commit()
+    assert [id for id, _ in ledger.rows()] == [1, 2]
+
+
+def test_the_database_itself_lets_nothing_change_where_a_statement_or_a_token_reads(
+    server: WireServer, ledger: Ledger
+):
+    asked = "SELECT x.mode FROM (SELECT current_setting('transaction_read_only') AS mode) AS x"
+    with gate(server, user="reader") as one:
+        assert one.execute(asked).fetchone() == ("on",)
+        with pytest.raises(errors.InsufficientPrivilege):
+            one.execute(insert(1, "a"))
+    with gate(server) as writer:
+        writer.execute(insert(1, "a"))
+        assert writer.execute(asked).fetchone() == ("on",)
+        writer.execute(insert(2, "b"))
+        with writer.cursor(name="parts") as cursor:
+            assert cursor.execute(asked).fetchone() == ("on",)
+        writer.execute(insert(3, "c"))
+    assert len(ledger.rows()) == 3
+
+
+def test_a_cursor_with_hold_keeps_what_its_block_saw(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        one.execute("INSERT INTO ledger SELECT n, 'n' || n FROM generate_series(1, 1500) AS n")
+        held = one.cursor(name="held", withhold=True)
+        held.execute("SELECT id FROM ledger ORDER BY id")
+        assert held.fetchone() == (1,)
+        one.commit()
+        one.execute("DELETE FROM ledger WHERE id > 0")
+        one.commit()
+        assert [id for (id,) in held.fetchall()] == list(range(2, 1501))
+        held.close()
+        one.execute("DECLARE gone CURSOR WITH HOLD FOR SELECT id FROM ledger")
+        one.rollback()
+        with pytest.raises(errors.InvalidCursorName):
+            one.execute("FETCH FROM gone")
+
+
+def test_modes_of_a_block_come_before_its_first_statement(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        one.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE")
+        assert one.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
+        with pytest.raises(errors.ActiveSqlTransaction):
+            one.execute("SET TRANSACTION READ WRITE")
+        one.rollback()
+        one.execute(insert(1, "a"))
+        one.execute("SET TRANSACTION READ ONLY")
+        with pytest.raises(errors.ReadOnlySqlTransaction):
+            one.execute(insert(2, "b"))
+        one.rollback()
+    assert ledger.rows() == []
+
+
+def test_settings_of_a_block_end_with_it(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        one.execute("SET LOCAL statement_timeout = '7s'")
+        one.execute("SET application_name = 'inside'")
+        assert one.execute("SHOW statement_timeout").fetchone() == ("7s",)
+        one.rollback()
+        assert one.execute("SHOW statement_timeout").fetchone() == ("0",)
+        assert one.info.parameter_status("application_name") == ""
+        one.execute("SET application_name = 'kept'")
+        one.execute("SAVEPOINT a")
+        one.execute("SET application_name = 'undone'")
+        one.execute("ROLLBACK TO a")
+        one.commit()
+        assert one.info.parameter_status("application_name") == "kept"
+
+
+def test_cursors_and_other_statements_take_turns_in_one_block(server: WireServer, ledger: Ledger):
+    with gate(server) as one, one.cursor(name="some") as cursor:
+        one.execute("INSERT INTO ledger SELECT n, 'n' || n FROM generate_series(1, 3000) AS n")
+        cursor.itersize = 700
+        cursor.execute("SELECT id FROM ledger ORDER BY id")
+        seen = cursor.fetchmany(10)
+        one.execute("DELETE FROM ledger WHERE id > 100")
+        seen += cursor.fetchmany(1000)
+        assert [id for (id,) in seen] == list(range(1, 1011))
+        cursor.close()
+        assert one.execute("SELECT count(*) FROM ledger").fetchone() == (100,)
+        one.commit()
+    assert len(ledger.rows()) == 100
+
+
+def test_a_pipeline_in_a_block_is_kept_or_undone_as_one(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        with one.transaction(), one.pipeline():
+            for id in range(1, 21):
+                one.execute("INSERT INTO ledger VALUES (%s, %s)", (id, f"n{id}"))
+        assert len(ledger.rows()) == 20
+        with pytest.raises(errors.UniqueViolation), one.transaction(), one.pipeline():
+            one.execute("DELETE FROM ledger WHERE id > 10")
+            one.execute(insert(1, "again"))
+        assert len(ledger.rows()) == 20
+        with one.transaction(), one.cursor() as cursor:
+            values = [(id, f"m{id}") for id in range(30, 40)]
+            cursor.executemany("INSERT INTO ledger VALUES (%s, %s)", values)
+    assert len(ledger.rows()) == 30
+
+
+async def test_asyncpg_uses_transactions_as_on_postgresql_itself(
+    server: WireServer, ledger: Ledger
+):
+    pg = await asyncpg.connect(
+        host="127.0.0.1", port=server.port, user="writer", password=server.secrets["writer"],
+        database="pg",
+    )  # fmt: skip
+    try:
+        async with pg.transaction(isolation="repeatable_read"):
+            await pg.execute("INSERT INTO ledger VALUES ($1, $2)", 1, "a")
+            with pytest.raises(ZeroDivisionError):
+                async with pg.transaction():
+                    await pg.execute("INSERT INTO ledger VALUES ($1, $2)", 2, "b")
+                    raise ZeroDivisionError
+            seen = [row["id"] async for row in pg.cursor("SELECT id FROM ledger", prefetch=1)]
+            assert seen == [1]
+    finally:
+        await pg.close()
+    assert ledger.rows() == [(1, "a")]
+
+
+def test_psql_commits_in_a_block_and_chains_the_next(server: WireServer, ledger: Ledger):
+    text = (
+        f"BEGIN;\n{insert(1, 'a')};\nCOMMIT AND CHAIN;\n{insert(2, 'b')};\nROLLBACK;\n"
+        f"BEGIN ISOLATION LEVEL SERIALIZABLE;\n{insert(3, 'c')};\nSAVEPOINT s;\nSELECT nope;\n"
+        "ROLLBACK TO s;\nCOMMIT;\n"
+    )
+    ran = subprocess.run(
+        ["psql", "-X", "-q", server.conninfo("pg")], input=text, text=True, capture_output=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert ledger.rows() == [(1, "a"), (3, "c")], ran.stderr
+
+
+def test_ctrl_c_ends_the_statement_and_leaves_the_block_to_be_rolled_back(
+    server: WireServer, ledger: Ledger
+):
+    with gate(server) as one:
+        one.execute(insert(1, "a"))
+        one.execute("SAVEPOINT here")
+        one.execute("SET LOCAL statement_timeout = '300ms'")
+        with pytest.raises(errors.QueryCanceled):
+            one.execute("SELECT count(*) FROM generate_series(1, 1000000000)")
+        one.execute("ROLLBACK TO SAVEPOINT here")
+        one.execute(insert(2, "b"))
+        one.commit()
+    assert ledger.rows() == [(1, "a"), (2, "b")]
+
+
+def test_a_client_that_goes_leaves_nothing_and_the_record_says_so(
+    server: WireServer, ledger: Ledger
+):
+    one = gate(server)
+    one.execute(insert(1, "vanished"))
+    one.close()
+    wait_until(lambda: ledger.transactions() == 0, "the transaction to be rolled back")
+    assert ledger.rows() == []
+
+    def ends() -> list[str]:
+        return [
+            record["transaction_end"]
+            for record in records(server)
+            if record.get("transaction_end") and "vanished" in record.get("statement", "")
+        ]
+
+    wait_until(lambda: ends() == ["rolled back"], "the outcome to be recorded")
+
+
+def test_each_change_is_recorded_with_what_became_of_it(server: WireServer, ledger: Ledger):
+    with gate(server) as one:
+        one.execute(insert(71, "first"))
+        one.execute("SAVEPOINT s")
+        one.execute(insert(72, "second"))
+        one.execute("ROLLBACK TO s")
+        during = [each for each in records(server) if "(71," in each.get("statement", "")]
+        assert [each["phase"] for each in during] == ["intent"]
+        one.commit()
+    found = [each for each in records(server) if each.get("transaction")]
+    first = [each for each in found if "(71," in each.get("statement", "")]
+    second = [each for each in found if "(72," in each.get("statement", "")]
+    assert [each["phase"] for each in first] == ["intent", "outcome"]
+    assert (first[1]["transaction_end"], first[1]["rows"]) == ("committed", 1)
+    assert second[1]["transaction_end"] == "rolled back"
+    transaction = first[0]["transaction"]
+    kinds = [each["request"] for each in found if each["transaction"] == transaction]
+    assert kinds[0] == "begin"
+    commit = [
+        each["phase"]
+        for each in found
+        if each["transaction"] == transaction and each["request"] == "commit"
+    ]
+    assert commit == ["intent", "outcome"]
+
+
+def test_one_caller_cannot_take_every_connection(server: WireServer, ledger: Ledger):
+    open_ones = [gate(server) for _ in range(4)]
+    try:
+        for each in open_ones[:3]:
+            each.execute("SELECT 1")
+        with pytest.raises(errors.TooManyConnections):
+            open_ones[3].execute("SELECT 1")
+        open_ones[3].rollback()
+        with gate(server, user="reader") as other:
+            assert other.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
+        open_ones[0].rollback()
+        assert open_ones[3].execute("SELECT 1").fetchone() == (1,)
+    finally:
+        for each in open_ones:
+            each.close()
+
+
+def test_an_idle_block_is_ended_and_a_killed_server_leaves_nothing(
+    postgres: PostgresShop, ledger: Ledger, tmp_path: Path
+):
+    sources = [{"name": "pg", "url": postgres.url, "access": "write"}]
+    with wire_server(tmp_path, sources=sources, pg={"idle_in_transaction_s": 30}) as own:
+        one = gate(own)
+        one.execute("SET idle_in_transaction_session_timeout = '200ms'")
+        one.commit()
+        one.execute(insert(1, "a"))
+        wait_until(lambda: ledger.transactions() == 0, "the idle transaction to be ended")
+        with pytest.raises(errors.IdleInTransactionSessionTimeout) as ended:
+            one.execute("SELECT 1")
+        assert "idle" in str(ended.value)
+        two = gate(own)
+        two.execute(insert(2, "b"))
+        assert ledger.transactions() == 1
+        own.process.process.kill()
+        wait_until(lambda: ledger.transactions() == 0, "the server to see that the gate is gone")
+    assert ledger.rows() == []
