@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -381,8 +382,11 @@ def test_an_idle_block_is_ended_and_a_killed_server_leaves_nothing(
     postgres: PostgresShop, ledger: Ledger, tmp_path: Path
 ):
     sources = [{"name": "pg", "url": postgres.url, "access": "write"}]
-    with wire_server(tmp_path, sources=sources, pg={"idle_in_transaction_s": 30}) as own:
-        one = gate(own)
+    with (
+        wire_server(tmp_path, sources=sources, pg={"idle_in_transaction_s": 30}) as own,
+        closing(gate(own)) as one,
+        closing(gate(own)) as two,
+    ):
         one.execute("SET idle_in_transaction_session_timeout = '200ms'")
         one.commit()
         one.execute(insert(1, "a"))
@@ -390,7 +394,6 @@ def test_an_idle_block_is_ended_and_a_killed_server_leaves_nothing(
         with pytest.raises(errors.IdleInTransactionSessionTimeout) as ended:
             one.execute("SELECT 1")
         assert "idle" in str(ended.value)
-        two = gate(own)
         two.execute(insert(2, "b"))
         assert ledger.transactions() == 1
         own.process.process.kill()

@@ -155,6 +155,13 @@ _ISOLATION: dict[tuple[str, ...], Isolation] = {
 }
 
 
+def _isolation(reader: _Reader) -> Isolation | None:
+    for words, level in _ISOLATION.items():
+        if reader.take(*words):
+            return level
+    return None
+
+
 def _transaction_modes(reader: _Reader) -> TransactionModes | None:
     """The modes up to the end; None if one of them is not known."""
     isolation: Isolation | None = None
@@ -167,10 +174,9 @@ def _transaction_modes(reader: _Reader) -> TransactionModes | None:
         elif reader.take("READ", "WRITE"):
             reads_only = False
         elif reader.take("ISOLATION", "LEVEL"):
-            found = [level for words, level in _ISOLATION.items() if reader.take(*words)]
-            if not found:
+            isolation = _isolation(reader)
+            if isolation is None:
                 return None
-            isolation = found[0]
         elif reader.take("NOT", "DEFERRABLE"):
             deferrable = False
         elif reader.take("DEFERRABLE"):
