@@ -38,6 +38,7 @@ _COMMAND_RULES: Final = structs.replace(
     _SQLITE, parameters=_PARAMETER, operators=_SQLITE.operators | {"-"}
 )
 _AWAITS: Final = re.compile(r"\s*\w+\s*/\*\+\s*AWAIT\s*\*/", re.IGNORECASE)
+_FRESH: Final = re.compile(r"\s*\w+\s*/\*\+\s*FRESH\s*\*/", re.IGNORECASE)
 _VERSION: Final = re.compile(r"v?\d{1,9}(?:\.\d{1,9}){0,3}(?:-[\w.]{1,40})?")
 _UNKNOWN_HINT: Final = (
     "Statements are SELECT, INSERT, UPDATE, REPLACE, DELETE, EXEC, SHOW, DESCRIBE, EXPLAIN and "
@@ -88,6 +89,8 @@ class SqlStatement(msgspec.Struct, frozen=True):
     verb: Literal["select", "insert", "update", "replace", "delete"]
     text: str
     awaits: bool = False
+    is_fresh: bool = False
+    """Whether it takes nothing that was kept from an earlier statement: `SELECT /*+ FRESH */`."""
 
 
 CloudStatement = (
@@ -181,7 +184,8 @@ def _sql(text: str, tokens: list[Token]) -> ReadStatement:
                 "Send the change as a statement of its own.",
             )
     end = tokens[-1].at + len(text[tokens[-1].at :].rstrip("; \t\r\n\f\v"))
-    statement = SqlStatement(verb, text[:end], awaits=_awaits(text))  # type: ignore[arg-type]
+    is_fresh = _FRESH.match(text) is not None
+    statement = SqlStatement(verb, text[:end], _awaits(text), is_fresh)  # type: ignore[arg-type]
     return ReadStatement(statement, statement_class)
 
 

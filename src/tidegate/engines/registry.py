@@ -166,8 +166,8 @@ ENGINES: dict[str, Entry] = {
         *("cloud", "cloud", "tidegate.engines.cloud", "CloudEngine"),
         language="tidegate.cloud.language",
         options=(
-            *("concurrency", "join_bytes", "join_rows", "max_calls", "max_calls_per_minute"),
-            *("page_limit", "request_timeout", "settings"),
+            *("cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows"),
+            *("max_calls", "max_calls_per_minute", "page_limit", "request_timeout", "settings"),
         ),
         locate=_locate_cloud,
         path=_cloud_path,

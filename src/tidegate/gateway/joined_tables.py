@@ -143,7 +143,7 @@ async def read_joined(ctx: CallContext, joins: Joins, handle: Handle) -> None:
 
     Raises: TidegateError LIMIT_ROWS, LIMIT_BYTES if they are too large; what reading them raises.
     """
-    if not isinstance(ctx.request, Query):
+    if not isinstance(ctx.request, Query) or not joins.needs.is_run:
         return
     limits, began = ctx.request.limits, time.monotonic()
     rows_left, sink_budget = joins.needs.most_rows, _Budget(joins.needs.most_bytes)

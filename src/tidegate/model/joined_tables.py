@@ -48,11 +48,13 @@ class OtherTable(msgspec.Struct, frozen=True):
 
 class OtherTables(msgspec.Struct, frozen=True):
     """The tables of other sources in one statement, each once. Together they may have `most_rows`
-    and about `most_bytes`, which the options `join_rows` and `join_bytes` of the source set."""
+    and about `most_bytes`, which the options `join_rows` and `join_bytes` of the source set.
+    `is_run`: the statement reads their rows, and is not EXPLAIN."""
 
     tables: tuple[OtherTable, ...]
     most_rows: int
     most_bytes: int
+    is_run: bool = True
 
 
 class JoinedTable(msgspec.Struct, frozen=True):

@@ -86,11 +86,14 @@ class Truncation(msgspec.Struct, frozen=True):
 
 class UpstreamUse(msgspec.Struct, frozen=True):
     """What a statement sent to the providers behind a source: requests, tries again included, and
-    the pages that they gave."""
+    the pages that they gave. `hits` are lists that were not asked for, because they were kept from
+    an earlier statement; the oldest was `age_s` seconds old."""
 
     calls: int
     pages: int
     retries: int = 0
+    hits: int = 0
+    age_s: float = 0.0
 
 
 class Page(msgspec.Struct, frozen=True):

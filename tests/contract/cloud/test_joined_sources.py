@@ -252,6 +252,8 @@ async def test_the_plan_names_the_read_and_nothing_is_sent_for_it_or_for_the_col
         plan = {row[0]: row[1:] for row in json.loads(page.rows)}
         assert plan["farm.live.animals"][3] == "one for each key from another table"
         assert plan["shop.customers"][1].startswith("SELECT")
+        page = await desk.answer(Query(Statement(f"EXPLAIN {text}")))
+        assert {row[0]: row[1:] for row in json.loads(page.rows)} == plan
         prepared = await desk.answer(Prepare(Statement(text)))
         assert isinstance(prepared, Prepared) and prepared.columns is not None
         assert [each.name for each in prepared.columns] == ["city", "diary"]

@@ -77,6 +77,23 @@ async def test_what_a_limit_cut_is_said_with_the_calls_and_pages_that_were_made(
         assert text.endswith("Truncated: 1 shown, the limit of rows is 1 (1 calls, 1 pages).\n")
 
 
+async def test_replies_from_the_cache_are_said_with_their_age(tmp_path: Path, desk: Desk) -> None:
+    kept = {"options": {"cache_seconds": "600"}}
+    async with opened(tmp_path, desk=desk, source=kept) as app:
+        client = CloudClient(app)
+        _, first = await client.good("run_select_query", sql=SELECT)
+        desk.requests.clear()
+        text, again = await client.good("run_select_query", sql=SELECT)
+        assert again["rows"] == first["rows"] and "cached" not in first
+        assert again["cached"]["hits"] == 1 and again["cached"]["age_s"] >= 0
+        assert "From the cache: 1 of the lists" in text
+        assert desk.requests == []
+        _, fresh = await client.good(
+            "run_select_query", sql=SELECT.replace(" ", " /*+ FRESH */ ", 1)
+        )
+        assert "cached" not in fresh and len(desk.requests) == 1
+
+
 async def test_the_surface_has_a_path_of_its_own_over_http(tmp_path: Path, desk: Desk) -> None:
     async with opened(tmp_path, {"server": {"mode": "read_only"}}, desk, auth=False) as app:
         http = HttpApplication(http_endpoints(app), app.authenticate)

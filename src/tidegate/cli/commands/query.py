@@ -180,6 +180,8 @@ def show_outcome(page: Page, path: str | None = None) -> None:
     if page.upstream is not None and page.upstream.calls:
         calls, pages = page.upstream.calls, page.upstream.pages
         sent = f"; {calls:,} request{'s' * (calls != 1)}, {pages:,} page{'s' * (pages != 1)}"
+    if page.upstream is not None and page.upstream.hits:
+        sent += f"; {page.upstream.hits:,} from the cache, up to {page.upstream.age_s:.0f} s old"
     print_status(f"{rows}{where} in {page.elapsed_ms:.1f} ms{sent}")
     for cut in page.truncations:
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""

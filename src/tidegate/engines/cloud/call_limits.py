@@ -77,6 +77,9 @@ class CallCounts(msgspec.Struct):
     calls: int = 0
     pages: int = 0
     retries: int = 0
+    hits: int = 0
+    """Lists that came from the cache; the oldest was `oldest_s` old."""
+    oldest_s: float = 0.0
 
     def take(self, count: int = 1) -> None:
         """Count requests that are sent next. Raises: TidegateError LIMIT_RATE if the statement may
@@ -92,10 +95,16 @@ class CallCounts(msgspec.Struct):
         self.pages += 1
         self._report()
 
+    def add_hit(self, age_s: float) -> None:
+        """Count a list that came from the cache, and is so old."""
+        self.hits += 1
+        self.oldest_s = max(self.oldest_s, age_s)
+        self._report()
+
     @property
     def use(self) -> UpstreamUse:
-        """What was sent so far."""
-        return UpstreamUse(self.calls, self.pages, self.retries)
+        """What was sent so far, and what came from the cache."""
+        return UpstreamUse(self.calls, self.pages, self.retries, self.hits, self.oldest_s)
 
     def _report(self) -> None:
         if self.report is not None:

@@ -94,6 +94,19 @@ async def send_changes(
     SQL_OUTCOME if a request was under way.
     """
     counts.check(len(changes))
+    providers = {change.found.provider.name for change in changes}
+    for each in providers:
+        calls.drop_cached(each)
+    try:
+        return await _send_each(changes, calls, counts)
+    finally:
+        for each in providers:
+            calls.drop_cached(each)
+
+
+async def _send_each(
+    changes: Sequence[Change], calls: ProviderCalls, counts: CallCounts
+) -> ChangeOutcome:
     outcome = ChangeOutcome([], [])
     for at, change in enumerate(changes):
         try:

@@ -150,7 +150,10 @@ class CloudEngine:
                 "/*+ AWAIT */ is not supported: the statement would not wait.",
                 hint="Leave it out, and read the resource until it has changed.",
             )
-        work = self._begin_work(permit, cancellation)
+        cached_for = ""
+        if isinstance(statement, SqlStatement) and statement.verb == "select":
+            cached_for = "" if statement.is_fresh else permit.actor.id
+        work = self._begin_work(permit, cancellation, cached_for)
         try:
             if read.explained in ("digest", "preview"):
                 return _cursor(await self._foretell(read, request.statement, work))
@@ -203,13 +206,15 @@ class CloudEngine:
         message = f"{pulled.provider} version '{pulled.version}' successfully installed"
         return Rows(("message",), [(message,)])
 
-    def _begin_work(self, permit: Permit, cancellation: Cancellation) -> StatementWork:
+    def _begin_work(
+        self, permit: Permit, cancellation: Cancellation, cached_for: str = ""
+    ) -> StatementWork:
         for each in [each for each in self._works if each.has_ended]:
             self._works.discard(each)
         work = StatementWork(
             *(self._calls, self._documents, self._options, self._executor),
             *(permit.request.engine_rules, permit.limits.timeout_s, cancellation),
-            *(self._calls.rates.of(permit.actor.id), permit.joined, permit.report),
+            *(self._calls.rates.of(permit.actor.id), permit.joined, permit.report, cached_for),
         )
         self._works.add(work)
         return work
@@ -223,13 +228,17 @@ class CloudEngine:
     ) -> OtherTables | None:
         """The tables of other sources that a SELECT names. Raises: TidegateError TABLE_UNKNOWN."""
         self._check_open()
-        read = _read(statement.text).statement
+        whole = _read(statement.text)
+        read, options = whole.statement, self._options
         if not isinstance(read, SqlStatement) or read.verb != "select":
             return None
         text = with_literals(read.text, statement.params)
         tables = await asyncio.to_thread(find_other_tables, text, self._documents, is_source)
-        options = self._options
-        return OtherTables(tables, options.join_rows, options.join_bytes) if tables else None
+        if not tables:
+            return None
+        return OtherTables(
+            tables, options.join_rows, options.join_bytes, is_run=not whole.is_explained
+        )
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         """Columns as the documents declare them. A parameter counts as bound."""

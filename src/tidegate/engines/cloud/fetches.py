@@ -58,11 +58,12 @@ class Fetch:
         counts: CallCounts,
         turns: asyncio.Semaphore,
         page_limit: int,
+        cached_for: str,
     ) -> None:
         """Fetch the pages. What fails is raised where the rows are read."""
         self.loop = asyncio.get_running_loop()
         try:
-            pages = calls.pages(found, method, dict(values), counts)
+            pages = calls.pages(found, method, dict(values), counts, cached_for)
             while True:
                 async with turns:
                     page = await anext(pages, None)
@@ -176,10 +177,13 @@ class Fetches:
         concurrency: int,
         rate: CallRate | None,
         report: Callable[[UpstreamUse], None] | None = None,
+        cached_for: str = "",
     ) -> None:
+        """`cached_for` is the actor for whom replies may come from the cache; empty: none do."""
         self._calls = calls
         self._loop = loop
         self._page_limit = page_limit
+        self._cached_for = cached_for
         self._turns = asyncio.Semaphore(concurrency)
         self._tasks: set[asyncio.Task[None]] = set()
         self._made: dict[tuple[str, str, Values], Fetch] = {}
@@ -207,7 +211,7 @@ class Fetches:
         self._made[key] = fetch
         work = fetch.run(
             *(self._calls, found, method, values, make_rows),
-            *(self.counts, self._turns, self._page_limit),
+            *(self.counts, self._turns, self._page_limit, self._cached_for),
         )
         self._loop.call_soon_threadsafe(self._start, work)
         return fetch
@@ -218,7 +222,7 @@ class Fetches:
         self.counts.check(count + self._not_sent())
 
     def _not_sent(self) -> int:
-        return max(0, len(self._made) - self.counts.calls)
+        return max(0, len(self._made) - self.counts.calls - self.counts.hits)
 
     def _start(self, work: Any) -> None:
         if self._failure is not None:

@@ -18,8 +18,8 @@ from tidegate.engines.common.url import UNREADABLE, Location, folder_path, read_
 from tidegate.errors import Code, TidegateError
 
 OPTIONS: Final = (
-    "concurrency", "join_bytes", "join_rows", "max_calls", "max_calls_per_minute", "page_limit",
-    "request_timeout", "settings",
+    "cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows", "max_calls",
+    "max_calls_per_minute", "page_limit", "request_timeout", "settings",
 )  # fmt: skip
 """`settings` has the keys of the section `cloud` of the settings file, as JSON."""
 
@@ -30,8 +30,9 @@ class CloudOptions(msgspec.Struct, frozen=True):
     `concurrency`: requests of one statement under way at once. `max_calls`: requests that one
     statement may make, pages included; `max_calls_per_minute`: those of one caller, 0 for no
     bound. `page_limit`: pages of one list. `join_rows`, `join_bytes`: what one statement may read
-    of other sources, all tables together. `request_timeout_s` is for one attempt. `settings` are
-    those of providers, which the gate adds to the source.
+    of other sources, all tables together. `cache_seconds`: how long replies to reads are kept, 0
+    for not at all; `cache_bytes`: about how much of them. `request_timeout_s` is for one attempt.
+    `settings` are those of providers, which the gate adds to the source.
     """
 
     folder: str
@@ -43,6 +44,8 @@ class CloudOptions(msgspec.Struct, frozen=True):
     request_timeout_s: float = 45.0
     join_rows: int = 100_000
     join_bytes: int = 33_554_432
+    cache_seconds: int = 0
+    cache_bytes: int = 33_554_432
 
 
 def read_cloud_options(url: str, given: Mapping[str, str]) -> CloudOptions:
@@ -71,6 +74,8 @@ def read_cloud_options(url: str, given: Mapping[str, str]) -> CloudOptions:
         _number(options, "request_timeout", 45, 1, 3_600),
         _number(options, "join_rows", 100_000, 1, 10_000_000),
         _number(options, "join_bytes", 33_554_432, 1_024, 999_999_999),
+        _number(options, "cache_seconds", 0, 0, 86_400),
+        _number(options, "cache_bytes", 33_554_432, 1_024, 999_999_999),
     )
 
 

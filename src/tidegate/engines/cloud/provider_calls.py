@@ -24,6 +24,7 @@ from tidegate.cloud.responses import ApiPage, read_page
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, RequestFailed
 from tidegate.engines.cloud.options import CloudOptions
+from tidegate.engines.cloud.response_cache import CacheKey, ResponseCache, login_digest
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import mask_shapes
 
@@ -56,18 +57,62 @@ class ProviderCalls:
         self._credentials = Credentials(options.settings, self._exchange)
         self._options = options
         self.rates = CallRates(options.max_calls_per_minute)
+        self._cache: ResponseCache | None = None
+        if options.cache_seconds:
+            self._cache = ResponseCache(options.cache_seconds, options.cache_bytes)
         self._turns: dict[str, asyncio.Semaphore] = {}
         self._quiet_until: dict[str, float] = {}
 
     async def pages(
-        self, found: Found, method: Method, values: Mapping[str, Any], counts: CallCounts
+        self,
+        found: Found,
+        method: Method,
+        values: Mapping[str, Any],
+        counts: CallCounts,
+        cached_for: str = "",
     ) -> AsyncIterator[ReplyPage]:
         """The pages that a method gives, for as long as the caller asks for them. A status of 404
-        is no page at all.
+        is no page at all. `cached_for` is the actor for whom replies may come from the cache and be
+        kept there; empty: neither.
 
         Raises: TidegateError: as `build_request`, `send`, `read_page`.
         """
         request: ApiRequest | None = build_request(method, found.document.schemas, values)
+        cache = self._cache if cached_for else None
+        if cache is None:
+            async for page in self._sent_pages(found, method, request, values, counts):
+                yield page
+            return
+        provider = found.provider.name
+        key = await self._cache_key(found, method, request, values, cached_for)
+        known = cache.find(key)
+        if known is not None:
+            replies, age_s = known
+            counts.add_hit(age_s)
+            for asked, response in replies:
+                yield await self._parsed(found, method, asked, response)
+            return
+        mark = cache.begin(provider)
+        kept: list[tuple[ApiRequest, HttpResponse]] = []
+        asked = request
+        async for page in self._sent_pages(found, method, request, values, counts):
+            kept.append((asked, page.response))
+            if page.following is None:  # who asks takes no further page then
+                cache.keep(key, provider, mark, kept)
+            else:
+                asked = page.following
+            yield page
+        if not kept:
+            cache.keep(key, provider, mark, kept)
+
+    async def _sent_pages(
+        self,
+        found: Found,
+        method: Method,
+        request: ApiRequest | None,
+        values: Mapping[str, Any],
+        counts: CallCounts,
+    ) -> AsyncIterator[ReplyPage]:
         while request is not None:
             response = await self.send(found, method, request, values, counts)
             if response.status == 404:
@@ -77,6 +122,29 @@ class ProviderCalls:
             counts.add_page()
             yield read
             request = read.following
+
+    async def _cache_key(
+        self,
+        found: Found,
+        method: Method,
+        request: ApiRequest,
+        values: Mapping[str, Any],
+        actor: str,
+    ) -> CacheKey:
+        """What the replies to the request are kept under. The host is checked before the login is
+        read, as before sending."""
+        self._hosts.check(request.url, method.server, found.provider.name)
+        use = _use(found, method, values)
+        authorized = await self._credentials.authorize(request, use)
+        return CacheKey(
+            *(actor, use.account, login_digest(authorized), f"{found.path}.{method.name}"),
+            *(request.verb, request.url, tuple(request.headers), request.body),
+        )
+
+    def drop_cached(self, provider: str) -> None:
+        """Forget the replies of a provider that is changed."""
+        if self._cache is not None:
+            self._cache.drop(provider)
 
     async def send(
         self,
@@ -100,12 +168,7 @@ class ProviderCalls:
         provider = found.provider.name
         self._hosts.check(request.url, method.server, provider)
         destination = self._hosts.destination(request.url)
-        use = CredentialUse(
-            found.provider,
-            account_of(method, values),
-            service=found.document.signing_name or found.service.name,
-            region=signing_region(method, values),
-        )
+        use = _use(found, method, values)
 
         def check_addresses(host: str, port: int, addresses: list[str]) -> None:
             if not destination.is_mapped:
@@ -188,6 +251,16 @@ class ProviderCalls:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _use(found: Found, method: Method, values: Mapping[str, Any]) -> CredentialUse:
+    """Whose login a request of the method has."""
+    return CredentialUse(
+        found.provider,
+        account_of(method, values),
+        service=found.document.signing_name or found.service.name,
+        region=signing_region(method, values),
+    )
 
 
 def _moved(authorized: str, url: str, destination: str) -> str:

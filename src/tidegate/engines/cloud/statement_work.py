@@ -45,10 +45,12 @@ class StatementWork:
         rate: CallRate | None = None,
         joined: Sequence[JoinedTable] = (),
         report: Callable[[UpstreamUse], None] | None = None,
+        cached_for: str = "",
     ) -> None:
         """`given_rules` say what is hidden from the statement's caller, `rate` bounds its
         requests. `joined` are the tables of other sources that its query may name. `report` is
-        called with what was sent so far."""
+        called with what was sent so far. `cached_for` is the actor for whom replies may come from
+        the cache; empty: none do."""
         self.loop = asyncio.get_running_loop()
         self.executor = executor
         self.documents = documents
@@ -61,6 +63,7 @@ class StatementWork:
             concurrency=options.concurrency,
             rate=rate,
             report=report,
+            cached_for=cached_for,
         )
         self._cancellation = cancellation
         self._stoppers: list[Callable[[TidegateError], None]] = []

@@ -79,6 +79,13 @@ def with_format(args: type[msgspec.Struct]) -> type[msgspec.Struct]:
     )
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """Lists that came from the cache, and how many seconds old the oldest was."""
+
+    hits: int
+    age_s: float
+
+
 class Cut(msgspec.Struct, frozen=True):
     """One way in which a result was cut."""
 
@@ -126,6 +133,11 @@ ROWS_SCHEMA: dict[str, Any] = {
         },
         "calls": {"type": "integer", "description": "Requests that were made, where cut."},
         "pages": {"type": "integer", "description": "Pages that were read, where cut."},
+        "cached": {
+            "type": "object",
+            "properties": {"hits": {"type": "integer"}, "age_s": {"type": "number"}},
+            "description": "Only where replies came from the cache.",
+        },
     },
     "required": ["rows"],
 }

@@ -14,7 +14,7 @@ from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
 from tidegate.results.cloud_text import Rows
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.cloud.arguments import Cut
+from tidegate.surfaces.cloud.arguments import Cut, Kept
 from tidegate.surfaces.cloud.audit import CallAudit, given_arguments, query_class
 from tidegate.surfaces.cloud.capacity import Capacity
 from tidegate.surfaces.cloud.statement_runner import Result
@@ -40,7 +40,7 @@ class CloudCall(msgspec.Struct, frozen=True):
 
     def rows(self, result: Result, text: str) -> ToolResult:
         """Rows with their text. What was cut is said in both, and nothing where nothing was."""
-        payload: dict[str, Rows | list[Cut] | int] = {"rows": result.rows}
+        payload: dict[str, Rows | list[Cut] | int | Kept] = {"rows": result.rows}
         if result.truncations:
             payload["truncated"] = [
                 Cut(each.kind, each.limit, each.returned) for each in result.truncations
@@ -53,6 +53,13 @@ class CloudCall(msgspec.Struct, frozen=True):
                 payload |= {"calls": result.upstream.calls, "pages": result.upstream.pages}
                 cuts += f" ({result.upstream.calls} calls, {result.upstream.pages} pages)"
             text = f"{text.rstrip()}\n\nTruncated: {cuts}.\n"
+        if result.upstream is not None and result.upstream.hits:
+            hits, age_s = result.upstream.hits, round(result.upstream.age_s, 1)
+            payload["cached"] = Kept(hits, age_s)
+            text = (
+                f"{text.rstrip()}\n\nFrom the cache: {hits} of the lists, up to {age_s:g} s old."
+                " SELECT /*+ FRESH */ asks the provider.\n"
+            )
         return self.shown(payload, text)
 
 
