@@ -140,6 +140,8 @@ class Gateway:
                 joins = await find_joined(ctx, self.handle)
             if ctx.data_rules is not None:
                 await mask(ctx)
+            if joins is not None:
+                ctx.rewritten = joins.with_masked(ctx.rewritten)
             await inspect(ctx)
             check_statement(ctx)
         else:

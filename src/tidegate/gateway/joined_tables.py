@@ -39,10 +39,18 @@ _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 
 
 class Joins(NamedTuple):
-    """What a statement reads of other sources, in the order of `ctx.joined`."""
+    """What a statement reads of other sources, in the order of `ctx.joined`. `masked` are masked
+    columns of them, as (table, column), that it names."""
 
     needs: OtherTables
     reads: tuple[Statement, ...]
+    masked: tuple[tuple[str, str], ...]
+
+    def with_masked(self, request: EngineRequest) -> EngineRequest:
+        """The request that runs, with the masked columns of the other sources as well."""
+        if not self.masked or not isinstance(request, (Query, Prepare)):
+            return request
+        return structs.replace(request, masked=(*request.masked, *self.masked))
 
 
 async def find_joined(ctx: CallContext, handle: Handle) -> Joins | None:
@@ -57,12 +65,14 @@ async def find_joined(ctx: CallContext, handle: Handle) -> Joins | None:
         return None
     joined: list[JoinedTable] = []
     reads: list[Statement] = []
+    masked: list[tuple[str, str]] = []
     for table in needs.tables:
-        found, read = await _prepared(ctx, table, handle)
+        found, read, hidden = await _prepared(ctx, table, handle)
         joined.append(found)
         reads.append(read)
+        masked += hidden
     ctx.joined = tuple(joined)
-    return Joins(needs, tuple(reads))
+    return Joins(needs, tuple(reads), tuple(masked))
 
 
 async def other_tables(ctx: CallContext) -> OtherTables | None:
@@ -120,8 +130,9 @@ def _read(
 
 async def _prepared(
     ctx: CallContext, table: OtherTable, handle: Handle
-) -> tuple[JoinedTable, Statement]:
-    """The table with the columns that the statement needs, and what reads them."""
+) -> tuple[JoinedTable, Statement, list[tuple[str, str]]]:
+    """The table with the columns that the statement needs, what reads them, and which of them are
+    masked."""
     prepare = Prepare(whole_read(ctx, table), limits=ctx.request.limits)
     payload = (await _answer(ctx, table, prepare, handle)).payload
     if not isinstance(payload, Prepared):
@@ -134,7 +145,9 @@ async def _prepared(
         columns = tuple(wanted) or columns[:1]
     table = structs.replace(table, conditions=sure)
     read = _read(ctx, table, columns, with_conditions=True)
-    return JoinedTable(table.source, table.names, columns, read.text), read
+    named = {each.name.lower() for each in columns}
+    touched = [each for each in payload.masked if each[1].lower() in named]
+    return JoinedTable(table.source, table.names, columns, read.text), read, touched
 
 
 async def read_joined(ctx: CallContext, joins: Joins, handle: Handle) -> None:

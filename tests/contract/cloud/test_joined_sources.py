@@ -177,6 +177,9 @@ async def test_masks_and_row_filters_of_the_other_source_hold_in_a_join(
             "SELECT a.id, k.full_name FROM farm.live.animals a JOIN shop.customers k ON k.id = a.id"
             " ORDER BY 1"
         ) == [[1, None], [2, None]]
+        page = await desk.answer(Query(Statement("SELECT full_name FROM shop.customers")))
+        assert [column for _, column in page.masked] == ["full_name"]
+        assert (await desk.answer(Query(Statement("SELECT id FROM shop.customers")))).masked == ()
         hidden = "SELECT k.id FROM shop.customers k WHERE k.full_name = 'Ada Lovelace'"
         assert await desk.ask(hidden) == []
 
