@@ -31,6 +31,8 @@ from tidegate.secrets import variables_of
 from tidegate.surfaces.registry import SURFACES
 
 if TYPE_CHECKING:
+    from ssl import SSLObject
+
     from tidegate.bridge.handshake_writer import HandshakeWriter
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
@@ -268,10 +270,12 @@ def open_pg(
     `certificate` a client that comes from elsewhere must use TLS. Raises: TidegateError
     CONFIG_INVALID."""
     from tidegate.edges.http.edge import bind
+    from tidegate.edges.pgwire.descriptor_limit import ensure_descriptors
     from tidegate.edges.pgwire.logins import Logins
     from tidegate.edges.pgwire.server import WireServer
 
     config = app.config
+    ensure_descriptors(config.pg)
     return WireServer(
         app.gateway,
         bind(host, port),
@@ -280,8 +284,13 @@ def open_pg(
         config.limits,
         max_message=config.body_limit_bytes,
         tls=None if certificate is None else certificate.context,
+        end_point=_unbound if certificate is None else certificate.end_point,
         requires_tls=host not in LOOPBACK or config.pg.client_ca is not None,
     )
+
+
+def _unbound(connection: SSLObject) -> bytes:
+    return b""
 
 
 def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterator[Endpoint]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import MD5, SHA1, SHA256
 
 from tidegate.config.errors import invalid
 from tidegate.config.model import TlsSettings
@@ -65,6 +66,12 @@ class ServerCertificate:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(path)
 
+    def end_point(self, connection: ssl.SSLObject) -> bytes:
+        """What a client's login can be bound to (`tls-server-end-point` of RFC 5929): the hash of
+        the certificate that the connection got; empty if its signature names no hash function."""
+        context = connection.context
+        return context.end_point if isinstance(context, _LoadedContext) else b""
+
     def _choose(
         self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, initial: ssl.SSLContext
     ) -> None:
@@ -110,6 +117,19 @@ class _Context(ssl.SSLContext):
         return found
 
 
+class _LoadedContext(ssl.SSLContext):
+    """A context with a certificate."""
+
+    end_point = b""
+
+
+def _end_point(certificate: x509.Certificate) -> bytes:
+    function = certificate.signature_hash_algorithm
+    if function is None:
+        return b""
+    return certificate.fingerprint(SHA256() if isinstance(function, (MD5, SHA1)) else function)
+
+
 def _load(settings: TlsSettings) -> tuple[ssl.SSLContext, datetime]:
     """A context with the pair of files, and when the certificate ends (UTC)."""
     cert, key = Path(settings.cert), Path(settings.key)
@@ -119,7 +139,8 @@ def _load(settings: TlsSettings) -> tuple[ssl.SSLContext, datetime]:
         raise invalid(
             f"Every account can read or write the key `{key}`.", hint=f"Run `chmod o-rwx {key}`."
         )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _LoadedContext(ssl.PROTOCOL_TLS_SERVER)
+    context.end_point = _end_point(certificate)
     try:
         context.load_cert_chain(cert, key, password=_refuse_encrypted)
     except _EncryptedKeyError:

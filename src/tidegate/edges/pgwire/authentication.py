@@ -1,9 +1,9 @@
 """The login of a client: SCRAM-SHA-256 with a token's name as the user and the token as the
 password, or a client certificate that names the token.
 
-Source: RFC 5802 and RFC 7677; PostgreSQL documentation, "SASL Authentication". A name without a
-verifier goes through the same messages with one that nothing fits, so that neither the answer nor
-its time tells which names exist.
+Source: RFC 5802, RFC 7677 and RFC 5929 (`tls-server-end-point`); PostgreSQL documentation, "SASL
+Authentication". A name without a verifier goes through the same messages with one that nothing
+fits, so that neither the answer nor its time tells which names exist.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.scram import ITERATIONS, ScramVerifier
 
 MECHANISM = "SCRAM-SHA-256"
+BOUND_MECHANISM = "SCRAM-SHA-256-PLUS"
 _NONCE_BYTES = 18
 _CLIENT_FIRST = re.compile(
-    rb"(?P<gs2>[ny],(?:a=[^,]*)?,)(?P<bare>n=(?P<user>[^,]*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+))"
+    rb"(?P<gs2>(?P<binding>n|y|p=[A-Za-z0-9.-]+),(?:a=[^,]*)?,)(?P<bare>n=(?P<user>[^,]*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+))"
 )
 _CLIENT_FINAL = re.compile(
     rb"(?P<unsigned>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+))"
@@ -30,13 +31,30 @@ MAX_NONCE = 512
 """Bytes of a client's nonce: those of drivers have 24."""
 
 
+def mechanisms(end_point: bytes) -> list[str]:
+    """What is offered to a client: with the hash of the certificate that its TLS connection got,
+    also the mechanism that is bound to it."""
+    return [BOUND_MECHANISM, MECHANISM] if end_point else [MECHANISM]
+
+
 class ScramExchange:
     """The server's side of one exchange: `first` answers the client's first message, `final` its
     second. Both raise TidegateError AUTH_INVALID."""
 
-    def __init__(self, verifier: ScramVerifier | None, user: str, decoy: bytes) -> None:
+    def __init__(
+        self,
+        verifier: ScramVerifier | None,
+        user: str,
+        decoy: bytes,
+        *,
+        mechanism: str = MECHANISM,
+        end_point: bytes = b"",
+    ) -> None:
         """`decoy` is a secret of this process, from which a name without a verifier gets a salt
-        that stays the same."""
+        that stays the same. `mechanism` is the client's choice, `end_point` what it may be bound
+        to."""
+        self._is_bound = mechanism == BOUND_MECHANISM
+        self._end_point = end_point
         self._known = verifier is not None
         self._verifier = verifier or ScramVerifier(
             hmac.digest(decoy, user.encode("utf-8", "replace"), "sha256")[:16],
@@ -53,12 +71,26 @@ class ScramExchange:
         found = _CLIENT_FIRST.fullmatch(message)
         if found is None or len(found["nonce"]) > MAX_NONCE:
             raise _invalid("The client's first SCRAM message cannot be read.")
+        self._check_binding(found["binding"])
         self._gs2 = found["gs2"]
         self._nonce = found["nonce"] + b64encode(os.urandom(_NONCE_BYTES))
         salt = b64encode(self._verifier.salt)
         answer = b"r=%b,s=%b,i=%d" % (self._nonce, salt, self._verifier.iterations)
         self._exchanged = found["bare"] + b"," + answer
         return answer
+
+    def _check_binding(self, flag: bytes) -> None:
+        """The client's flag must fit what was offered and chosen (RFC 5802, section 6): one that
+        believes that binding is not offered here was lied to by someone between."""
+        if flag == b"y" and self._end_point:
+            raise _invalid(
+                "The client can bind its login to TLS and was not offered it: someone may have"
+                " changed the offer on its way."
+            )
+        if flag.startswith(b"p") != self._is_bound:
+            raise _invalid("The client's SCRAM message does not fit the mechanism that it chose.")
+        if self._is_bound and flag != b"p=tls-server-end-point":
+            raise _invalid("A login is bound to TLS by tls-server-end-point only.")
 
     def final(self, message: bytes) -> bytes:
         """The server's proof, if the client's holds."""
@@ -74,7 +106,8 @@ class ScramExchange:
         same_nonce = hmac.compare_digest(found["nonce"], self._nonce)
         # The client sends its choice of channel binding again under the proof: nothing between
         # the two can have changed it.
-        same_binding = hmac.compare_digest(binding, self._gs2)
+        bound_to = self._gs2 + (self._end_point if self._is_bound else b"")
+        same_binding = hmac.compare_digest(binding, bound_to)
         proven = self._verifier.check(proof, auth_message)
         if not (proven and same_nonce and same_binding and self._known):
             raise _invalid("The token's name or its secret is wrong.")

@@ -13,7 +13,7 @@ import struct
 from typing import TYPE_CHECKING, cast
 
 from tidegate.edges.pgwire import messages
-from tidegate.edges.pgwire.authentication import MECHANISM, ScramExchange
+from tidegate.edges.pgwire.authentication import ScramExchange, mechanisms
 from tidegate.edges.pgwire.errors import error_fields
 from tidegate.edges.pgwire.messages import ProtocolError
 from tidegate.edges.pgwire.session import Session
@@ -32,8 +32,14 @@ WRITE_AHEAD = 262_144
 LOGIN_S = 15.0
 """How long a client may take to log in."""
 FLUSH_BYTES = 32_768
+CLOSE_S = 5.0
+"""How long a client may take to read the last of what was written for it."""
+ALPN = "postgresql"
+"""The protocol that TLS without a request for it must name: else it may be meant for a server of
+another one (PostgreSQL documentation, "SSL Session Encryption")."""
 
 _LENGTH = struct.Struct("!I")
+_HEAD_BYTES = 5
 _TLS_HELLO = 0x16
 
 
@@ -64,8 +70,10 @@ class WireConnection(asyncio.Protocol):
         token may be revoked."""
         self.number = 0
         self.secret = b""
+        self.version = messages.PROTOCOL_3_0
         self.tls_name: str | None = None
         self._is_tls = False
+        self._end_point = b""
 
     # What the event loop calls
 
@@ -141,8 +149,11 @@ class WireConnection(asyncio.Protocol):
     def abort_softly(self) -> None:
         """Close when what was written has been sent."""
         self.flush()
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.close()
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.close()
+            if transport.get_write_buffer_size():
+                asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
 
     def abort(self) -> None:
         """Close now."""
@@ -164,27 +175,40 @@ class WireConnection(asyncio.Protocol):
     async def _read(self, count: int) -> bytes:
         """That many bytes. Raises: Disconnected."""
         while len(self._buffer) < count:
-            if self._gone:
-                raise Disconnected
-            self._arrived.clear()
-            if self._held and self._transport is not None:
-                self._held = False
-                self._transport.resume_reading()
-            await self._arrived.wait()
+            await self._more()
+        return self._take(count)
+
+    async def _more(self) -> None:
+        """Wait until something has arrived. Raises: Disconnected."""
+        if self._gone:
+            raise Disconnected
+        self._arrived.clear()
+        self._read_on()
+        await self._arrived.wait()
+
+    def _take(self, count: int) -> bytes:
         taken = bytes(self._buffer[:count])
         del self._buffer[:count]
-        if self._held and len(self._buffer) <= READ_AHEAD and self._transport is not None:
+        if len(self._buffer) <= READ_AHEAD:
+            self._read_on()
+        return taken
+
+    def _read_on(self) -> None:
+        if self._held and self._transport is not None:
             self._held = False
             self._transport.resume_reading()
-        return taken
 
     async def _message(self, most: int) -> tuple[bytes, bytes]:
         """The type and body of the next message. Raises: ProtocolError, Disconnected."""
-        head = await self._read(5)
-        length = _LENGTH.unpack_from(head, 1)[0] - 4
+        while len(self._buffer) < _HEAD_BYTES:
+            await self._more()
+        length = _LENGTH.unpack_from(self._buffer, 1)[0] - 4
         if not 0 <= length <= most:
             raise ProtocolError(f"a message of {length} bytes, and the limit is {most}")
-        return head[:1], await self._read(length) if length else b""
+        while len(self._buffer) < _HEAD_BYTES + length:
+            await self._more()
+        taken = self._take(_HEAD_BYTES + length)
+        return taken[:1], taken[_HEAD_BYTES:]
 
     async def _run(self) -> None:
         try:
@@ -229,15 +253,22 @@ class WireConnection(asyncio.Protocol):
     async def _enter(self) -> Session | None:
         """The session, once the client is known; None if it asked for something else. Raises:
         TidegateError, ProtocolError, Disconnected."""
+        asked: set[int] = set()
         while True:
-            head = await self._read(4)
-            if head[0] == _TLS_HELLO:
-                raise Disconnected  # TLS without a request for it: nothing here could answer
+            while len(self._buffer) < _LENGTH.size:
+                await self._more()
+            if self._buffer[0] == _TLS_HELLO:
+                await self._take_direct_tls()
+                continue
+            head = self._take(_LENGTH.size)
             length = _LENGTH.unpack(head)[0] - 4
             if not 4 <= length <= messages.MAX_STARTUP:
                 raise Disconnected  # another protocol, which an error message would not reach
             body = await self._read(length)
             code = _LENGTH.unpack_from(body)[0]
+            if code in asked:
+                raise ProtocolError("a request for encryption that was answered before")
+            asked.add(code)
             if code == messages.CANCEL_REQUEST:
                 self._server.cancel(*messages.read_cancel(body[4:]))
                 return None
@@ -262,25 +293,54 @@ class WireConnection(asyncio.Protocol):
         if self._buffer or self._is_tls:
             # Bytes that came in plain text before the handshake have no sender that is known.
             raise ProtocolError("data before the handshake of TLS")
+        self._send_byte(b"S")
+        await self._shake_hands(context, b"")
+
+    async def _take_direct_tls(self) -> None:
+        """TLS without a request for it (`sslnegotiation=direct`): what has come is its beginning.
+        Raises: Disconnected, ssl.SSLError, OSError."""
+        context = self._server.tls
+        if context is None or self._is_tls:
+            raise Disconnected  # nothing here could answer
+        connection = await self._shake_hands(context, bytes(self._buffer))
+        if connection.selected_alpn_protocol() != ALPN:
+            raise ProtocolError(f"TLS without a request for it that does not name {ALPN} by ALPN")
+
+    async def _shake_hands(self, context: ssl.SSLContext, arrived: bytes) -> ssl.SSLObject:
+        """Go on with TLS, of which `arrived` has come. Raises: Disconnected, ssl.SSLError,
+        OSError."""
         transport = self._transport
         if transport is None or self._gone:
             raise Disconnected
         transport.pause_reading()
-        transport.write(b"S")
+        self._buffer.clear()
+        self._held = False
         loop = asyncio.get_running_loop()
-        try:
-            upgraded = await loop.start_tls(
+        upgrade = loop.create_task(
+            loop.start_tls(
                 transport, self, context, server_side=True, ssl_handshake_timeout=LOGIN_S
             )
+        )
+        try:
+            if arrived:
+                # First `start_tls` exchanges the protocol, then the event loop connects it. Nothing
+                # is read before both have happened.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                _feed(transport.get_protocol(), arrived)
+            upgraded = await upgrade
         except (OSError, ssl.SSLError, asyncio.CancelledError):
+            upgrade.cancel()
             transport.abort()
             raise
         if upgraded is None:
             raise Disconnected
         self._transport, self._is_tls = upgraded, True
         self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
-        certificate = upgraded.get_extra_info("peercert")
-        self.tls_name = _common_name(certificate)
+        self.tls_name = _common_name(upgraded.get_extra_info("peercert"))
+        connection = cast("ssl.SSLObject", upgraded.get_extra_info("ssl_object"))
+        self._end_point = self._server.end_point(connection)
+        return connection
 
     async def _log_in(self, version: int, startup: dict[str, str]) -> Session:
         user = startup.pop("user", "")
@@ -293,7 +353,8 @@ class WireConnection(asyncio.Protocol):
             )
         self._server.check_protected(self._is_tls)
         options = [name for name in startup if name.startswith("_pq_.")]
-        if version > messages.PROTOCOL_3_0 or options:
+        self.version = min(version, messages.PROTOCOL_3_2)
+        if version > messages.PROTOCOL_3_2 or options:
             self.write(messages.negotiate_version(options))
         if startup.pop("replication", "false").lower() not in ("false", "off", "no", "0"):
             raise TidegateError(
@@ -302,6 +363,7 @@ class WireConnection(asyncio.Protocol):
                 hint="Connect without `replication`.",
             )
         actor = await self._authenticate(user)
+        self._server.take_place(self)
         self.write(messages.AUTHENTICATION_OK)
         database = startup.pop("database", "") or user
         session = await self._server.open_session(self, actor, database, user, startup)
@@ -322,13 +384,20 @@ class WireConnection(asyncio.Protocol):
             return self.actor
         verifier, actor = logins.find(user, self.address)
         self.actor = actor
-        exchange = ScramExchange(verifier, user, self._server.decoy)
+        offered = mechanisms(self._end_point)
         try:
-            self.write(messages.authentication_sasl([MECHANISM]))
+            self.write(messages.authentication_sasl(offered))
             self.flush()
             mechanism, first = messages.read_sasl_start(await self._password_message())
-            if mechanism != MECHANISM:
+            if mechanism not in offered:
                 raise ProtocolError("the client chose a mechanism that was not offered")
+            exchange = ScramExchange(
+                verifier,
+                user,
+                self._server.decoy,
+                mechanism=mechanism,
+                end_point=self._end_point,
+            )
             self.write(messages.authentication_sasl_continue(exchange.first(first)))
             self.flush()
             last = exchange.final(await self._password_message())
@@ -424,6 +493,17 @@ class WireConnection(asyncio.Protocol):
     def _ready(self, session: Session) -> None:
         self.write(messages.ready(session.status))
         self.flush()
+
+
+def _feed(protocol: asyncio.BaseProtocol, data: bytes) -> None:
+    """Hand bytes to the protocol of TLS as if they had just been read."""
+    reader = cast("asyncio.BufferedProtocol", protocol)
+    while data:
+        room = memoryview(reader.get_buffer(len(data))).cast("B")
+        count = min(len(room), len(data))
+        room[:count] = data[:count]
+        reader.buffer_updated(count)
+        data = data[count:]
 
 
 def _common_name(certificate: object) -> str | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 PROTOCOL_3_0 = 196_608
+PROTOCOL_3_2 = PROTOCOL_3_0 + 2
+"""The newest that is spoken here. Only the length of the key to cancel with is another."""
 CANCEL_REQUEST = 80_877_102
 SSL_REQUEST = 80_877_103
 GSSENC_REQUEST = 80_877_104
@@ -194,9 +196,15 @@ def read_execute(data: bytes) -> Execute:
     return Execute(portal, max(0, max_rows))
 
 
+_FORMATS = frozenset({0, 1})
+
+
 def _formats(body: Body) -> tuple[int, ...]:
-    found = tuple([body.int16() for _ in range(body.int16())])
-    if any(each not in (0, 1) for each in found):
+    count = body.int16()
+    if not count:
+        return ()
+    found = tuple([body.int16() for _ in range(count)])
+    if not _FORMATS.issuperset(found):
         raise ProtocolError("a format is neither text nor binary")
     return found
 
@@ -236,9 +244,9 @@ def authentication_sasl_final(data: bytes) -> bytes:
 
 
 def negotiate_version(options: Sequence[str]) -> bytes:
-    """That the server speaks 3.0 and none of these options of the protocol."""
+    """That the server speaks 3.2 at most, and none of these options of the protocol."""
     names = b"".join(name.encode() + b"\0" for name in options)
-    return message(b"v", _INT32.pack(PROTOCOL_3_0) + _INT32.pack(len(options)) + names)
+    return message(b"v", _INT32.pack(PROTOCOL_3_2) + _INT32.pack(len(options)) + names)
 
 
 def parameter_status(name: str, value: str) -> bytes:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 import socket
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from math import inf
 from typing import Any, cast
 
 from tidegate.config.model import LimitSettings
 from tidegate.config.pgwire import PgWireSettings
+from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import decoy_secret
 from tidegate.edges.pgwire.connection import WireConnection
 from tidegate.edges.pgwire.logins import Logins
@@ -29,10 +33,17 @@ from tidegate.model.sources import Source
 from tidegate.model.transactions import TransactionBounds
 from tidegate.sql.dialects import find
 
+logger = logging.getLogger("tidegate.pgwire")
+
 BACKLOG = 512
 CANCEL_S = 2.0
 """How long cancelled statements may take to answer that they were cancelled."""
 SHOWN_SOURCES = 20
+SHORT_SECRET = 4
+LONG_SECRET = 32
+"""Bytes of the key to cancel with: version 3.0 of the protocol has room for four."""
+WARNING_S = 60.0
+"""Between warnings of a flood."""
 _QUIET = frozenset({"client_encoding", "database", "options"})
 
 
@@ -40,7 +51,8 @@ class WireServer:
     """Serves `gateway` at a bound socket (`edges.edge.Edge`, `identity.revocation.SessionOwner`).
 
     `logins` None: everyone is let in as the anonymous caller, who may only read. With `tls` a
-    client may ask for TLS, and must where `requires_tls`.
+    client may ask for TLS, and must where `requires_tls`; `end_point` gives what its login can be
+    bound to.
     """
 
     def __init__(
@@ -53,6 +65,7 @@ class WireServer:
         *,
         max_message: int,
         tls: ssl.SSLContext | None = None,
+        end_point: Callable[[ssl.SSLObject], bytes] = lambda _: b"",
         requires_tls: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,6 +74,7 @@ class WireServer:
         self.logins = logins
         self.anonymous = ANONYMOUS
         self.tls = tls
+        self.end_point = end_point
         self.max_message = max_message
         self.decoy = decoy_secret()
         self._requires_tls = requires_tls
@@ -70,6 +84,9 @@ class WireServer:
         self._limits = limits
         self._clock = clock
         self._connections: set[WireConnection] = set()
+        self._logging_in: dict[WireConnection, None] = {}
+        self._logged_in: set[WireConnection] = set()
+        self._warned_at = -inf
         self._by_number: dict[int, WireConnection] = {}
         self._accepting: asyncio.Server | None = None
         self._ended = asyncio.Event()
@@ -130,31 +147,65 @@ class WireServer:
     # What connections ask
 
     def admit(self, connection: WireConnection) -> None:
-        """Take a connection in, or refuse it if there are too many."""
-        if self._stopping or len(self._connections) >= self._settings.max_connections:
-            connection.end(
-                TidegateError(
-                    Code.SOURCE_BUSY,
-                    f"The server has {len(self._connections)} connections, which is the most.",
-                    hint="Raise `pg.max_connections`, or close some.",
-                    details={"sqlstate": "53300"},
-                )
-            )
+        """Take a connection in. If too many are not logged in, one of them ends for it."""
+        if self._stopping:
+            connection.end(_stopped())
             connection.cancel_task()
             return
+        waiting = self._logging_in
+        if len(waiting) >= self._settings.max_logins:
+            self._drop_oldest_login()
+        waiting[connection] = None
         self._connections.add(connection)
+
+    def _drop_oldest_login(self) -> None:
+        """End a connection that is not logged in: the oldest of the address that has most, so that
+        a flood ends its own."""
+        waiting = self._logging_in
+        counts = Counter(each.address for each in waiting)
+        address, count = counts.most_common(1)[0]
+        oldest = next(each for each in waiting if each.address == address)
+        del waiting[oldest]
+        oldest.abort()
+        if self._clock() - self._warned_at > WARNING_S:
+            self._warned_at = self._clock()
+            logger.warning(
+                "%d connections have not logged in, %d of them from %s: the oldest are ended"
+                " (`pg.max_logins`)",
+                len(waiting) + 1,
+                count,
+                address,
+            )
+
+    def take_place(self, connection: WireConnection) -> None:
+        """Count a client that has proved who it is. Raises: TidegateError SOURCE_BUSY if too many
+        are logged in."""
+        if len(self._logged_in) >= self._settings.max_connections:
+            raise TidegateError(
+                Code.SOURCE_BUSY,
+                f"{len(self._logged_in)} clients are logged in, which is the most.",
+                hint="Raise `pg.max_connections`, or close some.",
+                details={"sqlstate": "53300"},
+            )
+        self._logging_in.pop(connection, None)
+        self._logged_in.add(connection)
 
     def register(self, connection: WireConnection) -> None:
         """Give a session the number and the secret by which it can be cancelled."""
         number = int.from_bytes(os.urandom(4), "big") & 0x7FFF_FFFF
         while number in self._by_number:
             number = int.from_bytes(os.urandom(4), "big") & 0x7FFF_FFFF
-        connection.number, connection.secret = number, os.urandom(4)
+        connection.number = number
+        connection.secret = os.urandom(
+            LONG_SECRET if connection.version >= messages.PROTOCOL_3_2 else SHORT_SECRET
+        )
         self._by_number[number] = connection
 
     def forget(self, connection: WireConnection) -> None:
         """The connection has ended."""
         self._connections.discard(connection)
+        self._logged_in.discard(connection)
+        self._logging_in.pop(connection, None)
         if self._by_number.get(connection.number) is connection:
             del self._by_number[connection.number]
 

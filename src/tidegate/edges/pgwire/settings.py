@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tidegate import __version__
 from tidegate.edges.pgwire.errors import refused
@@ -345,6 +346,7 @@ def is_on(text: str) -> bool:
     return text.lower() in _ON
 
 
+@lru_cache(maxsize=64)
 def milliseconds(text: str) -> float:
     """A time as PostgreSQL writes it: `1500`, `30s`, `2min`. Raises: TidegateError 22023."""
     digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")

@@ -1,0 +1,163 @@
+"""Many clients, and clients that do not read or do not go on: others are unharmed, and what the
+server keeps stays bounded."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.command_line import environment
+from support.eventually import PATIENCE_S
+from support.postgres_surface import PostgresShop
+from support.wire_server import WireServer, wire_server
+
+LOGINS, SESSIONS = 20, 4
+START = struct.pack("!I", 196_608) + b"user\0writer\0database\0shop\0\0"
+
+
+@pytest.fixture(scope="module")
+def small(postgres: PostgresShop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireServer]:
+    """A server for few clients."""
+    sources = [{"name": "pg", "url": postgres.url, "access": "write"}]
+    pg = {"max_logins": LOGINS, "max_connections": SESSIONS}
+    with wire_server(tmp_path_factory.mktemp("small"), sources=sources, pg=pg) as served:
+        yield served
+
+
+def resident(server: WireServer) -> int:
+    """Bytes of memory of the server's process."""
+    status = Path(f"/proc/{server.process.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if "VmRSS" in line) * 1024
+
+
+def test_clients_that_never_log_in_keep_no_other_out(small: WireServer):
+    with ExitStack() as opened:
+        before = opened.enter_context(psycopg.connect(small.conninfo(), autocommit=True))
+        halves: list[socket.socket] = []
+        for number in range(4 * LOGINS):
+            half = socket.create_connection(("127.0.0.1", small.port), timeout=PATIENCE_S)
+            halves.append(opened.enter_context(half))
+            half.sendall((b"", START[:9], struct.pack("!I", len(START) + 4) + START)[number % 3])
+        assert before.execute("SELECT count(*) FROM item").fetchone() == (3,)
+        with psycopg.connect(small.conninfo(), autocommit=True) as other:
+            assert other.execute("SELECT count(*) FROM item").fetchone() == (3,)
+        ended, until = 0, time.monotonic() + PATIENCE_S
+        while ended < 3 * LOGINS and time.monotonic() < until:
+            readable, _, _ = select.select(halves, [], [], PATIENCE_S)
+            for half in readable:
+                try:
+                    gone = not half.recv(65_536)
+                except OSError:
+                    gone = True
+                if gone:
+                    ended += 1
+                    halves.remove(half)
+        assert len(halves) <= LOGINS
+
+
+def test_one_client_more_than_may_log_in_is_refused_until_another_leaves(small: WireServer):
+    with ExitStack() as opened:
+        held = [
+            opened.enter_context(psycopg.connect(small.conninfo(), autocommit=True))
+            for _ in range(SESSIONS)
+        ]
+        with pytest.raises(psycopg.OperationalError, match=r"pg\.max_connections"):
+            psycopg.connect(small.conninfo())
+        held[0].close()
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                opened.enter_context(psycopg.connect(small.conninfo()))
+                break
+            except psycopg.OperationalError:  # the server has not seen the end yet
+                assert time.monotonic() < until
+        assert held[1].execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_client_that_does_not_read_holds_its_statement_back_and_harms_no_other(
+    small: WireServer, postgres: PostgresShop
+):
+    """A result of 400 MB: what waits for the client is bounded, and the database waits, too."""
+    mark = "a_slow_reader"
+    asked = f"SELECT repeat('x', 4000) AS {mark} FROM generate_series(1, 100000)"
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"
+        f" AND query LIKE '%{mark}%'"
+    )
+    with (
+        psycopg.connect(small.conninfo("pg"), autocommit=True) as other,
+        psycopg.connect(small.conninfo("pg"), autocommit=True) as slow,
+    ):
+        assert other.execute("SELECT 1").fetchone() == (1,)
+        before = resident(small)
+        text = asked.encode() + b"\0"
+        line = socket.socket(fileno=os.dup(slow.fileno()))
+        with line:
+            line.setblocking(True)
+            line.sendall(b"Q" + struct.pack("!I", len(text) + 4) + text)
+            until = time.monotonic() + PATIENCE_S
+            while not int(postgres.server.ask(waiting, postgres.database)[0][0]):
+                assert time.monotonic() < until
+            assert other.execute("SELECT count(*) FROM kinds").fetchone() == (44,)
+            assert resident(small) - before < 32_000_000
+        slow.close()
+        until = time.monotonic() + PATIENCE_S
+        while int(postgres.server.ask(waiting, postgres.database)[0][0]):
+            assert time.monotonic() < until
+        assert other.execute("SELECT count(*) FROM kinds").fetchone() == (44,)
+
+
+def test_a_message_that_comes_byte_by_byte_holds_no_other_up(small: WireServer):
+    text = b"SELECT count(*) FROM item\0"
+    sent = b"Q" + struct.pack("!I", len(text) + 4) + text
+    with (
+        psycopg.connect(small.conninfo(), autocommit=True) as slow,
+        psycopg.connect(small.conninfo(), autocommit=True) as other,
+        socket.socket(fileno=os.dup(slow.fileno())) as line,
+    ):
+        line.setblocking(True)
+        line.settimeout(PATIENCE_S)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(len(sent) - 1):
+            line.sendall(sent[at : at + 1])
+            if at % 10 == 0:
+                assert other.execute("SELECT 1").fetchone() == (1,)
+        line.sendall(sent[-1:])
+        said = b""
+        while b"Z\0\0\0\5I" not in said:
+            said += line.recv(65_536)
+        assert b"SELECT 1" in said
+
+
+def test_requests_to_cancel_with_guessed_keys_end_nothing_and_are_not_kept(small: WireServer):
+    with psycopg.connect(small.conninfo(), autocommit=True) as gate:
+        number = gate.info.backend_pid
+        for _ in range(5 * LOGINS):
+            with socket.create_connection(("127.0.0.1", small.port), PATIENCE_S) as line:
+                line.sendall(struct.pack("!III", 16, 80_877_102, number) + os.urandom(4))
+                with suppress(OSError):
+                    assert line.recv(1) == b""
+        assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of open files are POSIX's")
+def test_a_limit_of_open_files_that_is_too_low_is_named_at_the_start(tmp_path: Path):
+    command = ("-m", "tidegate", "serve", "--pg", "127.0.0.1:0")
+    ended = subprocess.run(
+        ["bash", "-c", 'ulimit -n 400; exec "$@"', "bash", sys.executable, *command],
+        env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    for words in ("400", "ulimit -n", "pg.max_connections", "pg.max_logins"):
+        assert words in ended.stderr
