@@ -1,11 +1,12 @@
 """One source of each kind that clients of the wire protocol are tested on, with the same tables.
 
-`pg`, `shop` (SQLite), `duck` (DuckDB) and `maria` (MariaDB) hold `item` and `sale`; `cloud` is a
+`pg`, `lite` (SQLite), `duck` (DuckDB) and `maria` (MariaDB) hold `item` and `sale`; `cloud` is a
 provider of tickets.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,12 +30,21 @@ CREATE TABLE sale (
 CREATE INDEX sale_item ON sale (item);
 INSERT INTO sale VALUES (1, 1, 2), (2, 3, 1);
 """
-"""In words that PostgreSQL, DuckDB and MariaDB share."""
+"""In words that all of them share."""
 COMMENTS = "COMMENT ON TABLE item IS 'What is sold'; COMMENT ON COLUMN item.price IS 'In euros';\n"
 PAGES = (
     "CREATE TABLE page (id INTEGER PRIMARY KEY, body VARCHAR(200));"
     " INSERT INTO page SELECT i, 'page ' || i FROM generate_series(1, 100) AS n (i);"
 )
+
+
+def sqlite_source(folder: Path) -> dict[str, Any]:
+    """The source `lite`, a file in `folder`."""
+    path = folder / "lite.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(TABLES)
+    connection.close()
+    return {"name": "lite", "url": f"sqlite:///{path}", "access": "write"}
 
 
 def duckdb_source(folder: Path) -> dict[str, Any]:

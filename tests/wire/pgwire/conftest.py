@@ -17,6 +17,7 @@ from support.wire_sources import (
     cloud_source,
     duckdb_source,
     mariadb_source,
+    sqlite_source,
 )
 
 TYPES = """
@@ -52,6 +53,7 @@ def desk_and_server(
     with cloud_source(folder) as (desk, cloud, settings):
         sources = [
             {"name": "pg", "url": postgres.url, "access": "write"},
+            sqlite_source(folder),
             duckdb_source(folder),
             cloud,
         ]

@@ -317,6 +317,8 @@ def wire_type(column: Column, dialect: str) -> WireType:
         return _BY_NAME.get(name, _TEXT)
     if column.kind == "integer" and column.type.lower() in _WIDER_THAN_INT8:
         return _BY_NAME["numeric"]
+    if column.kind == "integer" and column.type == "BOOLEAN":  # cloud: it holds them as 1 and 0
+        return _BY_NAME["boolean"]
     return _BY_KIND[column.kind]
 
 
