@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel, errors
 
+from support.command_line import tidegate
 from support.eventually import wait_until
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
@@ -217,7 +219,12 @@ def test_modes_of_a_block_come_before_its_first_statement(server: WireServer, le
         with pytest.raises(errors.ReadOnlySqlTransaction):
             one.execute(insert(2, "b"))
         one.rollback()
-    assert ledger.rows() == []
+        assert ledger.rows() == []
+        one.execute(insert(3, "c"))
+        one.execute("SET TRANSACTION READ ONLY")
+        assert one.execute("SELECT count(*) FROM ledger").fetchone() == (1,)
+        one.commit()
+    assert ledger.rows() == [(3, "c")]
 
 
 def test_settings_of_a_block_end_with_it(server: WireServer, ledger: Ledger):
@@ -399,3 +406,52 @@ def test_an_idle_block_is_ended_and_a_killed_server_leaves_nothing(
         own.process.process.kill()
         wait_until(lambda: ledger.transactions() == 0, "the server to see that the gate is gone")
     assert ledger.rows() == []
+
+
+def test_a_person_is_asked_before_a_block_has_begun_and_never_within_it(
+    postgres: PostgresShop, ledger: Ledger, tmp_path: Path
+):
+    ledger.ask(insert(9, "secret"))
+    asks = {
+        "name": "pg", "url": postgres.url, "access": "write", "approval_for": "writes",
+        "approval": "inbox", "unattended": "deny",
+        "masks": [{"column": "ledger.note", "show": "nothing"}],
+    }  # fmt: skip
+    with (
+        wire_server(tmp_path, sources=[asks], approvals={"wait_s": 30, "dry_run": True}) as own,
+        closing(gate(own)) as one,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        state = own.folder / "state"
+        change = "DELETE FROM ledger WHERE id = 9"
+        waiting = pool.submit(lambda: one.execute(change))
+
+        def pending() -> list[dict[str, Any]]:
+            return tidegate("approvals", "list", "--json", state=state).json["approvals"]
+
+        (asked,) = wait_until(pending, "the question to be in the inbox")
+        assert ledger.transactions() == 0
+        assert tidegate("approvals", "allow", asked["id"], state=state).status == 0
+        assert waiting.result(timeout=30).rowcount == 1
+        assert ledger.transactions() == 1
+        with pytest.raises(psycopg.Error) as refused:
+            one.execute("DELETE FROM ledger WHERE id = 8")
+        assert "No person was asked" in str(refused.value)
+        assert pending() == []
+        one.rollback()
+        assert ledger.rows() == [(9, "secret")]
+        one.read_only = True
+        assert one.execute("SELECT id, note FROM ledger").fetchall() == [(9, None)]
+        one.rollback()
+        assert tidegate("token", "revoke", "writer", state=state).status == 0
+        wait_until(lambda: one.pgconn.socket < 0 or gone(one), "the session to be ended")
+
+
+def gone(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the other side has ended the connection."""
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except psycopg.OperationalError:
+        return True
+    return False

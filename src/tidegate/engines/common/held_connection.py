@@ -47,6 +47,11 @@ class HeldConnection(Generic[ConnectionT]):
         """Whether the connection can be used, as far as is known."""
         return self._connection is not None and self._connection.alive
 
+    @property
+    def connection(self) -> ConnectionT | None:
+        """The connection; None after `release`."""
+        return self._connection
+
     async def start(
         self,
         timeout_s: float,

@@ -8,6 +8,7 @@ cursor of the server, so that other statements can run between its parts.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import NamedTuple
@@ -38,8 +39,16 @@ FETCH_ROWS = 512
 
 _quote = find("postgres").quote
 _READ_ONLY = b"SET TRANSACTION READ ONLY"
-_SAVEPOINT, _RELEASE = b"SAVEPOINT tidegate_read", b"RELEASE SAVEPOINT tidegate_read"
 _Command = tuple[bytes, Params]
+
+
+class _Guard:
+    """The subtransaction in which a statement only reads. Its name is none that a client uses for a
+    savepoint of its own: one that fails leaves it, and the client goes back past it."""
+
+    def __init__(self, name: str) -> None:
+        self.before: list[_Command] = [(f"SAVEPOINT {name}".encode(), None), (_READ_ONLY, None)]
+        self.after: list[_Command] = [(f"RELEASE SAVEPOINT {name}".encode(), None)]
 
 
 class BlockStatement(NamedTuple):
@@ -80,6 +89,7 @@ class PostgresTransaction:
         self._modes = modes
         self._run = run
         self._writes = modes.reads_only is False
+        self._guard = _Guard(f"tidegate_{os.urandom(8).hex()}") if self._writes else None
         self._cursors = 0
         self.database = database
 
@@ -106,7 +116,7 @@ class PostgresTransaction:
         if statement.as_cursor:
             self._cursors += 1
             name = b"tidegate_%d" % self._cursors
-            return await PartsCursor.open(self._held, statement, name, self._writes, cancellation)
+            return await PartsCursor.open(self._held, statement, name, self._guard, cancellation)
         follower = ReaderCancellation()
         follower.follow(cancellation)
         try:
@@ -114,10 +124,9 @@ class PostgresTransaction:
                 statement.left_s, follower, writes=statement.writes, limit_s=statement.limit_s
             )
             async with running as session:
-                before = _before(statement, session, running.timeout_ms, guards=self._guards)
-                after = [_END_OF_READ] if self._guards and not statement.writes else []
-                if statement.writes:
-                    before = before[:1]
+                guard = None if statement.writes else self._guard
+                before = _before(statement, session, running.timeout_ms, guard)
+                after = [] if guard is None else guard.after
                 first = await session.begin_in_block(
                     *before,
                     (statement.encoded, statement.params),
@@ -140,18 +149,12 @@ class PostgresTransaction:
             follower.stop_following()
             raise
 
-    @property
-    def _guards(self) -> bool:
-        """Whether statements that read need a subtransaction of their own for that."""
-        return self._writes
-
     async def mark(self, permit: Permit, cancellation: Cancellation) -> None:
         request = permit.request
         if not isinstance(request, MarkTransaction):
             raise TidegateError(Code.UNSUPPORTED, "A transaction has savepoints, and no more.")
         if request.action == "read only":
             command = _READ_ONLY
-            self._writes = False
         else:
             verb = {"savepoint": "SAVEPOINT", "release": "RELEASE SAVEPOINT"}.get(
                 request.action, "ROLLBACK TO SAVEPOINT"
@@ -182,10 +185,9 @@ class PostgresTransaction:
                         "The transaction had failed: it was rolled back.",
                         details={"sqlstate": "25P02"},
                     )
-                session.in_block = False
                 running.release()
         finally:
-            self._held.release()
+            self._release()
 
     async def rollback(self) -> None:
         held = self._held
@@ -194,11 +196,16 @@ class PostgresTransaction:
                 running = await held.start(OWN_S, NEVER, short=True)
                 async with running as session:
                     await session.end(ROLLBACK)
-                    session.in_block = False
                     running.release()
             except TidegateError:
                 held.drop()  # the server rolls back what loses its connection
-        held.release()
+        self._release()
+
+    def _release(self) -> None:
+        session = self._held.connection
+        if session is not None:
+            session.in_block = False
+        self._held.release()
 
 
 class BlockCursor(PostgresCursor):
@@ -238,7 +245,7 @@ class PartsCursor:
         "_cancellation",
         "_ended",
         "_first",
-        "_guards",
+        "_guard",
         "_held",
         "_name",
         "_reader",
@@ -252,7 +259,7 @@ class PartsCursor:
         held: HeldConnection[PostgresSession],
         statement: BlockStatement,
         name: bytes,
-        guards: bool,
+        guard: _Guard | None,
         cancellation: ReaderCancellation,
     ) -> None:
         self.columns: tuple[Column, ...] = ()
@@ -260,7 +267,7 @@ class PartsCursor:
         self._held = held
         self._statement = statement
         self._name = name
-        self._guards = guards
+        self._guard = guard
         self._cancellation = cancellation
         self._reader: Reader | None = None
         self._ended = False
@@ -272,13 +279,13 @@ class PartsCursor:
         held: HeldConnection[PostgresSession],
         statement: BlockStatement,
         name: bytes,
-        guards: bool,
+        guard: _Guard | None,
         cancellation: Cancellation,
     ) -> PartsCursor:
         """Declare the cursor and find its columns. Raises: TidegateError."""
         follower = ReaderCancellation()
         follower.follow(cancellation)
-        cursor = cls(held, statement, name, guards, follower)
+        cursor = cls(held, statement, name, guard, follower)
         declare = b"DECLARE %s NO SCROLL CURSOR FOR %s" % (name, statement.encoded)
         try:
             cursor._first = await cursor._fetched(1, (declare, statement.params))
@@ -323,8 +330,9 @@ class PartsCursor:
         )
         rows: Rows = []
         async with running as session:
-            before = _before(statement, session, running.timeout_ms, guards=self._guards)
-            after = [_END_OF_READ] if self._guards else []
+            guard = self._guard
+            before = _before(statement, session, running.timeout_ms, guard)
+            after = [] if guard is None else guard.after
             fetch = b"FETCH FORWARD %d FROM %s" % (count, self._name)
             result = await session.begin_in_block(
                 *before,
@@ -351,16 +359,13 @@ class PartsCursor:
         return rows
 
 
-_END_OF_READ: _Command = (_RELEASE, None)
-
-
 def _before(
-    statement: BlockStatement, session: PostgresSession, timeout_ms: int, *, guards: bool
+    statement: BlockStatement, session: PostgresSession, timeout_ms: int, guard: _Guard | None
 ) -> list[_Command]:
     """The commands before a statement: each sets all that an earlier one may have set."""
     path = statement.schema or session.setting.path.encode()
     settings = settings_query(timeout_ms, path, statement.identity, tuning=statement.tuning)
-    return [settings, (_SAVEPOINT, None), (_READ_ONLY, None)] if guards else [settings]
+    return [settings, *(() if guard is None else guard.before)]
 
 
 def _begin(modes: TransactionModes) -> bytes:
