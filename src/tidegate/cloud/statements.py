@@ -37,8 +37,7 @@ _PARAMETER: Final = r"\?[0-9]*+|@@?[A-Za-z_][A-Za-z0-9_.-]*+"
 _COMMAND_RULES: Final = structs.replace(
     _SQLITE, parameters=_PARAMETER, operators=_SQLITE.operators | {"-"}
 )
-_AWAITS: Final = re.compile(r"\s*\w+\s*/\*\+\s*AWAIT\s*\*/", re.IGNORECASE)
-_FRESH: Final = re.compile(r"\s*\w+\s*/\*\+\s*FRESH\s*\*/", re.IGNORECASE)
+_HINTS: Final = re.compile(r"\s*\w+\s*/\*\+([^*]{1,200})\*/")
 _VERSION: Final = re.compile(r"v?\d{1,9}(?:\.\d{1,9}){0,3}(?:-[\w.]{1,40})?")
 _UNKNOWN_HINT: Final = (
     "Statements are SELECT, INSERT, UPDATE, REPLACE, DELETE, EXEC, SHOW, DESCRIBE, EXPLAIN and "
@@ -91,6 +90,8 @@ class SqlStatement(msgspec.Struct, frozen=True):
     awaits: bool = False
     is_fresh: bool = False
     """Whether it takes nothing that was kept from an earlier statement: `SELECT /*+ FRESH */`."""
+    skips_denied: bool = False
+    """Whether `/*+ on_error=skip */` asks for what comes where an account or region is denied."""
 
 
 CloudStatement = (
@@ -142,7 +143,7 @@ def read_statement(text: str) -> ReadStatement:
     if first in reader:
         return ReadStatement(reader[first](_Words(tokens[1:])), "select")
     if first == "EXEC":
-        return ReadStatement(_exec(_Words(tokens[1:]), awaits=_awaits(text)), "lifecycle")
+        return ReadStatement(_exec(_Words(tokens[1:]), awaits="AWAIT" in _hints(text)), "lifecycle")
     raise Refusal(
         Code.SQL_UNKNOWN,
         "cloud.statement",
@@ -184,13 +185,19 @@ def _sql(text: str, tokens: list[Token]) -> ReadStatement:
                 "Send the change as a statement of its own.",
             )
     end = tokens[-1].at + len(text[tokens[-1].at :].rstrip("; \t\r\n\f\v"))
-    is_fresh = _FRESH.match(text) is not None
-    statement = SqlStatement(verb, text[:end], _awaits(text), is_fresh)  # type: ignore[arg-type]
+    hints = _hints(text)
+    skips = "ON_ERROR=SKIP" in hints
+    if skips and statement_class != "select":
+        raise _unreadable("on_error=skip is for a query: of a change nothing is left out")
+    asked = ("AWAIT" in hints, "FRESH" in hints, skips)
+    statement = SqlStatement(verb, text[:end], *asked)  # type: ignore[arg-type]
     return ReadStatement(statement, statement_class)
 
 
-def _awaits(text: str) -> bool:
-    return _AWAITS.match(text) is not None
+def _hints(text: str) -> frozenset[str]:
+    """The words of `/*+ FRESH on_error=skip */` behind the first word, in capitals."""
+    found = _HINTS.match(text)
+    return frozenset(re.sub(r"\s*=\s*", "=", found[1]).upper().split() if found else ())
 
 
 class _Words:

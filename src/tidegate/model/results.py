@@ -84,16 +84,29 @@ class Truncation(msgspec.Struct, frozen=True):
     returned: int
 
 
+class SkippedCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call whose rows a result lacks, because the provider denied it to this account, or in this
+    region, and the statement asked for the rest. `error` is the code of the refusal."""
+
+    resource: str
+    error: str
+    account: str = ""
+    region: str = ""
+    http_status: int = 0
+
+
 class UpstreamUse(msgspec.Struct, frozen=True):
     """What a statement sent to the providers behind a source: requests, tries again included, and
     the pages that they gave. `hits` are lists that were not asked for, because they were kept from
-    an earlier statement; the oldest was `age_s` seconds old."""
+    an earlier statement; the oldest was `age_s` seconds old. `skipped` are calls that were denied,
+    where the statement wants what came all the same."""
 
     calls: int
     pages: int
     retries: int = 0
     hits: int = 0
     age_s: float = 0.0
+    skipped: tuple[SkippedCall, ...] = ()
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tidegate.model.results import Page
+from tidegate.model.results import Page, SkippedCall
 
 _MOST = 4
 _NOTHING = re.compile(rb'\[\[(?:"?0"?|null)(?:,(?:"?0"?|null))*\]\]')
@@ -19,6 +19,29 @@ def masking_note(masked: Sequence[tuple[str, str]]) -> str:
         names.append(f"{len(masked) - _MOST} more")
     verb = "is" if len(masked) == 1 else "are"
     return f"{', '.join(names)} {verb} masked: conditions and counts use the mask, not the value"
+
+
+def partial_note(skipped: Sequence[SkippedCall]) -> str:
+    """That rows of accounts or regions are not there, and of which."""
+    shown = [
+        f"{each.resource}"
+        f"{f' of the account {each.account}' if each.account else ''}"
+        f"{f' in {each.region}' if each.region else ''}"
+        f" ({f'HTTP {each.http_status}' if each.http_status else each.error})"
+        for each in skipped
+    ]
+    return (
+        f"Partial: denied and left out were {', '.join(shown)}. Counts, sums and other aggregates"
+        " are of the rest alone"
+    )
+
+
+def page_note(page: Page) -> str:
+    """What a reader of a result must know of what it is not; empty if there is nothing."""
+    notes = [masking_note(page.masked)] if page.masked else []
+    if page.upstream is not None and page.upstream.skipped:
+        notes.append(partial_note(page.upstream.skipped))
+    return "; ".join(notes)
 
 
 def may_be_mistaken(page: Page, text: str) -> bool:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from support.cloud_api import Farm, Reply
 from tidegate.errors import Code
+from tidegate.model.sources import Source
+from tidegate.results.notes import partial_note
 
 
 @pytest.fixture
@@ -125,3 +128,63 @@ def test_regions_are_those_of_each_account() -> None:
     ]
     with pytest.raises(TidegateError, match="needs the regions"):
         spread(provider, method, (("region", "*"),))
+
+
+SKIP = "SELECT /*+ on_error=skip */"
+
+
+def deny(farm: Farm, path: str, *accounts: str, status: int = 403) -> None:
+    """The API refuses these accounts; the requests of a statement come one after another."""
+
+    def answered(count: int) -> Reply:
+        account = str(farm.logins[-1]).removeprefix("Bearer secret-of-")
+        if account in accounts:
+            return Reply(status, {"message": "not for you"})
+        return Reply(200, {"items": list(farm.animals.values())})
+
+    farm.special[path] = answered
+
+
+async def test_a_denied_account_is_left_out_and_named_where_the_statement_says_so(
+    farms: Any, farm: Farm
+) -> None:
+    farms.source = with_option(farms.source, "concurrency", "1")
+    deny(farm, "/animals", "shop")
+    query = "account, count(*) FROM farm.live.animals WHERE account = '*' GROUP BY 1 ORDER BY 1"
+    error = await farms.refusal(f"SELECT {query}")
+    assert error.code is Code.CREDENTIAL_REFUSED
+    assert await farms(f"{SKIP} {query}") == [("dev", 12), ("prod", 12)]
+    skipped = farms.cursor.upstream.skipped
+    assert [(each.resource, each.account, each.http_status) for each in skipped] == [
+        ("farm.live.animals", "shop", 403)
+    ]
+    note = partial_note(skipped)
+    assert note.startswith(
+        "Partial: denied and left out were farm.live.animals of the account shop (HTTP 403)."
+    )
+    assert "aggregates are of the rest alone" in note
+
+
+async def test_nothing_but_denials_and_other_failures_are_errors_all_the_same(
+    farms: Any, farm: Farm
+) -> None:
+    farms.source = with_option(farms.source, "concurrency", "1")
+    query = "count(*) FROM farm.live.animals WHERE account = '*'"
+    deny(farm, "/animals", "shop", "prod", "dev")
+    assert (await farms.refusal(f"{SKIP} {query}")).code is Code.CREDENTIAL_REFUSED
+    deny(farm, "/animals", "shop", status=400)
+    assert (await farms.refusal(f"{SKIP} {query}")).code is Code.PROVIDER_FAILED
+    deny(farm, "/animals", "None")
+    error = await farms.refusal(f"{SKIP} count(*) FROM farm.live.animals")
+    assert error.code is Code.CREDENTIAL_REFUSED
+    before = len(farm.asked)
+    error = await farms.refusal(
+        "DELETE /*+ on_error=skip */ FROM farm.live.animals WHERE id = 3 AND account = '*'"
+    )
+    assert "on_error=skip is for a query" in error.message
+    assert len(farm.asked) == before
+    assert 3 in farm.animals
+
+
+def with_option(source: Source, name: str, value: str) -> Source:
+    return structs.replace(source, options=(*source.options, (name, value)))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.cloud_surface import (
+    ADDRESS,
     DELETE,
     INSERT,
     MODERN,
@@ -362,3 +363,30 @@ async def test_who_gave_a_token_reads_how_many_calls_and_pages_were_made(
     shares = [note["progress"] for note in client.notes]
     assert shares == sorted(set(shares))
     assert (shares[0], shares[-1]) == (0.0, 1.0)
+
+
+async def test_an_account_that_was_denied_is_named_in_the_payload_and_in_the_text(
+    tmp_path: Path, desk: Desk
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("token-of-a-person")
+    login = {"type": "bearer", "credentialsfilepath": str(secret)}
+    cloud = {
+        "endpoints": {ADDRESS: desk.url},
+        "providers": {"desk": {"accounts": {"live": {"auth": login}}}},
+    }
+    query = f"count(*) AS n FROM {RESOURCE} WHERE team IN ('red', 'failing') AND account = 'live'"
+    async with opened(tmp_path, {}, desk, cloud=cloud) as app:
+        client = CloudClient(app)
+        await client.bad("run_select_query", sql=f"SELECT {query}")
+        text, payload = await client.good(
+            "run_select_query", sql=f"SELECT /*+ ON_ERROR = skip */ {query}"
+        )
+    assert payload["rows"] == [{"n": len(desk.tickets)}]
+    assert payload["skipped"] == [
+        {"resource": RESOURCE, "error": "credential.refused", "account": "live",
+         "http_status": 403},
+    ]  # fmt: skip
+    assert f"Partial: denied and left out were {RESOURCE} of the account live (HTTP 403)" in text
+    assert "other aggregates are of the rest alone." in text
+    assert recorded(tmp_path)[-1]["decision"] == "allow"

@@ -16,7 +16,7 @@ from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import color, print_status, show, show_json, show_table
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Limits
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import page_note
 from tidegate.text_to_sql.answering import answer, show_prompt
 from tidegate.text_to_sql.model import Answer, Guide, Question
 from tidegate.text_to_sql.pair_import import import_pairs, read_pairs
@@ -171,8 +171,8 @@ def _show(found: Answer) -> None:
         show_table(names, msgspec.json.decode(page.rows), fitted=True)
         rows = "1 row" if page.row_count == 1 else f"{page.row_count:,} rows"
         print_status(f"{rows} in {page.elapsed_ms:.1f} ms")
-        if page.masked:
-            print_status(masking_note(page.masked))
+        if note := page_note(page):
+            print_status(note)
     for assumption in found.assumptions:
         print_status(f"assumed: {assumption}")
     for check in found.checks:

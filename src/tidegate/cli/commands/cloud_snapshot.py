@@ -19,6 +19,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
+from tidegate.results.notes import partial_note
 
 _MOST_ROWS = 1_000_000
 _MOST_BYTES = 512 * 1_048_576
@@ -53,6 +54,12 @@ def _snapshot(arguments: argparse.Namespace) -> int:
             Code.LIMIT_BYTES,
             f"The result was cut at {cut.limit:,} {cut.kind}, so there is no snapshot of it.",
             hint="Narrow the query.",
+        )
+    if page.upstream is not None and page.upstream.skipped:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"There is no snapshot of a part. {partial_note(page.upstream.skipped)}.",
+            hint="Name the accounts and regions that may be read, without on_error=skip.",
         )
     taken = Snapshot(
         FORMAT,

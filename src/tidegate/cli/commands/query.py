@@ -20,7 +20,7 @@ from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
-from tidegate.results.notes import masking_note, may_be_mistaken
+from tidegate.results.notes import may_be_mistaken, page_note
 from tidegate.results.row_stream import WriterSink
 
 SHOWN_ROWS = 500
@@ -159,7 +159,7 @@ def _as_json(page: Page) -> dict[str, Any]:
         "rows": msgspec.Raw(page.rows),
         "row_count": page.row_count,
         "truncations": page.truncations,
-        **({"note": masking_note(page.masked)} if page.masked else {}),
+        **({"note": note} if (note := page_note(page)) else {}),
         **({"note": page.status} if page.status else {}),
         "elapsed_ms": round(page.elapsed_ms, 3),
     }
@@ -186,8 +186,8 @@ def show_outcome(page: Page, path: str | None = None) -> None:
     for cut in page.truncations:
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")
-    if page.masked:
-        print_status(masking_note(page.masked))
+    if note := page_note(page):
+        print_status(note)
     if page.status:
         print_status(f"note: {page.status}")
 

@@ -5,13 +5,15 @@ Source: PostgreSQL documentation, "Error and Notice Message Fields".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from tidegate.edges.pgwire import messages
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Truncation, UpstreamUse
+from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
+from tidegate.results.notes import partial_note
 
 _OF_A_PROVIDER = ("http_status", "retryable")
 """What the detail of an error says of a provider's reply, in this order."""
@@ -46,6 +48,12 @@ def truncation_notice(cut: Truncation, upstream: UpstreamUse | None) -> bytes:
     note = f"The result was cut at {cut.limit} {cut.kind}: {cut.returned} were returned."
     fields = {"S": "WARNING", "V": "WARNING", "C": "01004", "M": note}
     return messages.notice(fields | {"D": msgspec.json.encode(detail).decode()})
+
+
+def partial_notice(skipped: Sequence[SkippedCall]) -> bytes:
+    """The warning that a result lacks what some accounts were denied; its detail is JSON."""
+    fields = {"S": "WARNING", "V": "WARNING", "C": "01000", "M": f"{partial_note(skipped)}."}
+    return messages.notice(fields | {"D": msgspec.json.encode(skipped).decode()})
 
 
 def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str]:

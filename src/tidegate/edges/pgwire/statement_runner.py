@@ -9,7 +9,7 @@ from msgspec import structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
-from tidegate.edges.pgwire.errors import refused, truncation_notice
+from tidegate.edges.pgwire.errors import partial_notice, refused, truncation_notice
 from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
 from tidegate.edges.pgwire.settings import SessionSettings
@@ -331,9 +331,12 @@ class StatementRunner:
 
 
 def send_complete(client: Client, tag: str, page: Page | None = None) -> None:
-    """Send the tag of what has ended, behind a warning for each cut of its result."""
+    """Send the tag of what has ended, behind a warning for each cut of its result, and for what it
+    lacks."""
     for cut in () if page is None else page.truncations:
         client.write(truncation_notice(cut, page.upstream if page else None))
+    if page is not None and page.upstream is not None and page.upstream.skipped:
+        client.write(partial_notice(page.upstream.skipped))
     client.write(messages.command_complete(tag))
 
 

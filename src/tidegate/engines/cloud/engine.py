@@ -160,6 +160,7 @@ class CloudEngine:
             if explains:
                 return _cursor(await explain(statement, request.statement.params, work))
             if isinstance(statement, SqlStatement) and statement.verb == "select":
+                work.fetches.skips_denied = statement.skips_denied
                 run = await work.query(with_literals(statement.text, request.statement.params))
                 return StatementCursor(run, work)
             changes = await plan_changes(statement, request.statement.params, work)

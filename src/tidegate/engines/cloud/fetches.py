@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from math import inf
 from threading import Condition
 from typing import Any, Final
 
-from tidegate.cloud.accounts import Values
+from tidegate.cloud.accounts import Values, account_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method
+from tidegate.cloud.names import folded
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.call_limits import CallCounts, CallRate
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Truncation, UpstreamUse
+from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
 
 LOOKAHEAD: Final = 3
 """Pages of a list that are fetched before the ones in front of them were read."""
+
+_DENIALS: Final = frozenset({
+    Code.PROVIDER_REFUSED, Code.CREDENTIAL_REFUSED, Code.CREDENTIAL_UNAVAILABLE,
+})  # fmt: skip
 
 TableRow = tuple[SqlValue, ...]
 MakeRows = Callable[[Iterable[Mapping[str, SqlValue]]], list[TableRow]]
@@ -31,9 +37,17 @@ MakeRows = Callable[[Iterable[Mapping[str, SqlValue]]], list[TableRow]]
 class Fetch:
     """The rows of one call of a method, all pages, as they come."""
 
-    def __init__(self, path: str, is_cut: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        path: str,
+        is_cut: Callable[[int], None],
+        is_skipped: Callable[[TidegateError], bool],
+    ) -> None:
+        """`is_cut` is called where the list has more pages; `is_skipped` says whether the result
+        goes without the rows of a call that was refused at its first page."""
         self._path = path
         self._is_cut = is_cut
+        self._is_skipped = is_skipped
         self._changed = Condition()
         self._rows: list[TableRow] = []
         self._error: BaseException | None = None
@@ -85,7 +99,8 @@ class Fetch:
                     break
                 await self._room()
         except BaseException as error:
-            self._error = error
+            if not isinstance(error, TidegateError) or self._pages or not self._is_skipped(error):
+                self._error = error
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -190,6 +205,10 @@ class Fetches:
         self._failure: TidegateError | None = None
         self.counts = CallCounts(most_calls, rate, report)
         self.truncations: list[Truncation] = []
+        self.skips_denied = False
+        """Whether the statement wants what comes where an account or a region is denied."""
+        self._skipped: dict[tuple[str, str, str], SkippedCall] = {}
+        self._denied: dict[str, list[TidegateError]] = {}
 
     def find(self, found: Found, method: Method, values: Values) -> Fetch | None:
         """The fetch of this call, if there is one."""
@@ -207,7 +226,7 @@ class Fetches:
         if self._failure is not None:
             raise _copy(self._failure)
         self.counts.check(1 + self._not_sent())
-        fetch = Fetch(found.path, self._cut)
+        fetch = Fetch(found.path, self._cut, partial(self._skip, found.path, method, values))
         self._made[key] = fetch
         work = fetch.run(
             *(self._calls, found, method, values, make_rows),
@@ -231,6 +250,33 @@ class Fetches:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    @property
+    def skipped(self) -> tuple[SkippedCall, ...]:
+        """What the result lacks, each account and region of a resource once."""
+        return tuple(self._skipped.values())
+
+    def check_partial(self) -> None:
+        """Refuse a result to which a resource gave nothing but refusals. Raises: TidegateError, the
+        first of them."""
+        for path, denied in tuple(self._denied.items()):
+            made = sum(1 for key in self._made if key[0] == path)
+            if len(denied) == made:
+                raise _copy(denied[0])
+
+    def _skip(self, path: str, method: Method, values: Values, error: TidegateError) -> bool:
+        """Note a call that was denied, where the statement goes on without its rows: only what an
+        account or a region may not read, for which others are asked as well."""
+        given = {folded(name): str(value) for name, value in values}
+        account, region = account_of(method, dict(values)), given.get("region", "")
+        if not self.skips_denied or error.code not in _DENIALS or not (account or region):
+            return False
+        status = error.details.get("http_status", 0)
+        self._skipped[path, account, region] = SkippedCall(
+            path, error.code.value, account, region, status
+        )
+        self._denied.setdefault(path, []).append(error)
+        return True
 
     def _cut(self, pages: int) -> None:
         self.truncations.append(Truncation("pages", self._page_limit, pages))

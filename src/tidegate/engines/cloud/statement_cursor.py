@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import structs
+
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.cloud.statement_run import StatementRun
 from tidegate.engines.cloud.statement_work import StatementWork
@@ -49,4 +51,5 @@ class StatementCursor:
 
     def _note(self) -> None:
         self.truncations = tuple(self._work.fetches.truncations)
-        self.upstream = self._work.fetches.counts.use
+        fetches = self._work.fetches
+        self.upstream = structs.replace(fetches.counts.use, skipped=fetches.skipped)

@@ -98,6 +98,7 @@ class StatementRun:
                 size += _weight(row)
                 if len(taken) >= most or size > _MOST_TAKEN:
                     return taken
+            self._fetches.check_partial()
             self.has_ended = True
             return taken
 

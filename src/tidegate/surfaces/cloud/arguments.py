@@ -131,6 +131,20 @@ ROWS_SCHEMA: dict[str, Any] = {
             },
             "description": "Only where something was cut.",
         },
+        "skipped": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "resource": {"type": "string"},
+                    "error": {"type": "string"},
+                    "account": {"type": "string"},
+                    "region": {"type": "string"},
+                    "http_status": {"type": "integer"},
+                },
+            },
+            "description": "Only where accounts or regions were denied and left out.",
+        },
         "calls": {"type": "integer", "description": "Requests that were made, where cut."},
         "pages": {"type": "integer", "description": "Pages that were read, where cut."},
         "cached": {

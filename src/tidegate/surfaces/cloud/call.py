@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.results import SkippedCall
 from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
 from tidegate.results.cloud_text import Rows
+from tidegate.results.notes import partial_note
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.cloud.arguments import Cut, Kept
 from tidegate.surfaces.cloud.audit import CallAudit, given_arguments, query_class
@@ -40,7 +42,8 @@ class CloudCall(msgspec.Struct, frozen=True):
 
     def rows(self, result: Result, text: str) -> ToolResult:
         """Rows with their text. What was cut is said in both, and nothing where nothing was."""
-        payload: dict[str, Rows | list[Cut] | int | Kept] = {"rows": result.rows}
+        payload: dict[str, Rows | list[Cut] | list[SkippedCall] | int | Kept]
+        payload = {"rows": result.rows}
         if result.truncations:
             payload["truncated"] = [
                 Cut(each.kind, each.limit, each.returned) for each in result.truncations
@@ -60,6 +63,9 @@ class CloudCall(msgspec.Struct, frozen=True):
                 f"{text.rstrip()}\n\nFrom the cache: {hits} of the lists, up to {age_s:g} s old."
                 " SELECT /*+ FRESH */ asks the provider.\n"
             )
+        if result.upstream is not None and result.upstream.skipped:
+            payload["skipped"] = list(result.upstream.skipped)
+            text = f"{text.rstrip()}\n\n{partial_note(result.upstream.skipped)}.\n"
         return self.shown(payload, text)
 
 

@@ -22,7 +22,7 @@ from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.results.notes import masking_note, may_be_mistaken
+from tidegate.results.notes import may_be_mistaken, page_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
@@ -212,7 +212,7 @@ def _answer(page: Page, source: str | None, note: str = "") -> bytes:
         parts += (b',"more":', encode(handle))
     notes = [_note(page.truncations, page.more is not None)] if page.truncations else []
     notes += [note] if note else []
-    notes += [masking_note(page.masked)] if page.masked else []
+    notes += [own] if (own := page_note(page)) else []
     if notes:
         parts += (b',"note":', encode("; ".join(notes)))
     return b"".join((b"{", *parts, b"}"))

@@ -10,7 +10,7 @@ import msgspec
 from tidegate.model.results import Column, JdbcType, Page
 from tidegate.results.fixtures import FixtureResult, Language, fixture_code
 from tidegate.results.jdbc_types import TEXT_CODES, jdbc_type
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import page_note
 from tidegate.sql.jdbc.model import Condition, Extraction
 
 MOST_COLUMNS = 52
@@ -95,8 +95,8 @@ def executed(query: str, pages: Sequence[Page], dialect: str, left_out: int) -> 
     if cuts:
         reply["truncated"] = True
         reply["truncations"] = cuts
-    if first.masked:
-        reply["note"] = masking_note(first.masked)
+    if note := page_note(first):
+        reply["note"] = note
     return reply
 
 

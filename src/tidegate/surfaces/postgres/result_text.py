@@ -10,7 +10,7 @@ import msgspec
 
 from tidegate.model.results import Column, Page, Truncation
 from tidegate.results.formats import unique
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import page_note
 
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
 _encode = msgspec.json.encode
@@ -59,8 +59,8 @@ def ending(page: Page, offset: int, notes: Sequence[str] = ()) -> str:
     if offset:
         lines[0] += f" from row {offset + 1} on"
     lines += [_CUTS[cut.kind](cut, offset + count) for cut in page.truncations]
-    if page.masked:
-        lines.append(masking_note(page.masked))
+    if note := page_note(page):
+        lines.append(note)
     return "\n\n" + "\n".join([*lines, *notes])
 
 

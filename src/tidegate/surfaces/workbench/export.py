@@ -15,11 +15,11 @@ from msgspec import UNSET, Meta, UnsetType
 from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
-from tidegate.model.results import Column, Limits, Page, RowWriter
+from tidegate.model.results import Column, Limits, Page, RowWriter, SkippedCall
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
 from tidegate.results.formats import Format, Put, Writer, unique, writer
-from tidegate.results.notes import masking_note
+from tidegate.results.notes import masking_note, page_note, partial_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.surfaces.api import SurfaceTool
@@ -242,7 +242,7 @@ async def _inline(
     page = await context.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
     rows.end()
     cut = True if page.truncations else UNSET
-    note = masking_note(page.masked) if page.masked else UNSET
+    note = page_note(page) or UNSET
     return Exported(part.label, format, page.row_count, sink.taken(), cut, note)
 
 
@@ -269,6 +269,7 @@ async def _write(
     """Write all parts into one file; the answer, but for the file's name."""
     count, cut = 0, False
     masked: set[tuple[str, str]] = set()
+    skipped: set[SkippedCall] = set()
     several = format == "json" and len(parts) > 1
     for place, part in enumerate(parts):
         rows = _writer(format, file.put, part, dialect)
@@ -283,6 +284,9 @@ async def _write(
         count += page.row_count
         cut = cut or bool(page.truncations)
         masked |= {*page.masked}
+        skipped |= {*(page.upstream.skipped if page.upstream is not None else ())}
     file.put(b"}\n" if several else b"")
-    note = masking_note(sorted(masked)) if masked else UNSET
+    notes = [masking_note(sorted(masked))] if masked else []
+    notes += [partial_note(tuple(skipped))] if skipped else []
+    note = "; ".join(notes) or UNSET
     return Output(rows_exported=count, is_truncated=True if cut else UNSET, note=note)
