@@ -102,3 +102,17 @@ def test_a_column_whose_type_changed_is_not_sent_in_the_format_of_the_old_one(
         with pytest.raises(psycopg.errors.FeatureNotSupported, match="changed"):
             gate.execute(asked, binary=True, prepare=False)
         assert gate.execute(asked, binary=True, prepare=False).fetchone() == ("10.0.0.7",)
+
+
+@both_formats
+def test_rows_in_a_block_are_the_same_as_outside(limited: WireServer, binary: bool):
+    asked = "SELECT id, email, place, cost FROM visit WHERE id < 4 ORDER BY id"
+    with (
+        psycopg.connect(limited.conninfo("pg")) as block,
+        psycopg.connect(limited.conninfo("pg"), autocommit=True) as outside,
+    ):
+        expected = outside.execute(asked, binary=binary).fetchall()
+        assert expected[2][:3] == (3, "u3@example.org", "10.0.0.1")
+        for _ in range(3):
+            assert block.execute(asked, binary=binary).fetchall() == expected
+            block.rollback()

@@ -22,7 +22,8 @@ from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSession
-from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
+from tidegate.engines.postgres.cursor import CHUNKS, ChunkReader, PostgresCursor
+from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresCursor
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows, TypeCache, shape_of
@@ -53,7 +54,8 @@ class _Guard:
 
 class BlockStatement(NamedTuple):
     """A statement that was admitted, and what it runs with. `left_s` is what is left of
-    `limit_s`."""
+    `limit_s`. `form` is the format code in which its rows go on as the server has encoded them;
+    None: they are decoded."""
 
     text: str
     encoded: bytes
@@ -66,6 +68,7 @@ class BlockStatement(NamedTuple):
     writes: bool
     as_cursor: bool
     types: TypeCache
+    form: int | None = None
 
 
 RunStatement = Callable[
@@ -92,6 +95,11 @@ class PostgresTransaction:
         self._guard = _Guard(f"tidegate_{os.urandom(8).hex()}") if self._writes else None
         self._cursors = 0
         self.database = database
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change data."""
+        return self._writes
 
     @property
     def idle_s(self) -> float:
@@ -134,12 +142,19 @@ class PostgresTransaction:
                     before=len(before),
                     after=len(after),
                     identity=statement.identity,
+                    form=statement.form or 0,
                 )
                 if first.status in FAILED:
                     raise translate(first)
                 types, shape = statement.types, shape_of(first)
                 columns, reader = types.known(shape) or await types.columns(shape)
-                cursor = BlockCursor(running, first, columns, reader, statement.text, follower)
+                text = statement.text
+                if statement.form is None:
+                    cursor = BlockCursor(running, first, columns, reader, text, follower)
+                else:
+                    cursor = DataRowBlockCursor(
+                        running, first, columns, ENCODED_VALUES, text, follower
+                    )
                 if first.status in CHUNKS:
                     cursor.look_for_end()
                 else:
@@ -219,7 +234,7 @@ class BlockCursor(PostgresCursor):
         running: RunningStatement[PostgresSession],
         first: PGresult,
         columns: tuple[Column, ...],
-        reader: Reader,
+        reader: ChunkReader,
         text: str,
         follower: ReaderCancellation,
     ) -> None:
@@ -235,6 +250,12 @@ class BlockCursor(PostgresCursor):
         finally:
             self._follower.stop_following()
             await super().close()
+
+
+class DataRowBlockCursor(BlockCursor, DataRowPostgresCursor):
+    """The same, whose rows go on as the server has encoded them."""
+
+    __slots__ = ()
 
 
 class PartsCursor:

@@ -172,13 +172,14 @@ class CommandProtocol(SocketIO):
         """Whether a transaction is open, as far as replies have been read."""
         return self._connection.transaction_status != pq.TransactionStatus.IDLE
 
-    def send(self, *commands: tuple[bytes, Params]) -> None:
-        """Queue commands by the extended protocol, which takes one statement each."""
+    def send(self, *commands: tuple[bytes, Params], form: int = 0) -> None:
+        """Queue commands by the extended protocol, which takes one statement each. `form` is the
+        format of their results: 0 text, 1 binary."""
         self._check_open()
         send = self._connection.send_query_params
         try:
             for text, params in commands:
-                send(text, params)
+                send(text, params, result_format=form)
         except psycopg.OperationalError as error:
             raise self._broken() from error
 

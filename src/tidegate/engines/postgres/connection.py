@@ -256,10 +256,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
         before: int,
         after: int = 0,
         identity: Identity | None = None,
+        form: int = 0,
     ) -> PGresult:
         """Send a group of commands in the transaction; the first result of the one that follows
         `before` others, which may be a failure. `after` more follow it, and are read when the
-        statement has ended.
+        statement has ended. `form` is the format code of their results.
 
         Raises: TidegateError SOURCE_UNREACHABLE, and what the server says to those before.
         """
@@ -270,7 +271,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
             await line.sync()
             await self._drain()
             self.interrupted = False
-        line.send(*commands)
+        line.send(*commands, form=form)
         await line.sync()
         if before:
             begun = await line.pass_over(before)

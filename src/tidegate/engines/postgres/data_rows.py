@@ -19,8 +19,12 @@ from psycopg.types.string import ByteaBinaryLoader, BytesBinaryDumper
 
 from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.types import Rows
-from tidegate.model.results import DataRows
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import EngineRequest, Query
+from tidegate.model.results import Column, DataRows, DataRowSink, takes_data_rows
 
+MAX_FITS = 512
+"""Statements of which it is remembered whether the binary format of their result fits."""
 _HEAD = struct.Struct("!ci")
 _EMPTY_HEAD = bytes(_HEAD.size)
 
@@ -64,6 +68,46 @@ class _EncodedValues:
 
 
 ENCODED_VALUES = _EncodedValues()
+
+
+def sink_of(request: EngineRequest) -> DataRowSink | None:
+    """Where a request's rows go as the server has encoded them, if it has such a place."""
+    sink = request.sink if isinstance(request, Query) else None
+    return sink if takes_data_rows(sink) else None
+
+
+Key = tuple[bytes, bytes | None, str | None]
+"""A text, a search path and a state of the catalog."""
+
+
+class BinaryFits:
+    """Of which statements the sink that asks for the binary format takes it."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, bool] = {}
+
+    def of(self, key: Key) -> bool | None:
+        """None: not known."""
+        return self._known.get(key)
+
+    def note(self, key: Key, fits: bool) -> bool:
+        if len(self._known) >= MAX_FITS:
+            self._known.clear()
+        self._known[key] = fits
+        return fits
+
+    def check(self, sink: DataRowSink, columns: tuple[Column, ...]) -> None:
+        """Raises: TidegateError if a result came in binary format and the sink does not take it:
+        the types of its columns are others than before."""
+        if sink.takes_binary(columns):
+            return
+        self._known.clear()
+        raise TidegateError(
+            Code.SOURCE_BUSY,
+            "The types of the result's columns changed while the statement was under way.",
+            hint="Send the statement again.",
+            details={"sqlstate": "0A000"},
+        )
 
 
 class DataRowPostgresCursor(PostgresCursor):

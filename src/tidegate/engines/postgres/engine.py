@@ -34,7 +34,13 @@ from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
-from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresCursor
+from tidegate.engines.postgres.data_rows import (
+    ENCODED_VALUES,
+    BinaryFits,
+    DataRowPostgresCursor,
+    Key,
+    sink_of,
+)
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
@@ -48,7 +54,6 @@ from tidegate.judging_thread import compute
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
-from tidegate.model.results import takes_data_rows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -67,17 +72,12 @@ SUPERUSER = (
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
-MAX_FITTING = 512
-"""Statements of which it is remembered whether their result is asked for in binary format."""
-
-
 class _Database(NamedTuple):
-    """What is known of one database of the server: its oids mean nothing in another. `fitting` says
-    of a text, a search path and a state of the catalog whether a sink takes the binary format."""
+    """What is known of one database of the server: its oids mean nothing in another."""
 
     watch: CatalogSafetyCache
     types: TypeCache
-    fitting: dict[tuple[bytes, bytes | None, str | None], bool]
+    binary: BinaryFits
 
 
 class _Admitted(NamedTuple):
@@ -119,7 +119,8 @@ class PostgresEngine:
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
         self._target = target
-        home = _Database(CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target)), {})
+        types = TypeCache(lambda: PostgresSession.open(target))
+        home = _Database(CatalogSafetyCache(), types, BinaryFits())
         self._databases: dict[str | None, _Database] = {None: home, first.setting.database: home}
         self._schema = SchemaVersion()
         self._server_version = first.line.server_version
@@ -200,7 +201,7 @@ class PostgresEngine:
             known = self._databases[name] = _Database(
                 CatalogSafetyCache(),
                 TypeCache(lambda: PostgresSession.open(target, **others)),
-                {},
+                BinaryFits(),
             )
         return known
 
@@ -320,12 +321,47 @@ class PostgresEngine:
             and reads
             and judgement.verb == "select",
             types=self._database(request.database).types,
+            form=self._form_in(transaction, request, admitted),
         )
         try:
-            return await transaction.start(statement, cancellation)
+            cursor = await transaction.start(statement, cancellation)
+            await self._check_form(cursor, request, admitted, statement.form)
+            return cursor
         finally:
             if not reads:
                 self._database(request.database).watch.wake()
+
+    def _form_in(
+        self, transaction: PostgresTransaction, request: Query | Explain, admitted: _Admitted
+    ) -> int | None:
+        """The form in which rows of a statement in a transaction go on as the server encoded them.
+        The binary one is asked for only where an earlier run has shown that it fits, and not where
+        the transaction may have changed a type."""
+        sink = sink_of(request)
+        if sink is None or not sink.form:
+            return None if sink is None else sink.form
+        database = self._database(request.database)
+        fits = database.binary.of(_key(database, admitted.encoded, admitted.schema))
+        return 1 if fits and not transaction.writes else None
+
+    async def _check_form(
+        self, cursor: Cursor, request: Query | Explain, admitted: _Admitted, form: int | None
+    ) -> None:
+        """Note whether the sink takes the binary format of a result. Raises: as
+        `BinaryFits.check`, if it was asked for."""
+        sink = sink_of(request)
+        if sink is None or sink.form != 1:
+            return
+        database = self._database(request.database)
+        if form is None:
+            key = _key(database, admitted.encoded, admitted.schema)
+            database.binary.note(key, sink.takes_binary(cursor.columns))
+            return
+        try:
+            database.binary.check(sink, cursor.columns)
+        except TidegateError:
+            await cursor.close()
+            raise
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         request, _ = prepare_of(permit)
@@ -353,11 +389,10 @@ class PostgresEngine:
     ) -> Cursor:
         types, shape = self._database(request.database).types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
-        sink = None if isinstance(request, Explain) else request.sink
-        if takes_data_rows(sink) and sink.form == form:
-            if form and not sink.takes_binary(columns):
-                self._database(request.database).fitting.clear()
-                raise _changed_meanwhile()
+        sink = sink_of(request)
+        if sink is not None and sink.form == form:
+            if form:
+                self._database(request.database).binary.check(sink, columns)
             cursor = DataRowPostgresCursor(running, first, columns, ENCODED_VALUES, text)
         else:
             cursor = PostgresCursor(running, first, columns, reader, text)
@@ -377,19 +412,16 @@ class PostgresEngine:
     ) -> bool:
         """Whether a read is to give the binary format: its sink asks for it, and takes it of every
         column. The server is asked for the columns, once for each statement."""
-        request = permit.request
-        sink = request.sink if isinstance(request, Query) else None
-        if not takes_data_rows(sink) or sink.form != 1:
+        sink = sink_of(permit.request)
+        if sink is None or sink.form != 1:
             return False
-        database = self._database(request.database)
-        key = encoded, schema, database.watch.names_state
-        fits = database.fitting.get(key)
+        database = self._database(permit.request.database)
+        key = _key(database, encoded, schema)
+        fits = database.binary.of(key)
         if fits is None:
             found = await session.described(encoded, schema, timeout_ms, permit.identity)
             columns, _ = await database.types.columns(shape_of(found))
-            if len(database.fitting) >= MAX_FITTING:
-                database.fitting.clear()
-            database.fitting[key] = fits = sink.takes_binary(columns)
+            fits = database.binary.note(key, sink.takes_binary(columns))
         return fits
 
     async def _copy(
@@ -505,10 +537,5 @@ class PostgresEngine:
         raise TidegateError(code, opinion.reason, hint=opinion.hint, details=details)
 
 
-def _changed_meanwhile() -> TidegateError:
-    return TidegateError(
-        Code.SOURCE_BUSY,
-        "The types of the result's columns changed while the statement was under way.",
-        hint="Send the statement again.",
-        details={"sqlstate": "0A000"},
-    )
+def _key(database: _Database, encoded: bytes, schema: bytes | None) -> Key:
+    return encoded, schema, database.watch.names_state
