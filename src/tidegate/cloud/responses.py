@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -31,9 +31,19 @@ class ApiPage(NamedTuple):
 
 
 def read_page(
-    method: Method, schemas: Schemas, content: bytes, host: str, *, renames: bool = False
+    method: Method,
+    schemas: Schemas,
+    content: bytes,
+    host: str,
+    *,
+    renames: bool = False,
+    columns: Collection[str] | None = None,
 ) -> ApiPage:
     """The rows of a successful response; with `renames` their names are in snake case.
+
+    `columns` are those of the document, if they are known. If there are none but `_`, that has the
+    row itself, as JSON; if there is one, it has what comes where the document shows an object and
+    the provider sends a plain value.
 
     Rows are read while they are taken.
 
@@ -45,7 +55,7 @@ def read_page(
     if transform is not None and transform.kind == SCHEMA_DRIVEN_XML:
         row = schemas.row(response.schema or {}, response.object_key)
         found = read_xml_rows(content, row, schemas, host)
-        return ApiPage(_cells(found, renames), None)
+        return ApiPage(_cells(found, renames, columns), None)
     kind = "" if transform is None else _template_kind(transform.kind)
     if kind == "mxj" and content.strip():
         body: Any = read_xml_map(content, host)
@@ -58,7 +68,7 @@ def read_page(
         given = to_json(body) if kind == "text" and not isinstance(body, str) else body
         text = render_template(transform.template, given, f"the response of {method.name}")
         shaped = _parse(method, text.encode(), host)
-    return ApiPage(_cells(_rows(shaped, response.object_key), renames), body)
+    return ApiPage(_cells(_rows(shaped, response.object_key), renames, columns), body)
 
 
 def _template_kind(kind: str) -> str:
@@ -82,10 +92,14 @@ def _parse(method: Method, content: bytes, host: str) -> Any:
         ) from None
 
 
-def _cells(rows: Iterator[Any], renames: bool) -> Iterator[dict[str, SqlValue]]:
+def _cells(
+    rows: Iterator[Any], renames: bool, columns: Collection[str] | None
+) -> Iterator[dict[str, SqlValue]]:
+    keeps_whole = columns is not None and set(columns) <= {ANONYMOUS}
+    plain = next(iter(columns)) if columns is not None and len(columns) == 1 else ANONYMOUS
     for row in rows:
         if not isinstance(row, dict):
-            yield {ANONYMOUS: sql_value(row)}
+            yield {plain: sql_value(row)}
             continue
         entries = cast("dict[str, Any]", row)
         cells: dict[str, SqlValue] = {
@@ -96,6 +110,8 @@ def _cells(rows: Iterator[Any], renames: bool) -> Iterator[dict[str, SqlValue]]:
         }
         if len(cells) < len(entries):
             cells = _distinct(entries)
+        if keeps_whole:
+            cells.setdefault(ANONYMOUS, to_json(entries))
         yield cells
 
 

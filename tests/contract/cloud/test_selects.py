@@ -171,6 +171,16 @@ async def test_a_row_of_an_open_schema_has_the_columns_that_are_named(ask):
     ]
 
 
+async def test_a_row_of_an_open_schema_is_there_as_a_whole_without_names(ask, farm: Farm):
+    whole = '{"Alpha":1,"beta":{"x":[1,2]}}'
+    assert await ask("SELECT * FROM farm.live.anything") == [(whole,)]
+    assert [each.name for each in ask.cursor.columns] == ["_"]
+    assert await ask("SELECT _, Alpha FROM farm.live.anything") == [(whole, 1)]
+    assert await ask("SELECT count(*) FROM farm.live.anything") == [(1,)]
+    farm.special["/open"] = lambda _: Reply(200, ["a", {"b": None}])
+    assert await ask("SELECT * FROM farm.live.anything") == [("a",), ('{"b":null}',)]
+
+
 async def test_missing_parameters_are_named_and_nothing_is_sent(ask, farm: Farm):
     error = await ask.refusal("SELECT name FROM farm.live.herd")
     assert error.code is Code.ARGUMENT_INVALID

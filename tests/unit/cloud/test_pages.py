@@ -231,3 +231,13 @@ def test_a_template_may_be_given_a_map_of_xml() -> None:
     transform = Transform("golang_template_mxj_v0.3.0", template)
     made = read(b"<R><a>1</a><a><b>2</b></a></R>", transform=transform, object_key=("rows",))
     assert made == [{"_": "1"}, {"b": "2"}]
+
+
+def test_a_plain_value_fills_the_one_column_that_the_document_has() -> None:
+    def read_with(*columns: str) -> list[dict[str, Any]]:
+        content = b'["C", {"name": "D"}]'
+        return list(read_page(method(), SCHEMAS, content, "api.example", columns=columns).rows)
+
+    assert read_with("name") == [{"name": "C"}, {"name": "D"}]
+    assert read_with("name", "size") == [{"_": "C"}, {"name": "D"}]
+    assert read_with("_") == read_with() == [{"_": "C"}, {"name": "D", "_": '{"name":"D"}'}]

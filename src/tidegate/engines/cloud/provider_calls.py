@@ -15,6 +15,7 @@ import msgspec
 
 from tidegate.cloud.accounts import account_of
 from tidegate.cloud.credentials import AuthorizedRequest, Credentials, CredentialUse
+from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.hosts import HostRules, redirected
 from tidegate.cloud.model import Method
@@ -35,6 +36,7 @@ _LONGEST_PAUSE_S: Final = 10.0
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 _XML_ERROR: Final = re.compile(r"<(?:Code|Message)>([^<]*)</(?:Code|Message)>")
 _QUOTED: Final = 300
+_MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 _LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _SHORTEST_SECRET: Final = 4
 
@@ -165,6 +167,7 @@ class ProviderCalls:
         rules = _NO_RETRIES
         if tries_again and request.verb in READS:
             rules = _RetryRules.of(method)
+        request = _accepting(request, method)
         provider = found.provider.name
         self._hosts.check(request.url, method.server, provider)
         destination = self._hosts.destination(request.url)
@@ -210,14 +213,22 @@ class ProviderCalls:
         raise AssertionError("the last attempt returns or raises")
 
     async def _parsed(
-        self, found: Found, method: Method, request: ApiRequest, response: HttpResponse
+        self,
+        found: Found,
+        method: Method,
+        request: ApiRequest,
+        response: HttpResponse,
     ) -> ReplyPage:
         if len(response.body) < 16_384:
             return self._parse(found, method, request, response)
         return await asyncio.to_thread(self._parse, found, method, request, response)
 
     def _parse(
-        self, found: Found, method: Method, request: ApiRequest, response: HttpResponse
+        self,
+        found: Found,
+        method: Method,
+        request: ApiRequest,
+        response: HttpResponse,
     ) -> ReplyPage:
         page = read_page(
             method,
@@ -225,6 +236,7 @@ class ProviderCalls:
             response.body,
             urlsplit(request.url).hostname or "",
             renames=found.provider.renames_columns,
+            columns=columns_of(found, method),
         )
         following = next_request(method, request, response.headers, page.body, self._hosts.restore)
         return ReplyPage(page, response, following)
@@ -261,6 +273,18 @@ def _use(found: Found, method: Method, values: Mapping[str, Any]) -> CredentialU
         service=found.document.signing_name or found.service.name,
         region=signing_region(method, values),
     )
+
+
+def _accepting(request: ApiRequest, method: Method) -> ApiRequest:
+    """The request that asks for the media type which the document's rows are in. A server that has
+    several forms of a reply chooses by it (RFC 9110, section 12.5.1)."""
+    wanted = method.response.media_type
+    if not _MEDIA_TYPE.fullmatch(wanted) or any(
+        name.lower() == "accept" for name, _ in request.headers
+    ):
+        return request
+    accept = ("Accept", f"{wanted}, */*;q=0.1")
+    return msgspec.structs.replace(request, headers=(*request.headers, accept))
 
 
 def _moved(authorized: str, url: str, destination: str) -> str:

@@ -73,6 +73,9 @@ class ResourceTable:
         methods = reading_methods(found)
         fields = [self._add_fields(method) for method in methods]
         common = _common_parameters(methods)
+        if not any(fields):
+            # The document says nothing of the rows: they are there as a whole.
+            self._add(ANONYMOUS, "", ANONYMOUS)
         if any(set(each) <= {ANONYMOUS} for each in map(self._names_of, fields)):
             bound = {folded(p.name) for method in methods for p in method.parameters}
             for name in wanted:
