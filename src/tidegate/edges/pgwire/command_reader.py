@@ -125,6 +125,13 @@ class _Reader:
         self.at += 1
         return token.text.lower() if token.kind == WORD else token.text
 
+    def setting(self) -> str:
+        """The name of a setting, with dots in it if an extension's; empty if there is none."""
+        name = self.name()
+        while name and self.take("."):
+            name += "." + self.name()
+        return name
+
     def value(self) -> str | None:
         """A string, a number with its sign, or a word; None if there is none."""
         sign = "-" if self.take("-") else ""
@@ -236,9 +243,7 @@ def _set(reader: _Reader) -> Command | None:
     elif reader.take("NAMES"):
         name = "client_encoding"
     else:
-        name = reader.name()
-        while name and reader.take("."):
-            name += "." + reader.name()
+        name = reader.setting()
         if not (reader.take("=") or reader.take("TO")):
             return None
     if not name:
@@ -258,16 +263,12 @@ def _set(reader: _Reader) -> Command | None:
 def _show(reader: _Reader) -> Command | None:
     if reader.take("TRANSACTION", "ISOLATION", "LEVEL"):
         return Show("transaction_isolation")
-    if reader.take("TIME", "ZONE"):
-        return Show("timezone")
-    name = reader.name()
-    while name and reader.take("."):
-        name += "." + reader.name()
+    name = "timezone" if reader.take("TIME", "ZONE") else reader.setting()
     return Show(name) if name else None
 
 
 def _reset(reader: _Reader) -> Command | None:
-    name = reader.name()
+    name = "timezone" if reader.take("TIME", "ZONE") else reader.setting()
     return Reset(name) if name else None
 
 

@@ -14,9 +14,14 @@ from tidegate.edges.pgwire import messages
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
 from tidegate.results.notes import partial_note
+from tidegate.surfaces.confirmation import PHRASE
 
 _OF_A_PROVIDER = ("http_status", "retryable")
 """What the detail of an error says of a provider's reply, in this order."""
+_HOW_TO_CONFIRM = (
+    f"Send SET tidegate.confirm = '{PHRASE}' before it, as a text of its own: it confirms the next"
+    " statement. A person must approve that as well."
+)
 
 
 def refused(sqlstate: str, message: str, hint: str | None = None) -> TidegateError:
@@ -29,7 +34,7 @@ def not_emulated(sqlstate: str, message: str) -> TidegateError:
     return TidegateError(
         Code.UNSUPPORTED,
         message[:500],
-        hint="Ask the source in its own dialect, or describe its tables by a tool.",
+        hint="Ask the source itself in its own dialect.",
         details={"sqlstate": sqlstate},
     )
 
@@ -66,7 +71,9 @@ def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str
         "M": error.message,
         "D": _detail(error),
     }
-    if error.hint:
+    if error.code is Code.POLICY_CONFIRM:
+        fields["H"] = _HOW_TO_CONFIRM
+    elif error.hint:
         fields["H"] = error.hint
     position = error.details.get("position")
     if isinstance(position, int) and position > 0:

@@ -1,7 +1,8 @@
 """The settings of a session: what clients set, what they may read, and what is reported to them.
 
 Those that begin with `tidegate.` are ours. A server that passes its callers' statements on to this
-one reads of `tidegate.version` and `tidegate.dialect` what it speaks with, and sets the others.
+one reads of `tidegate.version` and `tidegate.dialect` what it speaks with, and sets the others, but
+for `tidegate.confirm`, by which anyone confirms the next statement.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 from tidegate import __version__
 from tidegate.edges.pgwire.errors import refused
 from tidegate.model.transactions import Isolation
+from tidegate.surfaces.confirmation import PHRASE
 
 _DEFAULTS = {
     "application_name": "",
@@ -42,6 +44,7 @@ _DEFAULTS = {
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
     "synchronize_seqscans": "on",
+    "tidegate.confirm": "",
     "tidegate.dialect": "",
     "tidegate.max_rows": "0",
     "tidegate.on_behalf_of": "",
@@ -145,6 +148,7 @@ class SessionSettings:
                 self._defaults["server_version_num"] = _version_number(version[0])
         self._values = dict(self._defaults)
         self._block: _Block | None = None
+        self._is_confirmed = False
 
     def reported(self) -> Iterator[tuple[str, str]]:
         """What is reported when a session begins."""
@@ -241,6 +245,9 @@ class SessionSettings:
         if key in _READ_ONLY:
             raise refused("55P02", f'The parameter "{key}" cannot be changed.')
         new = self._defaults[key] if value is None else value
+        if key == "tidegate.confirm":
+            self._confirm(new)
+            return None
         fixed = _FIXED.get(key)
         if fixed is not None and new.lower() not in fixed:
             raise refused(
@@ -275,6 +282,22 @@ class SessionSettings:
         shown = _REPORTED.get(key)
         return None if shown is None else (shown, new)
 
+    def _confirm(self, phrase: str) -> None:
+        """Confirm the next statement, or with an empty phrase no longer. Raises: TidegateError
+        22023."""
+        if phrase not in ("", PHRASE):
+            raise refused(
+                "22023",
+                f'The parameter "tidegate.confirm" cannot be {phrase[:80]!r}.',
+                f"It takes exactly {PHRASE!r}.",
+            )
+        self._is_confirmed = phrase == PHRASE
+
+    def take_confirmation(self) -> bool:
+        """Whether the statement that runs now was confirmed. The next one is not."""
+        confirmed, self._is_confirmed = self._is_confirmed, False
+        return confirmed
+
     def reset(self) -> list[tuple[str, str]]:
         """Set every default. Returns what is to be reported."""
         changed = [
@@ -283,6 +306,7 @@ class SessionSettings:
             if name in self._defaults and self._values[name] != self._defaults[name]
         ]
         self._values = dict(self._defaults)
+        self._is_confirmed = False
         if self._block is not None:
             self._block.after = dict(self._defaults)
         return changed

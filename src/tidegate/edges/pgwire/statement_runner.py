@@ -145,7 +145,7 @@ class StatementRunner:
         async def handle(channel: RowChannel) -> Reply:
             await self._enter()
             query = self._query(text, parameters or None, channel, in_parts=True)
-            return await self._gateway.handle(self._call(query, cancellation))
+            return await self._gateway.handle(self._confirmed(self._call(query, cancellation)))
 
         return RunningResult(handle, cancellation)
 
@@ -315,10 +315,15 @@ class StatementRunner:
             transaction=(block.id or "") if in_block else "",
         )
 
+    def _confirmed(self, call: Call) -> Call:
+        if not isinstance(call.request, Query) or not self._settings.take_confirmation():
+            return call
+        return structs.replace(call, confirmed=True)
+
     async def _handle(self, request: Request, *, whole: bool = False) -> Reply:
         cancellation = self._running = Cancellation()
         try:
-            return await self._gateway.handle(self._call(request, cancellation))
+            return await self._gateway.handle(self._confirmed(self._call(request, cancellation)))
         except TidegateError as error:
             if not whole:
                 error.details.pop("position", None)
