@@ -46,8 +46,10 @@ class ServiceEntry(msgspec.Struct, frozen=True):
     title: str
     description: str
     path: str
-    """Its document, below the registry's `src`."""
+    """Its document, below the registry's `src`; empty if the provider names none."""
     is_preferred: bool
+    lists_resources: bool = False
+    """Whether the document has resources alone, and their operations are in others."""
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ def read_provider(
     services = require_mapping(tree.get("providerServices"), "`providerServices`", document)
     return Provider(
         name=_text(tree, "name", document),
-        version=_text(tree, "version", document),
+        version=str(tree.get("version") or _folder_version(document)),
         title=str(tree.get("title") or ""),
         description=str(tree.get("description") or ""),
         services={name: _service(name, entry, document) for name, entry in services.items()},
@@ -43,10 +43,13 @@ def read_provider(
 
 def _service(name: str, entry: Any, document: str) -> ServiceEntry:
     said = require_mapping(entry, f"the service `{name[:80]}`", document)
-    link = require_mapping(said.get("service"), f"`service` of `{name[:80]}`", document)
-    path = link.get("$ref")
-    if not isinstance(path, str) or not _is_inside(path):
-        raise refused(document, f"the service `{name[:80]}` names no file of the registry")
+    key = "resources" if "resources" in said else "service"
+    path: Any = ""
+    if key in said:  # an older registry lists services that it has no document of
+        link = require_mapping(said[key], f"`{key}` of `{name[:80]}`", document)
+        path = link.get("$ref")
+        if not isinstance(path, str) or not _is_inside(path):
+            raise refused(document, f"the service `{name[:80]}` names no file of the registry")
     return ServiceEntry(
         id=str(said.get("id") or name),
         name=str(said.get("name") or name),
@@ -54,7 +57,14 @@ def _service(name: str, entry: Any, document: str) -> ServiceEntry:
         description=str(said.get("description") or ""),
         path=path,
         is_preferred=said.get("preferred") is True,
+        lists_resources=key == "resources",
     )
+
+
+def _folder_version(document: str) -> str:
+    """The version by the folder, `provider/version/provider.yaml`, of a document without one."""
+    parts = document.split("/")
+    return parts[-2] if len(parts) > 1 else ""
 
 
 def _is_inside(path: str) -> bool:

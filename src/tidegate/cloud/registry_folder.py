@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tidegate.cloud.document_cache import DocumentCache
 from tidegate.cloud.model import Provider, ServiceEntry
@@ -15,6 +15,7 @@ from tidegate.cloud.provider_document import read_provider
 from tidegate.cloud.resource_search import names_in
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.signatures import Verifier
+from tidegate.cloud.split_documents import whole_document
 from tidegate.cloud.versions import order_of
 from tidegate.cloud.yaml_reader import MOST_BYTES, refused
 from tidegate.errors import Code, TidegateError
@@ -68,17 +69,28 @@ class RegistryFolder:
 
         Raises: TidegateError DOCUMENT_INVALID.
         """
-        content = self._read(entry.path)
+        content = self._read(entry.path) if entry.path else None
         if content is None:
             return None
-        return ServiceDocument(self._cache.read(content, entry.path), entry.path, provider)
+
+        def read(path: str) -> Any:
+            found = self._read(path)
+            if found is None:
+                raise refused(entry.path, f"it names {path}, which is not there")
+            return self._cache.read(found, path)
+
+        tree = self._cache.read(content, entry.path)
+        tree = whole_document(tree, entry.path, entry.path.partition("/")[0], read)
+        return ServiceDocument(tree, entry.path, provider)
 
     def resource_names(self, provider: Provider, entry: ServiceEntry) -> list[str]:
         """The names of a service's resources, by the lines of its document where they tell; none if
         the document is not in this registry, or cannot be read."""
         try:
-            content = self._read(entry.path)
+            content = self._read(entry.path) if entry.path else None
             names = [] if content is None else names_in(content)
+            if not names and entry.lists_resources:
+                names = None
             if names is None:
                 document = self.service(provider, entry)
                 names = [] if document is None else list(document.resource_names)

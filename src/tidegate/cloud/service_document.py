@@ -192,12 +192,14 @@ class ServiceDocument:
         link = mapping(node.get("operation")).get("$ref")
         if not isinstance(link, str):
             raise self._refused(f"{where} names no operation")
-        operation = self.schemas.resolve({"$ref": link})
         parts = link.split("/")
         if len(parts) != 4 or parts[1] != "paths" or parts[3].lower() not in _HTTP_VERBS:
             raise self._refused(f"{where} names `{link[:120]}`, which is no operation")
         path = parts[2].replace("~1", "/").replace("~0", "~")
-        item = self.schemas.resolve({"$ref": f"#/paths/{parts[2]}"})
+        item = self.schemas.resolve({"$ref": f"{parts[0]}/paths/{parts[2]}"})
+        if parts[3] not in item:  # older documents write `/GET`
+            link = "/".join((*parts[:3], parts[3].lower()))
+        operation = self.schemas.resolve({"$ref": link})
         return path, parts[3], item, operation
 
     def _server(

@@ -39,6 +39,26 @@ _COMMAND_RULES: Final = structs.replace(
 )
 _HINTS: Final = re.compile(r"\s*\w+\s*/\*\+([^*]{1,200})\*/")
 _VERSION: Final = re.compile(r"v?\d{1,9}(?:\.\d{1,9}){0,3}(?:-[\w.]{1,40})?")
+_QUERY_HINT: Final = "Put the query into WITH at the beginning of a SELECT."
+_TABLE_HINT: Final = (
+    "Keep rows in a table of another source, which a SELECT can join: source.schema.table."
+)
+_UNSUPPORTED: Final[dict[str, tuple[str, str]]] = {
+    "CREATE VIEW": ("Views are those of provider documents", _QUERY_HINT),
+    "CREATE MATERIALIZED": (
+        "Materialized views are not supported",
+        "`tidegate cloud snapshot` keeps a result, and the option `cache_seconds` of the source"
+        " keeps replies.",
+    ),
+    "CREATE TABLE": ("A source of cloud providers has no tables of its own", _TABLE_HINT),
+    "SET": ("SET is not supported", "Logins are in the settings, under `cloud.providers`."),
+    "AUTH": ("AUTH is not supported", "Logins are in the settings, under `cloud.providers`."),
+    "PURGE": ("PURGE is not supported", "SELECT /*+ FRESH */ asks for what may be kept."),
+    "NATIVEQUERY": ("Native queries are not supported", "Say it as a SELECT."),
+}
+"""Statements of StackQL that are refused by name, by their first words, and what to do instead."""
+_DEFINING: Final = frozenset({"CREATE", "DROP", "ALTER", "REFRESH", "REPLACE"})
+_DEFINED: Final = ("MATERIALIZED", "VIEW", "TABLE")
 _UNKNOWN_HINT: Final = (
     "Statements are SELECT, INSERT, UPDATE, REPLACE, DELETE, EXEC, SHOW, DESCRIBE, EXPLAIN and "
     "REGISTRY."
@@ -137,6 +157,8 @@ def read_statement(text: str) -> ReadStatement:
         if explained != "plan" and inner.statement_class == "select":
             raise _unreadable(f"EXPLAIN {explained.upper()} is followed by a change")
         return ReadStatement(inner.statement, "select", explained)
+    if (unsupported := _unsupported(tokens)) is not None:
+        raise unsupported
     if first in _CLASSES:
         return _sql(text, tokens)
     reader = {"SHOW": _show, "DESCRIBE": _describe, "DESC": _describe, "REGISTRY": _registry}
@@ -150,6 +172,26 @@ def read_statement(text: str) -> ReadStatement:
         f"A statement that begins with {tokens[0].text[:40]!r} is not known",
         _UNKNOWN_HINT,
     )
+
+
+def _unsupported(tokens: list[Token]) -> Refusal | None:
+    """The refusal of a statement that StackQL has and this source does not."""
+    first = tokens[0].key
+    name = first
+    if first in _DEFINING:
+        # CREATE OR REPLACE TEMP VIEW, DROP TABLE, REFRESH MATERIALIZED VIEW
+        skipped = {"OR", "REPLACE", "TEMP", "TEMPORARY"}
+        at = next((at for at in range(1, len(tokens)) if tokens[at].key not in skipped), 0)
+        if not at or tokens[at].kind != WORD or tokens[at].key not in _DEFINED:
+            return None
+        name = f"CREATE {tokens[at].key}"
+        following = tokens[at + 1 : at + 2]
+        if first == "REPLACE" and (not following or following[0].key in (".", "SET")):
+            return None  # the resource has that name
+    if name not in _UNSUPPORTED:
+        return None
+    reason, hint = _UNSUPPORTED[name]
+    return Refusal(Code.SQL_UNKNOWN, "cloud.unsupported", reason, hint)
 
 
 def _one_statement(tokens: list[Token]) -> list[Token]:

@@ -140,3 +140,31 @@ def test_any_text_is_one_statement_or_refused(text: str) -> None:
     # Reading what was read gives the same: nothing behind the statement was left out of it.
     if isinstance(read.statement, SqlStatement):
         assert read_statement(read.statement.text).statement == read.statement
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("CREATE VIEW v AS SELECT 1", "WITH"),
+        ("create or replace temp view v as select 1", "WITH"),
+        ("DROP VIEW v", "WITH"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1", "snapshot"),
+        ("REFRESH MATERIALIZED VIEW v", "snapshot"),
+        ("CREATE TABLE t (a)", "source.schema.table"),
+        ("SET x = 1", "cloud.providers"),
+        ("AUTH LOGIN google", "cloud.providers"),
+        ("PURGE CONSERVATIVE", "FRESH"),
+        ("NATIVEQUERY 'SELECT 1'", "SELECT"),
+    ],
+)
+def test_what_stackql_has_and_this_has_not_is_refused_by_name(text: str, words: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_statement(text)
+    finding = caught.value.finding
+    assert finding.code is Code.SQL_UNKNOWN and finding.rule == "cloud.unsupported"
+    assert words in (finding.hint or "")
+
+
+def test_a_resource_may_have_the_name_of_what_is_refused() -> None:
+    replaced = read_statement("REPLACE view.a.b SET x = 1 WHERE y = 2")
+    assert replaced.statement_class == "mutation_create"

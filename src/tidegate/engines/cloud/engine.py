@@ -147,7 +147,8 @@ class CloudEngine:
         if statement.awaits:
             raise TidegateError(
                 Code.UNSUPPORTED,
-                "/*+ AWAIT */ is not supported: the statement would not wait.",
+                "/*+ AWAIT */ is not supported: provider documents do not say how an operation that"
+                " goes on is looked up, so the statement would not wait.",
                 hint="Leave it out, and read the resource until it has changed.",
             )
         cached_for = ""
