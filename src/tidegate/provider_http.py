@@ -198,7 +198,7 @@ def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
     status = response.status
     details = _details(endpoint, response)
     text = f"{endpoint.name} answered with HTTP status {status}{details}"
-    after = _retry_after(response.headers.get("retry-after"))
+    after = retry_after(response.headers.get("retry-after"))
     if status == 429:
         return TidegateError(Code.PROVIDER_RATE, text, retry_after_s=after)
     if status in (401, 403):
@@ -231,7 +231,7 @@ def _details(endpoint: Endpoint, response: _Response) -> str:
     return f": {found[:_MOST_DETAILS]}"
 
 
-def _retry_after(value: str | None) -> float | None:
+def retry_after(value: str | None) -> float | None:
     """Seconds from now, of either form of the header (RFC 9110, section 10.2.3)."""
     if value is None:
         return None

@@ -93,23 +93,23 @@ class Registry:
         DOCUMENT_REGISTRY, DOCUMENT_UNTRUSTED, DOCUMENT_INVALID; OSError of `src`.
         """
         if not _PROVIDER.fullmatch(provider) or (version and not is_version(version)):
-            raise _unknown(provider, version, "it is not the name of one")
+            raise self._unknown(provider, version, "it is not the name of one")
         wanted = version or self._latest(provider)
         folder = FOLDERS.get(provider, provider)
         path = f"dist/{folder}/{wanted}.tgz"
         content = self._read(path, _MOST_ARCHIVE_BYTES)
         if content is None:
-            raise _unknown(provider, wanted, f"{self.address} has no {path}")
+            raise self._unknown(provider, wanted, f"{self.address} has no {path}")
         unpack_provider(BytesIO(content), folder, wanted, src, self._verifier)
         return Available(provider, wanted)
 
     def _latest(self, provider: str) -> str:
         known = self._versions()
         if provider not in known:
-            raise _unknown(provider, "", f"{self.address} does not list it")
+            raise self._unknown(provider, "", f"{self.address} does not list it")
         found = latest_stable(known[provider])
         if found is None:
-            raise _unknown(provider, "", "it has no stable version; name one")
+            raise self._unknown(provider, "", "it has no stable version; name one")
         return found
 
     def _versions(self) -> dict[str, list[str]]:
@@ -129,6 +129,17 @@ class Registry:
             for name, entry in entries.items()
             if _PROVIDER.fullmatch(name)
         }  # fmt: skip
+
+    def _unknown(self, provider: str, version: str, reason: str) -> TidegateError:
+        named = f" in the version {version[:40]}" if version else ""
+        hint = "REGISTRY LIST shows the providers and their versions."
+        if self._folder is not None:
+            hint = f"`{_LIST}` in the registry's folder lists them."
+        return TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The provider {provider[:80]}{named} cannot be pulled: {reason}.",
+            hint=hint,
+        )
 
     def _read(self, path: str, most_bytes: int) -> bytes | None:
         if self._downloader is not None:
@@ -177,12 +188,3 @@ def verifier_of(settings: CloudSettings, *, is_required: bool = False) -> Verifi
             details={"path": settings.certificate},
         ) from None
     return Verifier(pem)
-
-
-def _unknown(provider: str, version: str, reason: str) -> TidegateError:
-    what = f"provider {provider[:80]}" + (f" in the version {version[:40]}" if version else "")
-    return TidegateError(
-        Code.ARGUMENT_INVALID,
-        f"The {what} cannot be pulled: {reason}.",
-        hint="REGISTRY LIST shows the providers and their versions.",
-    )

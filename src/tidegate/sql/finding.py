@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
 
 
@@ -26,6 +26,11 @@ class Refusal(Exception):
     def __init__(self, code: Code, rule: str, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
         self.finding = Finding(Effect.UNKNOWN, rule, reason, code, hint)
+
+    def error(self) -> TidegateError:
+        """The same for a caller, where the text has been judged before."""
+        finding = self.finding
+        return TidegateError(finding.code or Code.SQL_UNREADABLE, finding.reason, hint=finding.hint)
 
 
 READS = Finding(Effect.READ, "read", "Reads only")

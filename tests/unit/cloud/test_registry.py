@@ -198,6 +198,9 @@ def test_a_registry_in_a_folder_pulls_and_has_no_list(pem: str, tmp_path: Path) 
     assert registry.pull("shop", "v1.0.0", tmp_path / "src").version == "v1.0.0"
     with pytest.raises(TidegateError, match="'registry list' is meaningless in local mode"):
         registry.available()
+    with pytest.raises(TidegateError) as absent:
+        registry.pull("shop", "v9.0.0", tmp_path / "src")
+    assert "REGISTRY LIST" not in absent.value.hint and "dist/providers.yaml" in absent.value.hint
 
 
 def test_a_pull_needs_a_registry_and_a_certificate_or_the_word_of_an_operator(

@@ -372,8 +372,7 @@ def _read(text: str) -> ReadStatement:
     try:
         return read_statement(text)
     except Refusal as refusal:
-        code = refusal.finding.code or Code.SQL_UNREADABLE
-        raise TidegateError(code, refusal.finding.reason, hint=refusal.finding.hint) from None
+        raise refusal.error() from None
 
 
 def _has_query(read: CloudStatement, statement: Statement) -> bool:

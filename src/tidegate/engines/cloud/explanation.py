@@ -18,7 +18,6 @@ from tidegate.engines.cloud.change_text import ChangeText, read_change
 from tidegate.engines.cloud.statement_text import bind_tables, no_method, with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.engines.cloud.virtual_tables import TablePlan, VirtualTable
-from tidegate.errors import Code, TidegateError
 
 COLUMNS: Final = ("resource", "method", "request", "parameters", "calls", "paging")
 """`calls` is how many requests the first pages are, or for what there is one each."""
@@ -61,12 +60,7 @@ async def explain(
 
 
 def _loop(table: VirtualTable, plan: TablePlan) -> tuple[Any, ...]:
-    if plan.unfit is not None:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"The method {plan.method.method.name} of {table.table.found.path} has no parameter"
-            f" {plan.unfit}.",
-        )
+    table.check_fit(plan)
     method = plan.method.method
     names: list[str] = []
     calls: list[str] = []

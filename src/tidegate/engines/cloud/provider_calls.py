@@ -7,7 +7,6 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus, urlsplit
 
@@ -27,6 +26,7 @@ from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, Request
 from tidegate.engines.cloud.options import CloudOptions
 from tidegate.engines.cloud.response_cache import CacheKey, ResponseCache, login_digest
 from tidegate.errors import Code, TidegateError
+from tidegate.provider_http import retry_after
 from tidegate.secrets import mask_shapes
 
 READS: Final = frozenset({"GET", "HEAD"})
@@ -385,15 +385,3 @@ def _forms(secret: str) -> list[str]:
     forms |= {re.sub("%..", lambda match: match[0].lower(), each) for each in forms}
     forms |= {escaped.replace("/", "\\/")}
     return sorted(forms, key=len, reverse=True)
-
-
-def retry_after(value: str | None) -> float | None:
-    """Seconds from now, of either form of the header (RFC 9110, section 10.2.3)."""
-    if value is None:
-        return None
-    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
-        return float(value)
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None

@@ -25,7 +25,7 @@ from tidegate.model.joined_tables import JoinedTable, TableNames
 from tidegate.sql import quoting
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
-from tidegate.sql.lex import lex
+from tidegate.sql.lex import Token, lex
 from tidegate.sql.parse import parse
 
 _MOST_PARAMETERS: Final = 32_766
@@ -77,12 +77,12 @@ def bind_tables(
 
 def with_literals(text: str, params: Sequence[Any] | None) -> str:
     """The text with its parameters, `?` or `?1`, written into it: a value that stands there is
-    known before the statement runs. Raises: TidegateError ARGUMENT_INVALID."""
+    known before the statement runs. Raises: TidegateError ARGUMENT_INVALID, SQL_UNREADABLE."""
     if params is None:
         return text
     parts: list[str] = []
     at = used = 0
-    for token in lex(text, find("cloud").lexical_rules):
+    for token in _tokens(text):
         if token.text[:1] != "?" or text[token.at] != "?":
             continue
         number = _number(token.text, used + 1) - 1
@@ -101,16 +101,18 @@ def with_literals(text: str, params: Sequence[Any] | None) -> str:
 def parameter_count(text: str) -> int:
     """How many parameters a text has; with `?7` it has seven. Raises: TidegateError."""
     most = used = 0
-    try:
-        tokens = lex(text, find("cloud").lexical_rules)
-    except Refusal as refusal:
-        code = refusal.finding.code or Code.SQL_UNREADABLE
-        raise TidegateError(code, refusal.finding.reason) from None
-    for token in tokens:
+    for token in _tokens(text):
         if token.text[:1] == "?" and text[token.at] == "?":
             used = _number(token.text, used + 1)
             most = max(most, used)
     return most
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return lex(text, find("cloud").lexical_rules)
+    except Refusal as refusal:
+        raise refusal.error() from None
 
 
 def _number(mark: str, following: int) -> int:
@@ -135,8 +137,7 @@ def parsed(text: str) -> exp.Expr:
     try:
         tree: Any = parse(text, "sqlite", len(text))
     except Refusal as refusal:
-        code = refusal.finding.code or Code.SQL_UNREADABLE
-        raise TidegateError(code, refusal.finding.reason) from None
+        raise refusal.error() from None
     return tree
 
 

@@ -222,16 +222,20 @@ class VirtualTable:
 
     Destroy = Disconnect
 
+    def check_fit(self, plan: TablePlan) -> None:
+        """Raises: TidegateError ARGUMENT_INVALID for a bound name that the method does not have."""
+        if plan.unfit is None:
+            return
+        path, name = self.table.found.path, plan.method.method.name
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The method {name} of {path} has no parameter {plan.unfit}.",
+            hint=f"DESCRIBE METHOD {path}.{name} lists them.",
+        )
+
     def rows_of(self, plan: TablePlan, arguments: Sequence[Any]) -> Iterator[TableRow]:
-        """The rows that a loop reads. Raises: TidegateError, what fetching raises."""
-        if plan.unfit is not None:
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                f"The method {plan.method.method.name} of {self.table.found.path} has no parameter"
-                f" {plan.unfit}.",
-                hint=f"DESCRIBE METHOD {self.table.found.path}.{plan.method.method.name} lists"
-                " them.",
-            )
+        """The rows that a loop reads. Raises: as `check_fit`; what fetching raises."""
+        self.check_fit(plan)
         bindings: list[tuple[str, list[Any]]] = []
         keys: list[tuple[int, Any]] = []
         for argument, value in zip(plan.arguments, arguments, strict=True):
