@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
@@ -68,9 +68,11 @@ async def serve(
     edges: Sequence[Edge],
     shutdown: Shutdown,
     ready: Callable[[], None] | None = None,
+    prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
 ) -> None:
     """Run these edges until `shutdown` asks for a stop or each of them has ended, then close the
-    application. `ready` is called when all of them accept callers.
+    application. `prepare` is awaited before any of them does; `ready` is called when all of them
+    accept callers.
 
     An edge that ends, such as stdio at the end of its input, does not stop the others. Raises:
     TidegateError if an edge cannot start or the start cannot be recorded.
@@ -84,6 +86,8 @@ async def serve(
         app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
         recorded = True
         app.token_files.load()
+        if prepare is not None:
+            await prepare(shutdown)
         for edge in edges:
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app))]
@@ -141,9 +145,11 @@ def run(
     fast: bool,
     ready: Callable[[Sequence[Edge]], None] | None = None,
     reread: Callable[[], None] | None = None,
+    prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
 ) -> None:
     """Serve in this process until a signal or the end of every edge. `fast` uses uvloop, where
-    there is one. `reread` is called on SIGHUP. Raises: TidegateError as `serve`."""
+    there is one. `reread` is called on SIGHUP, `prepare` before the first caller is answered.
+    Raises: TidegateError as `serve`."""
 
     async def main() -> None:
         shutdown = Shutdown()
@@ -157,7 +163,7 @@ def run(
         gc.freeze()
         announce = None if ready is None else partial(ready, edges)
         try:
-            await serve(app, edges, shutdown, announce)
+            await serve(app, edges, shutdown, announce, prepare)
         finally:
             # What comes now must not kill a process that has ended in good order.
             for number in handlers:

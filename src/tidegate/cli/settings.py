@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from tidegate.cli.backing_server import given_dsn, with_backing_server
 from tidegate.cli.cloud_server import with_cloud_server
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
@@ -112,7 +113,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if not given and not config.sources and "postgres" in names:
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
-    if "cloud" in names and not _has_cloud(given + config.sources):
+    dsn = given_dsn(config, arguments)
+    if dsn is None and "cloud" in names and not _has_cloud(given + config.sources):
         given += _pulled_documents(arguments, config)
     # The only one that was named for this server is what calls are about that name none.
     if len(given) == 1 and "postgres" in names:
@@ -122,6 +124,9 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     replaced = {source.name for source in given}
     kept = tuple(source for source in config.sources if source.name not in replaced)
     config = msgspec.structs.replace(config, sources=kept + given, **changes)
+    if dsn is not None:
+        access = "write" if arguments.allow_writes or config.allow_writes else "read"
+        config = with_backing_server(config, dsn, access=access)
     if not config.auth and config.allow_writes:
         raise _refuse_open_writes()
     listens = config.http is not None or config.pg.listen is not None

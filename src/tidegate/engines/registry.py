@@ -105,6 +105,12 @@ def _locate_cloud(url: str) -> Location:
     return locate_cloud(url)
 
 
+def _locate_cloud_proxy(url: str) -> Location:
+    from tidegate.engines.cloud_proxy.url import locate as locate_cloud_proxy
+
+    return locate_cloud_proxy(url)
+
+
 def _cloud_path(url: str) -> str | None:
     from tidegate.engines.cloud.options import path_of as cloud_folder
 
@@ -171,6 +177,12 @@ ENGINES: dict[str, Entry] = {
         ),
         locate=_locate_cloud,
         path=_cloud_path,
+    ),
+    "cloud+postgresql:": Entry(
+        *("cloud", "cloud", "tidegate.engines.cloud_proxy", "CloudProxyEngine", "postgres"),
+        language="tidegate.cloud.language",
+        options=("application_name", "connect_timeout", "plain_postgresql", "pool"),
+        locate=_locate_cloud_proxy,
     ),
     "jdbc:": Entry(
         "jdbc",

@@ -15,6 +15,7 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
 from tidegate.engines.registry import check_access, check_options, check_run_as, engine_of
+from tidegate.engines.registry import find as find_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.source_connections import ConfiguredSources
 from tidegate.model.sources import Source
@@ -45,7 +46,8 @@ def _with_global_settings(source: Source, config: Config) -> Source:
     """The source with the rules that are given for every source, and one of cloud providers with
     the settings of these, if it has none of its own."""
     source = with_global_rules(source, masks=config.masks, filters=config.filters)
-    if source.engine != "cloud" or config.cloud == CloudSettings():
+    takes = source.engine == "cloud" and find_engine(source.url).has_option(_CLOUD_OPTION)
+    if not takes or config.cloud == CloudSettings():
         return source
     if any(name == _CLOUD_OPTION for name, _ in source.options):
         return source

@@ -164,7 +164,7 @@ def test_text_that_cannot_be_read_is_an_error_and_no_default(text: str) -> None:
         ({"server": {"audit": {"file": {"path": "a", "dir": "b"}}}}, "`path` and `dir`"),
         ({"server": {"audit": {"failure_mode": "explode"}}}, "failure_mode"),
         ({"backend": {"type": "tcp"}}, "surface.cloud.backend.type"),
-        ({"backend": {"dsn": "postgres://h/d"}}, "surface.cloud.backend.dsn"),
+        ({"backend": {"dsn": "postgres://u:secret@h/d"}}, "surface.cloud.backend.dsn"),
         ({"backend": {"app_name": "postgres"}}, "surface.cloud.backend.app_name"),
         ({"backend": {"connection_string": "x"}}, "surface.cloud.backend.connection_string"),
         ({"backend": {"query_timeout": "-1s"}}, "surface.cloud.backend.query_timeout"),

@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from support.audit_records import records
-from support.cloud_surface import ADDRESS, DELETE, RESOURCE, UPDATE, Desk, running_desk, write_desk
-from support.wire_server import WireServer, wire_server
+from support.cloud_backing import Backing, backing_server
+from support.cloud_surface import DELETE, RESOURCE, UPDATE
 from tidegate.model.statements import DryRun
-
-
-class Backing(NamedTuple):
-    """A server with the source `cloud` in the mode `safe`, and what is behind it."""
-
-    server: WireServer
-    desk: Desk
-
-    def connect(self, user: str) -> psycopg.Connection:
-        return psycopg.connect(self.server.conninfo("cloud", user), autocommit=True)
-
-    def audited(self, statement: str) -> list[dict[str, object]]:
-        lines = records(self.server.folder / "state")
-        return [each for each in lines if each.get("statement") == statement]
 
 
 @pytest.fixture(scope="module")
 def backing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
-    folder = tmp_path_factory.mktemp("backing")
-    write_desk(folder / "registry")
-    source = {"name": "cloud", "url": f"cloud://{folder}/registry", "access": "write"}
-    with (
-        running_desk() as desk,
-        wire_server(folder, sources=[source], cloud={"endpoints": {ADDRESS: desk.url}}) as server,
-    ):
-        yield Backing(server, desk)
+    with backing_server(tmp_path_factory.mktemp("backing")) as running:
+        yield running
 
 
 def name_caller(connection: psycopg.Connection, caller: str) -> None:

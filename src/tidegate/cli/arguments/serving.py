@@ -83,6 +83,13 @@ def add_serve(commands: Commands) -> None:
         metavar="FILE",
         help="accept the tokens of this file as well; read again when it changes; may be repeated",
     )
+    serve.add_argument(
+        "--proxy",
+        type=filled,
+        metavar="DSN",
+        help="run the statements of the surface cloud on a server behind this one, a Tidegate with "
+        "--pg: postgresql://USER@HOST:PORT/cloud, its password as ${ENV:NAME} or ${FILE:/path}",
+    )
     serve.add_argument("--stdio", action="store_true", help="serve stdio as well as --http")
     serve.add_argument(
         "--no-auth",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate.app import App
+from tidegate.cli.backing_server import is_backing_server, wait_for_backing_server
 from tidegate.cli.settings import config_path, load_for_serve, settings_digest
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
@@ -70,8 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
         fast=listens,
         ready=(lambda edges: _announce(app, config, edges)) if listens else None,
         reread=partial(_call_all, reread) if reread else None,
+        prepare=_preparation(app, config),
     )
     return 0
+
+
+def _preparation(app: App, config: Config) -> Callable[[Shutdown], Awaitable[None]] | None:
+    """What must have happened before the server answers: that a server behind it does."""
+    if not any(is_backing_server(source) for source in config.sources):
+        return None
+    return partial(wait_for_backing_server, app)
 
 
 def _certificate(config: Config) -> ServerCertificate | None:

@@ -47,9 +47,7 @@ def warning(sqlstate: str, text: str) -> bytes:
 def truncation_notice(cut: Truncation, upstream: UpstreamUse | None) -> bytes:
     """The warning that a result was cut. Its detail says the same for programs, as JSON, and what
     was sent to providers for it."""
-    detail: dict[str, Any] = msgspec.structs.asdict(cut)
-    if upstream is not None:
-        detail |= {"calls": upstream.calls, "pages": upstream.pages}
+    detail = msgspec.structs.asdict(cut) | _used(upstream)
     note = f"The result was cut at {cut.limit} {cut.kind}: {cut.returned} were returned."
     fields = {"S": "WARNING", "V": "WARNING", "C": "01004", "M": note}
     return messages.notice(fields | {"D": msgspec.json.encode(detail).decode()})
@@ -59,6 +57,27 @@ def partial_notice(skipped: Sequence[SkippedCall]) -> bytes:
     """The warning that a result lacks what some accounts were denied; its detail is JSON."""
     fields = {"S": "WARNING", "V": "WARNING", "C": "01000", "M": f"{partial_note(skipped)}."}
     return messages.notice(fields | {"D": msgspec.json.encode(skipped).decode()})
+
+
+def kept_notice(upstream: UpstreamUse) -> bytes:
+    """The note that some of a result was kept from an earlier statement. Its detail says how old
+    that is, and what was sent, as JSON."""
+    fields = {
+        "S": "NOTICE",
+        "V": "NOTICE",
+        "C": "00000",
+        "M": f"{upstream.hits} lists were kept from earlier statements, the oldest for"
+        f" {upstream.age_s:.0f} seconds.",
+        "D": msgspec.json.encode(_used(upstream)).decode(),
+    }
+    return messages.notice(fields)
+
+
+def _used(upstream: UpstreamUse | None) -> dict[str, Any]:
+    if upstream is None:
+        return {}
+    used: dict[str, Any] = {"calls": upstream.calls, "pages": upstream.pages}
+    return used | ({"hits": upstream.hits, "age_s": upstream.age_s} if upstream.hits else {})
 
 
 def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str]:

@@ -9,7 +9,12 @@ from msgspec import structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
-from tidegate.edges.pgwire.errors import partial_notice, refused, truncation_notice
+from tidegate.edges.pgwire.errors import (
+    kept_notice,
+    partial_notice,
+    refused,
+    truncation_notice,
+)
 from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
 from tidegate.edges.pgwire.settings import SessionSettings
@@ -342,6 +347,8 @@ def send_complete(client: Client, tag: str, page: Page | None = None) -> None:
         client.write(truncation_notice(cut, page.upstream if page else None))
     if page is not None and page.upstream is not None and page.upstream.skipped:
         client.write(partial_notice(page.upstream.skipped))
+    if page is not None and page.upstream is not None and page.upstream.hits:
+        client.write(kept_notice(page.upstream))
     client.write(messages.command_complete(tag))
 
 

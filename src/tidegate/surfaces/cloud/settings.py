@@ -14,6 +14,7 @@ from tidegate.config.durations import seconds
 from tidegate.config.errors import invalid
 from tidegate.errors import TidegateError
 from tidegate.model.statement_rules import Admission, StatementRules
+from tidegate.secrets import refuse_literal
 
 Mode = Literal["read_only", "safe", "delete_safe", "full_access"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -33,6 +34,9 @@ RULES: dict[Mode, StatementRules] = {
     "full_access": _rules("full_access", "allow", "allow", "allow"),
 }
 """The document's table: INSERT, UPDATE and REPLACE; DELETE; EXEC."""
+
+PLAIN_TOOLS = frozenset({"server_info", "validate_select_query", "run_select_query"})
+"""Tools that send SELECT and EXPLAIN alone, which any PostgreSQL behind understands."""
 
 DEFAULT_ADDRESS = "127.0.0.1:9876"
 
@@ -158,11 +162,12 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What runs the statements: this process. At most `max_connections` statements run at once; one
-    more waits for `connection_timeout`. Each runs for `query_timeout` at most.
+    """What runs the statements: this process, or with a `dsn` the server that it names, as --proxy
+    does. At most `max_connections` statements run at once; one more waits for `connection_timeout`,
+    which is also the time to connect. Each runs for `query_timeout` at most.
 
-    `type` is `stackql`. A `dsn` and an `app_name` are for another server behind this one, and are
-    refused.
+    `type` is `stackql`. `app_name` is what this server calls itself to the one behind
+    (`application_name`). A password in the `dsn` is a reference: `${ENV:NAME}`, `${FILE:/path}`.
     """
 
     type: Literal["stackql"] = "stackql"
@@ -175,10 +180,23 @@ class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in ("connection_timeout", "query_timeout"):
             seconds(getattr(self, name), f"surface.cloud.backend.{name}")
-        if self.app_name not in (None, "", "stackql"):
-            raise _no_proxy("app_name")
-        if self.dsn not in (None, "", "stackql://localhost"):
-            raise _no_proxy("dsn")
+        try:
+            refuse_literal(self.dsn or "")
+        except TidegateError as error:
+            raise invalid(
+                "`surface.cloud.backend.dsn` holds a secret itself.", hint=error.hint
+            ) from None
+        if self.app_name not in (None, "", "stackql") and self.proxied_dsn is None:
+            raise invalid(
+                "`surface.cloud.backend.app_name` is for a server behind this one, and there is no"
+                " `surface.cloud.backend.dsn`.",
+                hint="Remove it, or add the `dsn`.",
+            )
+
+    @property
+    def proxied_dsn(self) -> str | None:
+        """The DSN of the server behind; None if this process runs the statements."""
+        return None if self.dsn in (None, "", "stackql://localhost") else self.dsn
 
     @property
     def connection_timeout_s(self) -> float:
@@ -232,11 +250,3 @@ def statement_rules(settings: CloudSurfaceSettings) -> StatementRules:
     """What the mode says of statements on every source of the engine `cloud`, whatever surface or
     edge they come through."""
     return RULES[settings.mode]
-
-
-def _no_proxy(key: str) -> TidegateError:
-    return invalid(
-        f"`surface.cloud.backend.{key}` is for a server behind this one, and this surface runs"
-        " statements in its own process.",
-        hint="Remove it.",
-    )

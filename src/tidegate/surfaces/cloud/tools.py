@@ -94,7 +94,10 @@ class CloudTools:
             (entry,) = await context.sources(ListSources(keys=(name,)))
         except (TidegateError, ValueError):
             return ""  # there is none that this caller may see
-        return f"file://{locate(entry.source.url).database}"
+        place = locate(entry.source.url)
+        if place.host:
+            return f"postgresql://{place.host}:{place.port}/{place.database}"
+        return f"file://{place.database}"
 
     async def list_providers(self, call: CloudCall, args: ListArgs) -> ToolResult:
         return await self._table(call, "SHOW PROVIDERS", args.row_limit)
@@ -188,6 +191,13 @@ class CloudTools:
     async def reload_credentials(self, call: CloudCall, args: NoArgs) -> ToolResult:
         found = await self._runner.run(call.context, "SHOW PROVIDERS", 0, call.until)
         source = await self._runner.source(call.context)
+        (entry,) = await call.context.sources(ListSources(keys=(source,)))
+        if locate(entry.source.url).host:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "The logins are at the backing server, which reads them before each request.",
+                hint="There is nothing to reload.",
+            )
         await call.context.handle(Disconnect(), source, ConnectionState)
         names = [str(row["name"]) for row in found.rows]
         message = f"Logins are read again before the next request to: {', '.join(names) or 'none'}"
