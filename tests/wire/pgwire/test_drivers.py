@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
+from psycopg import pq
 
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
@@ -136,3 +137,34 @@ def test_settings_are_reported_noted_and_reset(server: WireServer):
         assert gate.execute("SHOW statement_timeout").fetchone() == ("90s",)
         gate.execute("DISCARD ALL")
         assert gate.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+async def test_asyncpg_gives_numbers_to_a_source_without_types_by_casts(server: WireServer):
+    gate = await asyncpg.connect(
+        host="127.0.0.1", port=server.port, user="writer", password=server.secrets["writer"],
+        database="shop",
+    )  # fmt: skip
+    try:
+        asked = "SELECT name FROM item WHERE id = $1::int8 AND price < $2::float8 AND name = $3"
+        assert await gate.fetchval(asked, 1, 80.5, "boots") == "boots"
+        kinds = "SELECT typeof($1::int4), typeof($2::bool), typeof($3::float8), typeof($4)"
+        row = await gate.fetchrow(kinds, 7, True, 2.5, "7")
+        assert tuple(row) == ("integer", "integer", "real", "text")
+        assert await gate.fetchval("SELECT $1::int8 + 1", 2**40) == str(2**40 + 1)  # untyped
+    finally:
+        await gate.close()
+
+
+def test_a_text_that_is_cast_reaches_a_source_without_types_as_what_it_is_cast_to(
+    server: WireServer,
+):
+    with psycopg.connect(server.conninfo(), autocommit=True) as gate:
+        raw = gate.pgconn
+        for declared in (0, 25, 1043):
+            for form in (pq.Format.TEXT, pq.Format.BINARY):
+                if form and not declared:
+                    continue
+                found = raw.exec_params(b"SELECT typeof($1::int8)", [b"7"], [declared], [form])
+                assert found.get_value(0, 0) == b"integer"
+        found = raw.exec_params(b"SELECT typeof($1::int8)", [b"seven"], [25])
+        assert found.error_field(pq.DiagnosticField.SQLSTATE) == b"22P02"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import struct
 from typing import TYPE_CHECKING, cast
 
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import ScramExchange, mechanisms
 from tidegate.edges.pgwire.errors import error_fields
 from tidegate.edges.pgwire.messages import ProtocolError
+from tidegate.edges.pgwire.packers import UINT32
 from tidegate.edges.pgwire.session import Session
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
@@ -38,7 +38,6 @@ ALPN = "postgresql"
 """The protocol that TLS without a request for it must name: else it may be meant for a server of
 another one (PostgreSQL documentation, "SSL Session Encryption")."""
 
-_LENGTH = struct.Struct("!I")
 _HEAD_BYTES = 5
 _TLS_HELLO = 0x16
 
@@ -202,7 +201,7 @@ class WireConnection(asyncio.Protocol):
         """The type and body of the next message. Raises: ProtocolError, Disconnected."""
         while len(self._buffer) < _HEAD_BYTES:
             await self._more()
-        length = _LENGTH.unpack_from(self._buffer, 1)[0] - 4
+        length = UINT32.unpack_from(self._buffer, 1)[0] - 4
         if not 0 <= length <= most:
             raise ProtocolError(f"a message of {length} bytes, and the limit is {most}")
         while len(self._buffer) < _HEAD_BYTES + length:
@@ -255,17 +254,17 @@ class WireConnection(asyncio.Protocol):
         TidegateError, ProtocolError, Disconnected."""
         asked: set[int] = set()
         while True:
-            while len(self._buffer) < _LENGTH.size:
+            while len(self._buffer) < UINT32.size:
                 await self._more()
             if self._buffer[0] == _TLS_HELLO:
                 await self._take_direct_tls()
                 continue
-            head = self._take(_LENGTH.size)
-            length = _LENGTH.unpack(head)[0] - 4
+            head = self._take(UINT32.size)
+            length = UINT32.unpack(head)[0] - 4
             if not 4 <= length <= messages.MAX_STARTUP:
                 raise Disconnected  # another protocol, which an error message would not reach
             body = await self._read(length)
-            code = _LENGTH.unpack_from(body)[0]
+            code = UINT32.unpack_from(body)[0]
             if code in asked:
                 raise ProtocolError("a request for encryption that was answered before")
             asked.add(code)

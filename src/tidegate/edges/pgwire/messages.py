@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tidegate.edges.pgwire.packers import INT32, UINT16, UINT32
+
 PROTOCOL_3_0 = 196_608
 PROTOCOL_3_2 = PROTOCOL_3_0 + 2
 """The newest that is spoken here. Only the length of the key to cancel with is another."""
@@ -20,9 +22,6 @@ GSSENC_REQUEST = 80_877_104
 MAX_STARTUP = 10_000
 """Bytes of a message before the login; PostgreSQL has the same limit for the first."""
 
-_INT32 = struct.Struct("!i")
-_UINT16 = struct.Struct("!H")
-_UINT32 = struct.Struct("!I")
 _FIELD = struct.Struct("!ihihih")
 
 
@@ -81,13 +80,13 @@ class Body:
         return taken
 
     def int16(self) -> int:
-        return _UINT16.unpack(self.take(2))[0]
+        return UINT16.unpack(self.take(2))[0]
 
     def int32(self) -> int:
-        return _INT32.unpack(self.take(4))[0]
+        return INT32.unpack(self.take(4))[0]
 
     def uint32(self) -> int:
-        return _UINT32.unpack(self.take(4))[0]
+        return UINT32.unpack(self.take(4))[0]
 
     def byte(self) -> str:
         return chr(self.take(1)[0])
@@ -214,10 +213,10 @@ def _formats(body: Body) -> tuple[int, ...]:
 
 def message(kind: bytes, data: bytes = b"") -> bytes:
     """One message of that type."""
-    return kind + _INT32.pack(len(data) + 4) + data
+    return kind + INT32.pack(len(data) + 4) + data
 
 
-AUTHENTICATION_OK = message(b"R", _INT32.pack(0))
+AUTHENTICATION_OK = message(b"R", INT32.pack(0))
 PARSE_COMPLETE = message(b"1")
 BIND_COMPLETE = message(b"2")
 CLOSE_COMPLETE = message(b"3")
@@ -230,23 +229,23 @@ COPY_DONE = message(b"c")
 def authentication_sasl(mechanisms: Iterable[str]) -> bytes:
     """The mechanisms that a client may choose from."""
     names = b"".join(name.encode() + b"\0" for name in mechanisms)
-    return message(b"R", _INT32.pack(10) + names + b"\0")
+    return message(b"R", INT32.pack(10) + names + b"\0")
 
 
 def authentication_sasl_continue(data: bytes) -> bytes:
     """The server's first message of SASL."""
-    return message(b"R", _INT32.pack(11) + data)
+    return message(b"R", INT32.pack(11) + data)
 
 
 def authentication_sasl_final(data: bytes) -> bytes:
     """The server's last message of SASL."""
-    return message(b"R", _INT32.pack(12) + data)
+    return message(b"R", INT32.pack(12) + data)
 
 
 def negotiate_version(options: Sequence[str]) -> bytes:
     """That the server speaks 3.2 at most, and none of these options of the protocol."""
     names = b"".join(name.encode() + b"\0" for name in options)
-    return message(b"v", _INT32.pack(PROTOCOL_3_2) + _INT32.pack(len(options)) + names)
+    return message(b"v", INT32.pack(PROTOCOL_3_2) + INT32.pack(len(options)) + names)
 
 
 def parameter_status(name: str, value: str) -> bytes:
@@ -256,7 +255,7 @@ def parameter_status(name: str, value: str) -> bytes:
 
 def backend_key(number: int, secret: bytes) -> bytes:
     """What the client sends back to cancel what this session runs."""
-    return message(b"K", _UINT32.pack(number) + secret)
+    return message(b"K", UINT32.pack(number) + secret)
 
 
 def ready(status: bytes) -> bytes:
@@ -299,7 +298,7 @@ class Field(NamedTuple):
 
 def row_description(fields: Sequence[Field]) -> bytes:
     """The columns of the rows that follow."""
-    parts = [_UINT16.pack(len(fields))]
+    parts = [UINT16.pack(len(fields))]
     for field in fields:
         name = field.name.replace("\0", " ").encode("utf-8", "replace")
         described = _FIELD.pack(0, 0, field.oid, field.size, field.modifier, field.format)
@@ -309,13 +308,13 @@ def row_description(fields: Sequence[Field]) -> bytes:
 
 def parameter_description(types: Sequence[int]) -> bytes:
     """The types of a statement's parameters, as oids."""
-    oids = b"".join([_UINT32.pack(each) for each in types])
-    return message(b"t", _UINT16.pack(len(types)) + oids)
+    oids = b"".join([UINT32.pack(each) for each in types])
+    return message(b"t", UINT16.pack(len(types)) + oids)
 
 
 def copy_out(columns: int) -> bytes:
     """That the rows of a COPY follow, in a format of text."""
-    return message(b"H", b"\0" + _UINT16.pack(columns) + b"\0\0" * columns)
+    return message(b"H", b"\0" + UINT16.pack(columns) + b"\0\0" * columns)
 
 
 def copy_data(data: bytes) -> bytes:

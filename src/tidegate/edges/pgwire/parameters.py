@@ -12,17 +12,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
+from tidegate.edges.pgwire.packers import FLOAT4, FLOAT8, INT16, INT32, INT64, INTERVAL, UINT32
 from tidegate.edges.pgwire.values import ARRAY_ELEMENTS, EPOCH, EPOCH_DAYS, SPECIAL_NUMERIC
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.dialects import find
-
-_INT16 = struct.Struct("!h")
-_INT32 = struct.Struct("!i")
-_INT64 = struct.Struct("!q")
-_UINT32 = struct.Struct("!I")
-_FLOAT4 = struct.Struct("!f")
-_FLOAT8 = struct.Struct("!d")
-_INTERVAL = struct.Struct("!qii")
 
 
 def _read_bytes(text: str) -> bytes:
@@ -69,7 +62,7 @@ def _unpack_numeric(data: bytes) -> Any:
 
 
 def _unpack_timestamp(data: bytes) -> str:
-    moment = EPOCH + datetime.timedelta(microseconds=_INT64.unpack(data)[0])
+    moment = EPOCH + datetime.timedelta(microseconds=INT64.unpack(data)[0])
     return moment.isoformat(sep=" ")
 
 
@@ -78,16 +71,16 @@ def _unpack_timestamp_tz(data: bytes) -> str:
 
 
 def _unpack_date(data: bytes) -> str:
-    return datetime.date.fromordinal(EPOCH_DAYS + _INT32.unpack(data)[0]).isoformat()
+    return datetime.date.fromordinal(EPOCH_DAYS + INT32.unpack(data)[0]).isoformat()
 
 
 def _unpack_time(data: bytes) -> str:
-    seconds, fraction = divmod(_INT64.unpack(data)[0], 1_000_000)
+    seconds, fraction = divmod(INT64.unpack(data)[0], 1_000_000)
     return datetime.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction).isoformat()
 
 
 def _unpack_interval(data: bytes) -> str:
-    microseconds, days, months = _INTERVAL.unpack(data)
+    microseconds, days, months = INTERVAL.unpack(data)
     return f"{months} months {days} days {microseconds} microseconds"
 
 
@@ -111,14 +104,14 @@ _FROM_BINARY: Mapping[int, Callable[[bytes], Any]] = {
     17: bytes,
     18: bytes.decode,
     19: bytes.decode,
-    20: _unpack(_INT64),
-    21: _unpack(_INT16),
-    23: _unpack(_INT32),
+    20: _unpack(INT64),
+    21: _unpack(INT16),
+    23: _unpack(INT32),
     25: bytes.decode,
-    26: _unpack(_UINT32),
+    26: _unpack(UINT32),
     114: bytes.decode,
-    700: _unpack(_FLOAT4),
-    701: _unpack(_FLOAT8),
+    700: _unpack(FLOAT4),
+    701: _unpack(FLOAT8),
     1042: bytes.decode,
     1043: bytes.decode,
     1082: _unpack_date,

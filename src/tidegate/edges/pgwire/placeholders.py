@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import NamedTuple
 
 from msgspec import structs
 
 from tidegate.edges.pgwire.command_reader import MOST_READ
+from tidegate.edges.pgwire.values import oid_of_alias
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import LexicalRules
 from tidegate.sql.finding import Refusal
@@ -16,18 +18,23 @@ from tidegate.sql.lex import PARAM, lex
 
 class Placed(NamedTuple):
     """A text with placeholders of its dialect. `order` gives the number of the parameter at each
-    of them, empty where they are numbered; `most` is the highest number."""
+    of them, empty where they are numbered; `most` is the highest number. `types` are the oids that
+    casts right behind placeholders give the parameters, 0 where there is none; not for PostgreSQL,
+    which names the types itself."""
 
     text: str
     order: tuple[int, ...]
     most: int
+    types: tuple[int, ...] = ()
 
 
 def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> Placed:
     """The text with `$1`, `$2`, … as the dialect writes placeholders.
 
-    `names` are the types that the client gave for its parameters: PostgreSQL gets them as casts.
-    A text that cannot be read stays as it is: the gate says what is wrong with it.
+    `names` are the types that the client gave for its parameters: PostgreSQL gets them as casts. A
+    cast of a placeholder, `$1::int8`, is left out where the dialect has no such casts, since the
+    parameter comes with that type. A text that cannot be read stays as it is: the gate says what is
+    wrong with it.
     """
     if "$" not in text or len(text) > MOST_READ:
         return Placed(text, (), 0)
@@ -38,6 +45,7 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
     rules = find(dialect)
     pieces: list[str] = []
     order: list[int] = []
+    types: dict[int, int] = {}
     end = most = 0
     for token in tokens:
         digits = token.text[1:] if token.kind == PARAM and token.text[0] == "$" else ""
@@ -57,7 +65,18 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
             order.append(number)
         pieces += text[end : token.at], mark
         end = token.at + len(token.text)
-    return Placed("".join([*pieces, text[end:]]), tuple(order), most)
+        cast = None if rules.is_postgres else _CAST.match(text, end)
+        oid = 0 if cast is None else oid_of_alias(cast[1])
+        if cast is not None and oid:
+            types.setdefault(number, oid)
+            if not rules.numbered_parameters:
+                end = cast.end()
+    placed = "".join([*pieces, text[end:]])
+    found = tuple([types.get(number, 0) for number in range(1, most + 1)]) if types else ()
+    return Placed(placed, tuple(order), most, found)
+
+
+_CAST = re.compile(r"\s*::\s*([A-Za-z][A-Za-z0-9]*(?:[ ]precision\b|[ ]varying\b)?)(?![\w\[])")
 
 
 @cache

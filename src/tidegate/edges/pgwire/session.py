@@ -21,7 +21,7 @@ from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
-from tidegate.edges.pgwire.values import TEXT_OID, RowEncoder, oid_of, type_name
+from tidegate.edges.pgwire.values import TEXT_OID, TEXT_OIDS, RowEncoder, oid_of, type_name
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.judging_thread import compute
@@ -183,10 +183,18 @@ class Session:
         if 1 in forms and not all(statement.types) and statement.columns is None:
             await self._prepare(statement)  # the types of binary values are the source's to say
         types = self._parameter_types(statement, given)
+        texts = {
+            at
+            for at, declared in enumerate(statement.types)
+            if declared in TEXT_OIDS and declared and types[at] != declared
+        }
         dialect = self.source.dialect
         values = [
-            read_parameter(data, oid, form, dialect)
-            for data, oid, form in zip(message.parameters, types, forms, strict=True)
+            # A text that a cast makes another type is the same in both formats.
+            read_parameter(data, oid, 0 if at in texts else form, dialect)
+            for at, (data, oid, form) in enumerate(
+                zip(message.parameters, types, forms, strict=True)
+            )
         ]
         order = () if statement.asks_catalog else statement.placed.order
         placed = [values[at - 1] for at in order] if order else values
@@ -283,12 +291,16 @@ class Session:
     # Descriptions
 
     def _parameter_types(self, statement: PreparedStatement, count: int) -> list[int]:
-        """The types that the client gave, else those that the source names; 0: unknown."""
-        given, inferred = statement.types, statement.inferred
-        return [
-            (given[at] if at < len(given) else 0) or (inferred[at] if at < len(inferred) else 0)
-            for at in range(count)
-        ]
+        """The types that the client gave, else those that the source names; 0: unknown. A cast
+        says what a text is."""
+        found: list[int] = []
+        for at in range(count):
+            given, cast, inferred = (
+                types[at] if at < len(types) else 0
+                for types in (statement.types, statement.placed.types, statement.inferred)
+            )
+            found.append(cast if cast and given in TEXT_OIDS else given or inferred)
+        return found
 
     async def _prepare(self, statement: PreparedStatement) -> None:
         """Find the columns and parameters of a statement, as often as it is described: the schema

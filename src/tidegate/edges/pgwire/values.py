@@ -19,6 +19,16 @@ from uuid import UUID
 import msgspec
 
 from tidegate.edges.pgwire.messages import Field
+from tidegate.edges.pgwire.packers import (
+    FLOAT4,
+    FLOAT8,
+    INT16,
+    INT32,
+    INT64,
+    INTERVAL,
+    TIME_TZ,
+    UINT32,
+)
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 from tidegate.results import json_values
@@ -29,14 +39,8 @@ Encode = Callable[[Any], bytes]
 OverflowError for what the type cannot hold."""
 
 TEXT_OID = 25
-_INT16 = struct.Struct("!h")
-_INT32 = struct.Struct("!i")
-_INT64 = struct.Struct("!q")
-_UINT32 = struct.Struct("!I")
-_FLOAT4 = struct.Struct("!f")
-_FLOAT8 = struct.Struct("!d")
-_TIME_TZ = struct.Struct("!qi")
-_INTERVAL = struct.Struct("!qii")
+TEXT_OIDS = frozenset({0, TEXT_OID, 705, 1042, 1043})
+"""Types of texts, and what stands for a type that is not known."""
 EPOCH_DAYS = datetime.date(2000, 1, 1).toordinal()
 """The day from which dates are counted, as Python numbers days."""
 EPOCH = datetime.datetime(2000, 1, 1)
@@ -157,9 +161,9 @@ def _pack_bytes(value: Any) -> bytes:
 def _pack_date(value: Any) -> bytes:
     if isinstance(value, str):
         if value in _INFINITE:
-            return _INT32.pack(2**31 - 1 if value == "infinity" else -(2**31))
+            return INT32.pack(2**31 - 1 if value == "infinity" else -(2**31))
         value = datetime.date.fromisoformat(value)
-    return _INT32.pack(value.toordinal() - EPOCH_DAYS)
+    return INT32.pack(value.toordinal() - EPOCH_DAYS)
 
 
 def _microseconds(value: datetime.time) -> int:
@@ -169,41 +173,41 @@ def _microseconds(value: datetime.time) -> int:
 def _pack_time(value: Any) -> bytes:
     if isinstance(value, str):
         if value.startswith("24:00:00"):
-            return _INT64.pack(_DAY_US)
+            return INT64.pack(_DAY_US)
         value = datetime.time.fromisoformat(value)
     elif isinstance(value, datetime.timedelta):
-        return _INT64.pack(value // _MICROSECOND)
-    return _INT64.pack(_microseconds(value))
+        return INT64.pack(value // _MICROSECOND)
+    return INT64.pack(_microseconds(value))
 
 
 def _pack_time_tz(value: Any) -> bytes:
     if isinstance(value, str):
         value = datetime.time.fromisoformat(value)
     offset = value.utcoffset() or datetime.timedelta()
-    return _TIME_TZ.pack(_microseconds(value), -round(offset.total_seconds()))
+    return TIME_TZ.pack(_microseconds(value), -round(offset.total_seconds()))
 
 
 def _pack_timestamp(value: Any) -> bytes:
     if isinstance(value, str):
         if value in _INFINITE:
-            return _INT64.pack(_INFINITE[value])
+            return INT64.pack(_INFINITE[value])
         value = datetime.datetime.fromisoformat(value)
-    return _INT64.pack((value.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
+    return INT64.pack((value.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
 
 
 def _pack_timestamp_tz(value: Any) -> bytes:
     if isinstance(value, str):
         if value in _INFINITE:
-            return _INT64.pack(_INFINITE[value])
+            return INT64.pack(_INFINITE[value])
         value = datetime.datetime.fromisoformat(value)
     if value.tzinfo is None:
         value = value.replace(tzinfo=datetime.UTC)
-    return _INT64.pack((value - _EPOCH_TZ) // _MICROSECOND)
+    return INT64.pack((value - _EPOCH_TZ) // _MICROSECOND)
 
 
 def _pack_interval(value: Any) -> bytes:
     months, days, microseconds = _read_interval(value)
-    return _INTERVAL.pack(microseconds, days, months)
+    return INTERVAL.pack(microseconds, days, months)
 
 
 def _pack_uuid(value: Any) -> bytes:
@@ -260,14 +264,14 @@ _BY_NAME: dict[str, WireType] = {
     "bytea": WireType(17, -1, _write_bytes, _pack_bytes, 1001),
     '"char"': WireType(18, 1, _write_text, _write_text, 1002),
     "name": WireType(19, 64, _write_text, _write_text, 1003),
-    "bigint": WireType(20, 8, _write_text, _pack_integer(_INT64), 1016),
-    "smallint": WireType(21, 2, _write_text, _pack_integer(_INT16), 1005),
-    "integer": WireType(23, 4, _write_text, _pack_integer(_INT32), 1007),
+    "bigint": WireType(20, 8, _write_text, _pack_integer(INT64), 1016),
+    "smallint": WireType(21, 2, _write_text, _pack_integer(INT16), 1005),
+    "integer": WireType(23, 4, _write_text, _pack_integer(INT32), 1007),
     "text": _TEXT,
-    "oid": WireType(26, 4, _write_text, _pack_integer(_UINT32), 1028),
+    "oid": WireType(26, 4, _write_text, _pack_integer(UINT32), 1028),
     "json": WireType(114, -1, _write_json, _write_json, 199),
-    "real": WireType(700, 4, _write_text, _pack_float(_FLOAT4), 1021),
-    "double precision": WireType(701, 8, _write_text, _pack_float(_FLOAT8), 1022),
+    "real": WireType(700, 4, _write_text, _pack_float(FLOAT4), 1021),
+    "double precision": WireType(701, 8, _write_text, _pack_float(FLOAT8), 1022),
     "character": WireType(1042, -1, _write_text, _write_text, 1014),
     "character varying": WireType(1043, -1, _write_text, _write_text, 1015),
     "date": WireType(1082, 4, _write_time, _pack_date, 1182),
@@ -386,25 +390,25 @@ def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
         flat = [item for part in flat for item in part]
     if not flat:
         sizes = []
-    parts = [_INT32.pack(len(sizes)), _INT32.pack(int(None in flat)), _UINT32.pack(element.oid)]
+    parts = [INT32.pack(len(sizes)), INT32.pack(int(None in flat)), UINT32.pack(element.oid)]
     for size in sizes:
-        parts += _INT32.pack(size), _INT32.pack(1)
+        parts += INT32.pack(size), INT32.pack(1)
     for item in flat:
         if item is None:
-            parts.append(_INT32.pack(-1))
+            parts.append(INT32.pack(-1))
         else:
             packed = element.binary(item)
-            parts += _INT32.pack(len(packed)), packed
+            parts += INT32.pack(len(packed)), packed
     return b"".join(parts)
 
 
-_NULL = _INT32.pack(-1)
+_NULL = INT32.pack(-1)
 """The length of a cell that is NULL."""
 
 
 def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
     """The values with their lengths before them."""
-    pack = _INT32.pack
+    pack = INT32.pack
     found: list[bytes] = []
     add = found.append
     if encode is _write_text:
@@ -466,7 +470,7 @@ class RowEncoder:
             ]
         except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
             raise self._unfit(rows) from None
-        pack, count = _INT32.pack, self._count
+        pack, count = INT32.pack, self._count
         parts: list[bytes] = []
         for body in map(b"".join, zip(*columns, strict=True)):
             parts += b"D", pack(len(body) + 6), count, body
@@ -505,6 +509,19 @@ def type_name(oid: int) -> str | None:
     """PostgreSQL's name of a type that a parameter may be cast to; None for text and unknown
     types, which the database infers."""
     return None if oid in (0, TEXT_OID, 705, 1043) else _NAMES_BY_OID.get(oid)
+
+
+_ALIASES = {
+    "int2": 21, "int4": 23, "int": 23, "int8": 20, "float4": 700, "float8": 701, "float": 701,
+    "decimal": 1700, "bool": 16, "varchar": 1043, "bpchar": 1042, "time": 1083, "timetz": 1266,
+    "timestamp": 1114, "timestamptz": 1184,
+}  # fmt: skip
+
+
+def oid_of_alias(name: str) -> int:
+    """The oid of a type by any of its names in a cast; 0 for one that is not known."""
+    key = " ".join(name.lower().split())
+    return _ALIASES.get(key) or _OIDS_BY_NAME.get(key, 0)
 
 
 def oid_of(name: str) -> int:

@@ -133,5 +133,20 @@ def test_parameters_are_written_as_the_source_reads_them(
     assert (placed.text, placed.order, placed.most) == (text, order, 2)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("sqlite", "SELECT ?1, ?2, ?1::nonsense, ?3"),
+        ("mysql", "SELECT ?, ?, ?::nonsense, ?"),
+        ("duckdb", "SELECT $1::int8, $2 :: double precision, $1::nonsense, $3"),
+    ],
+)
+def test_a_cast_of_a_parameter_names_its_type(dialect: str, text: str):
+    asked = "SELECT $1::int8, $2 :: double precision, $1::nonsense, $3"
+    placed = place_parameters(asked, dialect, ())
+    assert placed.types == (20, 701, 0)
+    assert placed.text == text
+
+
 def test_a_text_without_parameters_stays_as_it_is():
-    assert place_parameters("SELECT '$1'", "sqlite", ()) == ("SELECT '$1'", (), 0)
+    assert place_parameters("SELECT '$1'", "sqlite", ()) == ("SELECT '$1'", (), 0, ())
