@@ -188,6 +188,10 @@ class Gateway:
         """Close the temporary sources of a session that has ended."""
         self._services.connections.close_temporary_of(session)
 
+    def touch_transaction(self, transaction: str) -> None:
+        """Note that the owner of a transaction reads on in a result of it."""
+        self._services.transactions.touch(transaction)
+
     async def abandon_transaction(self, transaction: str, reason: str) -> None:
         """Roll back a transaction whose owner has gone, if it is open. Raises nothing."""
         await self._services.transactions.abandon(transaction, reason)

@@ -198,6 +198,12 @@ class OpenTransactions:
             )
         return found
 
+    def touch(self, id: str) -> None:
+        """The owner reads a result of the transaction: it is not idle."""
+        transaction = self._open.get(id)
+        if transaction is not None:
+            transaction.used_at = asyncio.get_running_loop().time()
+
     async def abandon(self, id: str, reason: str) -> None:
         """Roll back a transaction whose owner has gone. Raises nothing."""
         transaction = self._open.get(id)

@@ -102,16 +102,26 @@ def test_a_cursor_of_the_server_gives_rows_in_parts(server: WireServer):
         assert [row[0] for row in cursor] == list(range(1, 45))
 
 
-def test_a_block_that_a_driver_opens_by_itself_reads_and_refuses_a_change(server: WireServer):
+def test_a_block_that_a_driver_opens_by_itself_is_kept_by_its_commit(server: WireServer):
+    made = "INSERT INTO item (id, name) VALUES (%s, 'made')"
     with psycopg.connect(server.conninfo()) as gate:
         assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
-        with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:
-            gate.execute("DELETE FROM item WHERE id = 1")
-        assert "autocommit" in (refused.value.diag.message_hint or "")
+        gate.execute(made, (90,))
+        with pytest.raises(psycopg.Error, match="UNIQUE"), gate.transaction():
+            gate.execute(made, (91,))
+            gate.execute(made, (90,))
+        assert gate.execute("SELECT count(*) FROM item").fetchone() == (4,)
+        assert server.rows("SELECT count(*) FROM item") == [(3,)]
+        gate.commit()
+        assert server.rows("SELECT id FROM item WHERE id >= 90") == [(90,)]
+        gate.execute("DELETE FROM item WHERE id = 90")
         gate.rollback()
         gate.read_only = True
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            gate.execute("DELETE FROM item WHERE id = 1")
+            gate.execute("DELETE FROM item WHERE id = 90")
+        gate.rollback()
+        gate.read_only = None
+        gate.execute("DELETE FROM item WHERE id = 90")
     assert server.rows("SELECT count(*) FROM item") == [(3,)]
 
 

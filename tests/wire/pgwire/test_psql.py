@@ -82,13 +82,13 @@ def test_a_token_for_reading_changes_nothing(server: WireServer):
     assert server.rows("SELECT count(*) FROM item WHERE id = 1") == [(1,)]
 
 
-def test_a_change_in_a_block_is_refused_and_the_block_ends_by_rollback(server: WireServer):
+def test_a_table_is_not_made_in_a_block_and_what_came_before_ends_with_it(server: WireServer):
     script = (
-        "BEGIN;\nSELECT 1;\nINSERT INTO item VALUES (61, 'x', 1, NULL);\nSELECT 2;\nROLLBACK;\n"
-        "SELECT 3;\n"
+        "BEGIN;\nSELECT 1;\nINSERT INTO item VALUES (61, 'x', 1, NULL);\n"
+        "CREATE TABLE more (id INTEGER);\nSELECT 2;\nCOMMIT;\nSELECT 3;\n"
     )
     found = psql(server, given=script)
-    assert found.stdout == "BEGIN\n1\nROLLBACK\n3\n", found.stderr
+    assert found.stdout == "BEGIN\n1\nINSERT 0 1\nROLLBACK\n3\n", found.stderr
     assert "0A000" in found.stderr
     assert "25P02" in found.stderr
     assert server.rows("SELECT count(*) FROM item WHERE id = 61") == [(0,)]

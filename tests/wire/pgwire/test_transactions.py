@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import duckdb
 import psycopg
 import pytest
 from psycopg import IsolationLevel, errors
@@ -445,6 +446,24 @@ def test_a_person_is_asked_before_a_block_has_begun_and_never_within_it(
         one.rollback()
         assert tidegate("token", "revoke", "writer", state=state).status == 0
         wait_until(lambda: one.pgconn.socket < 0 or gone(one), "the session to be ended")
+
+
+def test_a_source_without_transactions_reads_in_a_block_and_refuses_a_change(tmp_path: Path):
+    path = tmp_path / "duck.db"
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE TABLE t (id INTEGER); INSERT INTO t VALUES (1)")
+    sources = [{"name": "duck", "url": f"duckdb:///{path}", "access": "write"}]
+    with (
+        wire_server(tmp_path, sources=sources) as own,
+        psycopg.connect(own.conninfo("duck")) as one,
+    ):
+        assert one.execute("SELECT count(*) FROM t").fetchone() == (1,)
+        with pytest.raises(errors.FeatureNotSupported) as refused:
+            one.execute("DELETE FROM t WHERE id = 1")
+        assert "autocommit" in (refused.value.diag.message_hint or "")
+        one.rollback()
+        with one.transaction(), one.transaction():
+            assert one.execute("SELECT count(*) FROM t").fetchone() == (1,)
 
 
 def gone(connection: psycopg.Connection[Any]) -> bool:

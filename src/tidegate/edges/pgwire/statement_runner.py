@@ -168,6 +168,8 @@ class StatementRunner:
     async def read(self, result: RunningResult, count: int | None) -> tuple[Rows, Page | None]:
         """Up to `count` rows (None: all that come next), and the page if they were the last."""
         self._running = result.cancellation
+        if self._block.id:
+            self._gateway.touch_transaction(self._block.id)
         try:
             rows, more = await result.read(count)
             return rows, None if more else await result.page() or Page((), b"[]", 0)

@@ -24,7 +24,7 @@ from tidegate.engines.sqlite.apsw_types import ApswConnection, ApswCursor, Rows,
 from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, MAX_VALUE_BYTES
 from tidegate.engines.sqlite.errors import translate
 from tidegate.engines.sqlite.inspect import PACE, Authorizer, CachedStatement, Mode
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import column_of
@@ -174,6 +174,10 @@ class SqliteSession:
         self.open_statement: OpenStatement | None = None
         """What runs on this connection and has not come to its end."""
         self.closed = False
+        self._writes = writes
+        self.in_block = False
+        """Whether a transaction over several statements is open: a statement neither begins nor
+        ends one."""
         self._has_vectors = False
         try:
             self.connection = _connect(file, writes)
@@ -379,6 +383,57 @@ class SqliteSession:
         finally:
             self._progress_handler = None
             progress_handler.release()
+
+    def enter_block(self, *, writes: bool) -> None:
+        """Begin a transaction over several statements, in which only a change may write.
+
+        Raises: apsw.Error.
+        """
+        with self.own():
+            self.connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN", can_cache=False)
+            self.in_block = True
+            if writes:
+                self.connection.execute("PRAGMA query_only = 1", can_cache=False)
+            self.load_schema()  # the first read takes the snapshot
+
+    def execute_in_block(self, text: str) -> None:
+        """Run a statement of ours about savepoints. Raises: apsw.Error, TidegateError."""
+        self.check_block()
+        with self.own():
+            self.connection.execute(text, can_cache=False)
+
+    def check_block(self) -> None:
+        """Raises: TidegateError if SQLite has rolled the transaction back by itself, as when a
+        change in it was interrupted."""
+        if self.connection.get_autocommit():
+            raise TidegateError(
+                Code.SQL_FAILED,
+                "The database has rolled the transaction back.",
+                hint="Begin it again.",
+                details={"sqlstate": "40000"},
+            )
+
+    def allow_changes(self, *, allowed: bool) -> None:
+        """Let the next statement of a block write, or no statement."""
+        with self.own():
+            value = 0 if allowed else 1
+            self.connection.execute(f"PRAGMA query_only = {value}", can_cache=False)
+
+    def commit_block(self) -> None:
+        """Keep the changes of the transaction. Raises: apsw.Error, TidegateError."""
+        self.check_block()
+        with self.own():
+            self.connection.execute("COMMIT", can_cache=False)
+
+    def leave_block(self) -> None:
+        """End the transaction, if it is open, by undoing it. Raises: apsw.Error."""
+        self.close_statement()
+        with self.own():
+            if not self.connection.get_autocommit():
+                self.connection.execute("ROLLBACK", can_cache=False)
+            if self._writes:
+                self.connection.execute("PRAGMA query_only = 0", can_cache=False)
+        self.in_block = False
 
     def release_lock(self) -> None:
         """Close the connection if a read that has ended left its lock, as FTS5 may in a file with

@@ -18,6 +18,7 @@ import apsw
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
+from tidegate.engines.common.held_connection import HeldConnection
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -36,6 +37,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.registry import resolve_options
 from tidegate.engines.sqlite import catalog
+from tidegate.engines.sqlite.block import SqliteTransaction
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
@@ -53,6 +55,7 @@ from tidegate.model.requests import Explain
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.model.transactions import TransactionModes
 from tidegate.results.column_kinds import column_of
 from tidegate.sql.dml_parser import parse_dml
 from tidegate.sql.fingerprint import fingerprint
@@ -75,7 +78,12 @@ class SqliteEngine:
     """One SQLite file, or one database in memory."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        explains_as_json=False, inspects=True, schemas=False, dry_runs=True, prepares=True
+        explains_as_json=False,
+        inspects=True,
+        schemas=False,
+        dry_runs=True,
+        prepares=True,
+        blocks=True,
     )
 
     def __init__(
@@ -184,6 +192,57 @@ class SqliteEngine:
             self._plans.clear()
         elif not writes and cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
             plan.was_quick()
+        return cursor
+
+    async def begin(
+        self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
+    ) -> SqliteTransaction:
+        refuse_identity(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        return SqliteTransaction(modes, self._hold, self._run_held, self._is_change)
+
+    async def _hold(self, writes: bool, timeout_s: float) -> HeldConnection[WorkerThread]:
+        """A thread for one transaction."""
+        if writes:
+            check_writable(self._file)
+        pool = self._writer if writes else self._readers
+        return HeldConnection(pool, await pool.take(timeout_s), self._running)
+
+    async def _is_change(self, permit: Permit) -> bool:
+        request, _ = query_of(permit)
+        self._check_open()
+        plan = await self._plan(request.statement.text, request.statement.fingerprint)
+        return not isinstance(request, Explain) and not plan.reads
+
+    async def _run_held(
+        self,
+        held: HeldConnection[WorkerThread] | None,
+        permit: Permit,
+        cancellation: Cancellation,
+    ) -> Cursor:
+        """Run a statement on the connection of a transaction; without one as outside."""
+        if held is None:
+            return await self.run(permit, cancellation)
+        refuse_identity(permit)
+        request, _ = query_of(permit)
+        self._check_open()
+        check_cancelled(cancellation)
+        plan = await self._plan(request.statement.text, request.statement.fingerprint)
+        explain = isinstance(request, Explain)
+        _check_permit(permit, plan, explain)
+        statement = _check_parameters(plan, request.statement, explain)
+        writes = not explain and not plan.reads
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
+        running = await held.start(permit.limits.timeout_s, cancellation, writes=writes)
+        running.connection().progress_handler = progress_handler
+        cursor = StreamCursor(running)
+        await cursor.begin(
+            lambda session: Execution(
+                session, plan, statement, progress_handler, writes=writes, explain=explain
+            ),
+            permit.limits.max_rows + 1,
+        )
         return cursor
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:

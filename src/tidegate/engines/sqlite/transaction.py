@@ -133,6 +133,8 @@ class Execution:
         self.done = False
         with session.stepping(progress_handler, plan.max_value_bytes):
             try:
+                if session.in_block:
+                    session.check_block()
                 session.load_extensions(statement.text)
                 if writes:
                     self._cursor, self.columns = self._begin_change(statement)
@@ -159,8 +161,11 @@ class Execution:
                     return connection.execute("VACUUM main", can_cache=False), ()
             finally:
                 connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
-        with session.own():
-            session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
+        if session.in_block:
+            session.allow_changes(allowed=True)
+        else:
+            with session.own():
+                session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
         with session.mode(Mode.WRITE):
             cursor = session.connection.execute(statement.text, statement.params)
         return cursor, tuple([column_of(name, declared or "") for name, declared in found])
@@ -266,6 +271,9 @@ class Execution:
 
     def _end_change(self, how: str) -> None:
         if not self.writes:
+            return
+        if self._session.in_block:
+            self._session.allow_changes(allowed=False)
             return
         connection = self._session.connection
         with self._session.own():
