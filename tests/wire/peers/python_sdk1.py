@@ -1,10 +1,10 @@
 """A conversation of the official Python SDK 1.x with a server, printed as JSON on stdout.
 
 Run by the SDK's own interpreter: `python_sdk1.py CONFIG`, where CONFIG is a JSON object with
-`command` or `url`, and optionally `revision`, `token` and `calls` (pairs of tool and arguments,
-made instead of the conversation with the fixtures; `resources/read` stands for a tool, and so do
-`initialize`, once more, `cancel`, a call that is called back when it runs, and `end`, which ends
-the session behind the client's back).
+`command` or `url`, and optionally `revision`, `token`, `answers` (to elicitations, in order) and
+`calls` (pairs of tool and arguments, made instead of the conversation with the fixtures;
+`resources/read` and `prompts/get` stand for a tool, and so do `initialize`, once more, `cancel`, a
+call that is called back when it runs, and `end`, which ends the session behind the client's back).
 Imports nothing of the server.
 """
 
@@ -66,6 +66,8 @@ async def streams():
 
 
 async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    if CONFIG.get("answers"):
+        CONFIG["answer"] = CONFIG["answers"].pop(0)
     if "answer" in CONFIG:
         REPORT.setdefault("asked", []).append(params.message)
         return types.ElicitResult(**CONFIG["answer"])
@@ -133,6 +135,9 @@ async def outcome(session: ClientSession, name: str, given: dict[str, Any]) -> d
         if name == "resources/read":
             read = await session.read_resource(AnyUrl(given["uri"]))
             return {"text": read.contents[0].text}
+        if name == "prompts/get":
+            prompt = await session.get_prompt(given["name"])
+            return {"text": prompt.messages[0].content.text}
         if name == "end":
             return {"status": await end()}
         if name == "initialize":

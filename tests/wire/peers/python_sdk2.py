@@ -1,11 +1,12 @@
 """A conversation of the official Python SDK 2.x with a server, printed as JSON on stdout.
 
 Run by the SDK's own interpreter: `python_sdk2.py CONFIG`, where CONFIG is a JSON object with
-`command` or `url`, `mode` (auto, legacy or a revision) and optionally `token` and `calls` (pairs of
-tool and arguments, made instead of the conversation with the fixtures; an argument `$name` is the
-member of that name in the last structured result that had it; `resources/read` stands for a tool,
-and so does `end`, which ends the session behind the client's back). Imports nothing of the
-server.
+`command` or `url`, `mode` (auto, legacy or a revision) and optionally `token`, `answers` (to
+elicitations, in order) and `calls` (pairs of tool and arguments, made instead of the conversation
+with the fixtures; an argument `$name` is the member of that name in the last structured result that
+had it; `resources/read` and `prompts/get` stand for a tool, and so does `end`, which ends the
+session behind the client's back).
+Imports nothing of the server.
 """
 
 # pyright: reportMissingImports=false
@@ -61,6 +62,8 @@ def server() -> Any:
 
 
 async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    if CONFIG.get("answers"):
+        CONFIG["answer"] = CONFIG["answers"].pop(0)
     if "answer" in CONFIG:
         REPORT.setdefault("asked", []).append(params.message)
         return types.ElicitResult(**CONFIG["answer"])
@@ -135,6 +138,9 @@ async def outcome(client: Client, name: str, given: dict[str, Any]) -> dict[str,
         if name == "resources/read":
             read = await client.read_resource(given["uri"])
             return {"text": read.contents[0].text}
+        if name == "prompts/get":
+            prompt = await client.get_prompt(given["name"])
+            return {"text": prompt.messages[0].content.text}
         if name == "end":
             return {"status": await end()}
         result = await client.call_tool(name, {key: known(each) for key, each in given.items()})

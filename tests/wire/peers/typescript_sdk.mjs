@@ -3,9 +3,9 @@
 // `typescript_sdk.mjs CONFIG`, where CONFIG is a JSON object with `modules` (the folder of the
 // installed packages), `sdk` (1 or 2), `command` or `url`, `mode` (legacy, auto or a revision;
 // SDK 2 only) and optionally `token`, `sampled` (what its model writes, one text a request),
-// `answer` (to every elicitation) and `calls` (pairs of tool and arguments, made instead of the
-// conversation with the fixtures; `resources/read` stands for a tool, and so does `end`, which ends
-// the session behind the client's back).
+// `answer` (to every elicitation), `answers` (to the first ones, in order) and `calls` (pairs of tool
+// and arguments, made instead of the conversation with the fixtures; `resources/read` and
+// `prompts/get` stand for a tool, and so does `end`, which ends the session behind the client's back).
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -64,7 +64,7 @@ function open({ Client, Stdio, Http, name }) {
     report.asked.push(request.params.message);
     const fields = Object.keys(request.params.requestedSchema.properties);
     const content = Object.fromEntries(fields.map((field) => [field, "Alice"]));
-    return config.answer ?? { action: "accept", content };
+    return config.answers?.shift() ?? config.answer ?? { action: "accept", content };
   });
   answer("sampling/createMessage", async () => ({
     role: "assistant",
@@ -127,6 +127,9 @@ async function outcome(client, name, given, transport) {
     if (name === "end") return { status: await end(transport.sessionId) };
     if (name === "resources/read") {
       return { text: (await client.readResource({ uri: given.uri })).contents[0].text };
+    }
+    if (name === "prompts/get") {
+      return { text: (await client.getPrompt({ name: given.name })).messages[0].content.text };
     }
     const result = await client.callTool({ name, arguments: given });
     return {
