@@ -28,7 +28,7 @@ from tidegate.identity.revocation import RevocationWatcher
 from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.secrets import variables_of
-from tidegate.surfaces.registry import SURFACES
+from tidegate.surfaces.registry import SURFACES, read_settings
 
 if TYPE_CHECKING:
     from ssl import SSLObject
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidegate.bridge.handshake_writer import HandshakeWriter
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.edges.pgwire.gate import WireGate
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -292,7 +293,24 @@ def open_pg(
         tls=None if certificate is None else certificate.context,
         end_point=_unbound if certificate is None else certificate.end_point,
         requires_tls=host not in LOOPBACK or config.pg.client_ca is not None,
+        gate_of=_wire_gates(app),
     )
+
+
+def _wire_gates(app: App) -> Callable[[Source], WireGate]:
+    """The gate of wire sessions by their source: statements for cloud providers have a line in the
+    file of calls, too."""
+
+    @cache
+    def recorded() -> WireGate:
+        from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
+        from tidegate.surfaces.cloud.wire_calls import RecordedGateway
+
+        read = read_settings("cloud", app.config)
+        settings = read if isinstance(read, CloudSurfaceSettings) else CloudSurfaceSettings()
+        return RecordedGateway(app.gateway, settings, app.config)
+
+    return lambda source: recorded() if source.engine == "cloud" else app.gateway
 
 
 def _unbound(connection: SSLObject) -> bytes:

@@ -39,6 +39,10 @@ MethodErrorRenderer = Callable[[TidegateError, ToolContext], Mapping[str, Any]]
 """Shows a refusal or failure of a method (`SurfaceMethod`) as the fields of its result, or raises
 RpcError."""
 
+OnWrongArguments = Callable[[ToolContext, Mapping[str, Any], TidegateError], Awaitable[None]]
+"""Records a call whose arguments its tool does not take, before its reply. Raises: TidegateError,
+which is then the answer."""
+
 BeforeArguments = Callable[["SurfaceTool", ToolContext], None]
 """Runs before a tool's arguments are checked. Raises: TidegateError to refuse the call."""
 

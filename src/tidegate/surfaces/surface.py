@@ -39,6 +39,7 @@ from tidegate.surfaces.api import (
     ErrorRenderer,
     MethodErrorRenderer,
     OnRejectedCall,
+    OnWrongArguments,
     Shrink,
     SurfaceMethod,
     SurfacePrompt,
@@ -79,6 +80,7 @@ class Surface:
         approval_form: ApprovalForm | None = None,
         shrink: Shrink | None = None,
         on_rejected_call: OnRejectedCall | None = None,
+        on_wrong_arguments: OnWrongArguments | None = None,
     ) -> None:
         self.name = name
         self.info = info
@@ -88,6 +90,7 @@ class Surface:
         self.stdio_settings = stdio_settings or settings
         self.tools_by_name = {tool.name: tool for tool in tools}
         self._on_rejected_call = on_rejected_call or _record_nothing
+        self._on_wrong_arguments = on_wrong_arguments
         self._gate = gate
         self._shape = shape
         self._render_error = render_error
@@ -130,7 +133,7 @@ class Surface:
         try:
             if self._before_arguments is not None:
                 self._before_arguments(tool, tool_context)
-            fitting = convert(arguments, tool.args)
+            fitting = await self._fitting(tool, tool_context, arguments)
             result = await tool.run(tool_context, fitting)
         except TidegateError as error:
             self._record_own_refusal(error, tool_context)
@@ -138,6 +141,17 @@ class Surface:
         if self._shrink is not None:
             return _shrinkable(self._shrink, tool_context, result)
         return result
+
+    async def _fitting(
+        self, tool: SurfaceTool, tool_context: ToolContext, arguments: dict[str, Any]
+    ) -> Any:
+        """The arguments as the tool takes them. Raises: TidegateError ARGUMENT_INVALID."""
+        try:
+            return convert(arguments, tool.args)
+        except TidegateError as error:
+            if self._on_wrong_arguments is not None:
+                await self._on_wrong_arguments(tool_context, arguments, error)
+            raise
 
     def _record_own_refusal(self, error: TidegateError, tool_context: ToolContext) -> None:
         """Record a refusal of the surface's own: what the gate refuses, it records itself."""

@@ -390,3 +390,28 @@ async def test_an_account_that_was_denied_is_named_in_the_payload_and_in_the_tex
     assert f"Partial: denied and left out were {RESOURCE} of the account live (HTTP 403)" in text
     assert "other aggregates are of the rest alone." in text
     assert recorded(tmp_path)[-1]["decision"] == "allow"
+
+
+async def test_a_call_with_wrong_arguments_has_a_line_and_an_event(
+    tmp_path: Path, desk: Desk
+) -> None:
+    async with opened(tmp_path, {"server": {"mode": "full_access"}}, desk) as app:
+        client = CloudClient(app)
+        before = len(desk.requests)
+        await client.bad("run_mutation_query", sql=DELETE, rows=[1, "token=hunter2abcdef"])
+        await client.bad("list_services")
+        await client.bad("run_select_query", sql=7)
+        assert len(desk.requests) == before
+    lines = recorded(tmp_path)
+    assert [(each["tool"], each["query_class"], each["decision"]) for each in lines] == [
+        ("run_mutation_query", "mutation_delete", "refuse_immediate"),
+        ("list_services", "select", "refuse_immediate"),
+        ("run_select_query", "select", "refuse_immediate"),
+    ]
+    assert lines[0]["sql"] == DELETE
+    assert "hunter2" not in json.dumps(lines)
+    (segment,) = (tmp_path / "state" / "audit").glob("*.jsonl")
+    events = segment.read_text()
+    for tool in ("run_mutation_query", "list_services", "run_select_query"):
+        assert f'"tool":"{tool}"' in events
+    assert "hunter2" not in events

@@ -19,6 +19,7 @@ from tidegate.config.pgwire import PgWireSettings
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import decoy_secret
 from tidegate.edges.pgwire.connection import WireConnection
+from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.logins import Logins
 from tidegate.edges.pgwire.session import Session
 from tidegate.edges.pgwire.settings import SessionSettings
@@ -52,7 +53,7 @@ class WireServer:
 
     `logins` None: everyone is let in as the anonymous caller, who may only read. With `tls` a
     client may ask for TLS, and must where `requires_tls`; `end_point` gives what its login can be
-    bound to.
+    bound to. `gate_of` gives the gate for statements on a source, where it is another.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class WireServer:
         tls: ssl.SSLContext | None = None,
         end_point: Callable[[ssl.SSLObject], bytes] = lambda _: b"",
         requires_tls: bool = False,
+        gate_of: Callable[[Source], WireGate] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         host, port = listener.getsockname()[:2]
@@ -79,6 +81,7 @@ class WireServer:
         self.decoy = decoy_secret()
         self._requires_tls = requires_tls
         self._gateway = gateway
+        self._gate_of = gate_of
         self._listener = listener
         self._settings = settings
         self._limits = limits
@@ -258,7 +261,7 @@ class WireServer:
                 details={"sqlstate": "22023"},
             )
         return Session(
-            self._gateway,
+            self._gateway if self._gate_of is None else self._gate_of(source),
             connection,
             actor,
             source,

@@ -12,6 +12,7 @@ from tidegate.edges.pgwire.catalog.translation import reads_catalogs
 from tidegate.edges.pgwire.command_reader import MOST_READ, read_command, split
 from tidegate.edges.pgwire.commands import Command, CopyOut, Declare
 from tidegate.edges.pgwire.errors import refused
+from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.parameters import read_parameter
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import MAX_EACH, Portal, PreparedStatement, SessionObjects
@@ -23,7 +24,6 @@ from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import TEXT_OID, TEXT_OIDS, RowEncoder, oid_of, type_name
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.gateway import Gateway
 from tidegate.judging_thread import compute
 from tidegate.model.actors import Actor
 from tidegate.model.results import Column
@@ -38,7 +38,7 @@ class Session:
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: WireGate,
         client: Client,
         actor: Actor,
         source: Source,

@@ -15,6 +15,7 @@ from tidegate.edges.pgwire.errors import (
     refused,
     truncation_notice,
 )
+from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
 from tidegate.edges.pgwire.settings import SessionSettings
@@ -22,7 +23,6 @@ from tidegate.edges.pgwire.tags import command_tag
 from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import RowEncoder
 from tidegate.errors import TidegateError
-from tidegate.gateway.gateway import Gateway
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import BegunTransaction, EndedTransaction, Prepared, Reply
@@ -50,7 +50,7 @@ class StatementRunner:
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: WireGate,
         client: Client,
         actor: Actor,
         source: Source,

@@ -72,6 +72,7 @@ def surface(
             _question, {"type": "object", "properties": {}}, lambda content: True
         ),
         on_rejected_call=on_rejected_call,
+        on_wrong_arguments=calls.record_wrong,
     )
 
 

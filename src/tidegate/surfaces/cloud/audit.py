@@ -10,8 +10,9 @@ import asyncio
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -24,16 +25,35 @@ from tidegate.errors import Code, TidegateError
 from tidegate.secrets import cut_and_redact, mentions_secret, redact
 from tidegate.sql.finding import Refusal
 from tidegate.surfaces.cloud.errors import error_text
-from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
-from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.cloud.settings import AuditFile, CloudSurfaceSettings
 
 MAX_SQL_CHARS = 4_096
+_MAX_NAME = 80
+_MOST_ARGUMENTS = 32
+"""A tool has fewer: of a call that no tool takes, the first are kept."""
 MIB = 1_048_576
 DAY_S = 86_400.0
 _OF_THE_SOURCE = frozenset({Code.SQL_FAILED, Code.SQL_OUTCOME})
 """What a statement can end with after it was admitted; other errors about SQL refuse it."""
 _BEFORE = frozenset({"policy", "approval", "argument"})
 """Areas of errors that come before anything runs."""
+
+
+class RecordedCall(Protocol):
+    """What the line of a call says of it besides its arguments."""
+
+    @property
+    def tool(self) -> str: ...
+
+    @property
+    def approved(self) -> bool:
+        """Whether a person approved it."""
+        ...
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether its client can show a person a question."""
+        ...
 
 
 class CallAudit:
@@ -51,13 +71,8 @@ class CallAudit:
         if audit.disabled:
             return cls(settings, None)
         where = audit.file
-        file = CallFile(
-            _path(settings, config),
-            max_bytes=(where.max_size_mb or 100) * MIB,
-            backups=where.max_backups,
-            age_s=where.max_age_days * DAY_S,
-        )
-        return cls(settings, file)
+        directory = str(state_directory(config.state) / "cloud-calls")
+        return cls(settings, _file(where, directory))
 
     @property
     def path(self) -> Path | None:
@@ -74,28 +89,34 @@ class CallAudit:
 
     async def record(
         self,
-        context: ToolContext,
+        context: RecordedCall,
         arguments: Mapping[str, Any],
         began: float,
         query_class: str,
         error: TidegateError | None,
+        *,
+        is_wrong: bool = False,
     ) -> None:
-        """Write the line of a call that has ended. `began` is in Unix seconds.
+        """Write the line of a call that has ended. `began` is in Unix seconds. `is_wrong`: it had
+        arguments that its tool does not take.
 
         Raises: TidegateError AUDIT_UNAVAILABLE, and then the reply must not leave; AUDIT_OUTCOME if
         the call has changed something.
         """
         if self._file is None:
             return
-        sql = arguments.get("sql", "")
+        sql = arguments.get("sql")
         line = CallRecord(
             timestamp=datetime.fromtimestamp(began, UTC).isoformat(),
             tool=context.tool,
             mode=self._mode,
-            decision=decision(context, error),
+            decision="refuse_immediate" if is_wrong else decision(context, error),
             query_class=query_class,
-            sql=_redacted(sql) if sql else "",
-            args={name: _argument(name, value) for name, value in arguments.items()},
+            sql=_redacted(sql) if isinstance(sql, str) and sql else "",
+            args={
+                redact(name[:_MAX_NAME]): _argument(name, value)
+                for name, value in list(arguments.items())[:_MOST_ARGUMENTS]
+            },
             duration_ms=round((time.time() - began) * 1000),
             error="" if error is None else redact(self._text(error, context)),
         )
@@ -113,7 +134,7 @@ class CallAudit:
                 details=fault.details,
             ) from fault
 
-    def _text(self, error: TidegateError, context: ToolContext) -> str:
+    def _text(self, error: TidegateError, context: RecordedCall) -> str:
         return error_text(error, context.tool, self._mode, can_ask=context.can_ask)
 
     def _tolerates(self, query_class: str) -> bool:
@@ -130,7 +151,7 @@ def query_class(sql: str) -> str:
         return "unknown"
 
 
-def decision(context: ToolContext, error: TidegateError | None) -> str:
+def decision(context: RecordedCall, error: TidegateError | None) -> str:
     """What was decided on a call, in the document's words."""
     if isinstance(error, ApprovalNeeded):
         if error.dismissed:
@@ -142,6 +163,8 @@ def decision(context: ToolContext, error: TidegateError | None) -> str:
         return "needs_approval_accepted"
     if error is None:
         return "allow"
+    if error.code is Code.APPROVAL_NEEDED:
+        return "needs_approval_unavailable"
     area = error.code.value.partition(".")[0]
     refused = area == "policy" or (area == "sql" and error.code not in _OF_THE_SOURCE)
     return "refuse_immediate" if refused else "allow"
@@ -155,11 +178,20 @@ def _may_have_run(error: TidegateError) -> bool:
     return area not in _BEFORE and error.code is not Code.AUDIT_UNAVAILABLE
 
 
-def _path(settings: CloudSurfaceSettings, config: Config) -> Path:
-    where = settings.server.audit.file
+@cache
+def _file(where: AuditFile, directory: str) -> CallFile:
+    """The one file of a process that these settings describe."""
+    return CallFile(
+        _path(where, Path(where.dir or directory)),
+        max_bytes=(where.max_size_mb or 100) * MIB,
+        backups=where.max_backups,
+        age_s=where.max_age_days * DAY_S,
+    )
+
+
+def _path(where: AuditFile, directory: Path) -> Path:
     if where.path is not None:
         return Path(where.path).absolute()
-    directory = Path(where.dir) if where.dir else state_directory(config.state) / "cloud-calls"
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     return directory.absolute() / f"stackql_mcp_server_{stamp}.log"
 
@@ -171,11 +203,14 @@ def _redacted(sql: str) -> str:
 
 
 def _argument(name: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if name == "sql":
+    if name == "sql" and isinstance(value, str):
         return _redacted(value)
-    return "***" if mentions_secret(name) else redact(value[:MAX_SQL_CHARS])
+    if mentions_secret(name):
+        return "***"
+    if isinstance(value, (int, float)) or value is None:
+        return value
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return redact(text[:MAX_SQL_CHARS])
 
 
 def given_arguments(arguments: msgspec.Struct) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -117,6 +117,17 @@ class CallRunner:
         if failure is not None:
             raise failure
         return result
+
+    async def record_wrong(
+        self, context: ToolContext, arguments: Mapping[str, Any], error: TidegateError
+    ) -> None:
+        """Write the line of a call whose arguments no tool takes (`surfaces.api.OnWrongArguments`).
+
+        Raises: TidegateError AUDIT_UNAVAILABLE if it cannot be written.
+        """
+        sql = arguments.get("sql")
+        kind = query_class(sql) if isinstance(sql, str) else "select"
+        await self._audit.record(context, arguments, time.time(), kind, error, is_wrong=True)
 
 
 def _format(arguments: Any) -> str:
