@@ -1,7 +1,8 @@
-"""Documents of providers, each served by Prism: what is asked by SQL is what a plain client gets.
+"""Documents of providers, each served by Prism, or where Prism cannot, by a server of our own: what
+is asked by SQL is what a plain client gets.
 
 The documents of the tests always; with `TIDEGATE_CLOUD_REGISTRY`, the name of a registry's folder,
-those of ten providers there as well, as they are (`./dev providers FOLDER`).
+those of eleven providers there as well, as they are (`./dev providers FOLDER`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import pytest
 from contract.cloud.conftest import Ask
 from contract.cloud.document_calls import Call, calls, plain_request, rows_of
 from support.cloud_api import write_farm
+from support.cloud_registry import write_registry
 from support.cloud_surface import write_desk
+from support.document_server import DocumentServer, document_server
 from support.prism import Prism, running_prism
 from tidegate.cli.main import main
 from tidegate.cloud.names import snake_case
@@ -60,11 +63,19 @@ THEIRS = [
     Target("cloudflare", 10, False, services=("queues", "durable_objects", "accounts")),
 ]
 
+WITH_QUERIES = [Target("azure", 12, services=("dns", "key_vault_secrets"))]
+
 
 @pytest.fixture(scope="module")
 def prism() -> Iterator[Prism]:
     with running_prism() as prism:
         yield prism
+
+
+@pytest.fixture(scope="module")
+def documents() -> Iterator[DocumentServer]:
+    with document_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +88,7 @@ def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "cloud", "import", openapi, "--provider", "prom", "--folder", str(folder),
         "--state", state,
     ]) == 0  # fmt: skip
-    return write_desk(write_farm(folder))
+    return write_registry(write_desk(write_farm(folder)))
 
 
 async def test_our_documents_are_answered(
@@ -86,6 +97,18 @@ async def test_our_documents_are_answered(
     monkeypatch.setenv(LOGIN, "a word")
     for target in OWN:
         await compare(prism, own_folder, target)
+
+
+async def test_paths_with_queries_are_answered(
+    documents: DocumentServer, own_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(LOGIN, "a word")
+    for target in (*OWN, Target("shop", 2)):
+        await compare(documents, own_folder, target)
+    if FOLDER:
+        for target in WITH_QUERIES:
+            await compare(documents, Path(FOLDER), target)
+    assert documents.misses == []
 
 
 @pytest.mark.parametrize("target", THEIRS, ids=lambda each: each.provider)
@@ -100,7 +123,7 @@ async def test_a_providers_own_documents_are_answered(
     await compare(prism, Path(FOLDER), target)
 
 
-async def compare(prism: Prism, folder: Path, target: Target) -> None:
+async def compare(server: Prism | DocumentServer, folder: Path, target: Target) -> None:
     """Ask each method by SQL and by a plain client; both get the same rows or the same status."""
     registry = RegistryFolder(folder)
     paths = (registry.provider(path) for path in registry.provider_paths())
@@ -110,7 +133,7 @@ async def compare(prism: Prism, folder: Path, target: Target) -> None:
         document = registry.service(provider, entry)
         if document is None or (target.services and name not in target.services):
             continue
-        url = prism.serve(folder / "src" / entry.path, checks_login=target.checks_login)
+        url = server.serve(folder / "src" / entry.path, checks_login=target.checks_login)
         for call in calls(provider, name, document):
             ask = source(folder, target.provider, {call.server: url})
             answered += await compare_call(ask, url, call)
