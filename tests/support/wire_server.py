@@ -27,12 +27,13 @@ CREATE VIEW dear AS SELECT id FROM item WHERE price > 50;
 
 
 class WireServer(NamedTuple):
-    """Where it listens, and the secrets of its tokens by name."""
+    """Where it listens, and the secrets of its tokens by name. `http_port` is 0 without HTTP."""
 
     process: Serving
     port: int
     secrets: dict[str, str]
     folder: Path
+    http_port: int = 0
 
     def conninfo(self, database: str = "shop", user: str = "writer", **more: Any) -> str:
         """For libpq and psycopg."""
@@ -77,5 +78,7 @@ def wire_server(folder: Path, *options: str, **settings: Any) -> Iterator[WireSe
     config.write_text(json.dumps({"sources": declared, **settings}))
     words = ("serve", "--config", str(config), "--pg", "127.0.0.1:0", *options)
     with serving(words, state) as process:
-        line = process.until("postgresql://")
-        yield WireServer(process, int(line.rsplit(":", 1)[1]), secrets, folder)
+        http_port = 0
+        while "postgresql://" not in (line := process.until("serving")):
+            http_port = int(line.rsplit(":", 1)[1].removesuffix("/mcp\n"))
+        yield WireServer(process, int(line.rsplit(":", 1)[1]), secrets, folder, http_port)

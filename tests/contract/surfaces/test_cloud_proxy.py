@@ -26,8 +26,13 @@ from support.cloud_surface import (
     opened,
     recorded,
 )
+from support.stackql_server import DELETE as STACKQL_DELETE
+from support.stackql_server import DENIED, stackql_server
 from support.surface_client import OWNER
 from support.tcp_proxy import between
+from tidegate.app import App
+from tidegate.config.loading import convert_table
+from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Query
@@ -277,3 +282,34 @@ async def test_a_source_behind_has_a_catalog_and_describes_statements(
         prepared = await ask(Prepare(Statement(SELECT)))
         assert [column.name for column in prepared.columns] == ["id", "title", "open"]
         assert len(backing.desk.requests) == sent
+
+
+async def test_a_stackql_behind_answers_and_its_http_errors_keep_their_status(
+    tmp_path: Path,
+) -> None:
+    with stackql_server() as stackql:
+        url = f"cloud+postgresql://stackql@127.0.0.1:{stackql.port}/stackql"
+        config = {
+            "state": str(tmp_path / "state"),
+            "sources": [{"name": "cloud", "url": url, "access": "write"}],
+            "surface": {"cloud": {"server": {"audit": {"disabled": True}}}},
+        }
+        app = App.open(convert_table(config, Config))
+        try:
+            client = CloudClient(app, reply=answering("accept"))
+            _, listed = await client.good("list_providers")
+            assert listed["rows"] == [{"name": "github", "version": "v24.11.00274"}]
+            sql = "SELECT name FROM github.repos.repos WHERE org = 'psycopg'"
+            assert (await client.good("run_select_query", sql=sql))[1]["rows"] == [
+                {"name": "psycopg"}
+            ]
+            assert (await client.good("validate_select_query", sql=sql))[1]["valid"]
+            text = await client.bad("run_select_query", sql=DENIED)
+            assert text.startswith(
+                'upstream http error: {"http_status": 403, "retryable": false}: Must have'
+            )
+            await client.good("run_mutation_query", sql=STACKQL_DELETE)
+            assert stackql.statements[-1] == STACKQL_DELETE
+            assert client.asked[0]["message"].endswith(f"SQL: {STACKQL_DELETE}")
+        finally:
+            await app.close()
