@@ -149,6 +149,15 @@ SERVICE: dict[str, Any] = {
             )
         },
         "/open": {"get": _operation(_answer({}))},
+        "/stars": {
+            "post": {
+                **_operation(_listed({"type": "object", "properties": {"n": {"type": "integer"}}})),
+                "x-stackQL-graphQL": {
+                    "url": "https://api.farm.example/graphql",
+                    "query": "{ stars { n } }",
+                },
+            },
+        },
         "/visits": {
             "get": _operation(
                 _listed(
@@ -201,6 +210,11 @@ SERVICE: dict[str, Any] = {
             ),
             "anything": _resource(
                 "anything", {"get": _method("/open", "get")}, {"select": ["get"]}
+            ),
+            "stars": _resource(
+                "stars",
+                {"list": _method("/stars", "post", key="$.data.stars")},
+                {"select": ["list"]},
             ),
             "numbers": {
                 **_resource(

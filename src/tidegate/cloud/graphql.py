@@ -18,6 +18,7 @@ from tidegate.cloud.go_template import render_template
 from tidegate.cloud.model import ApiRequest, Method
 from tidegate.cloud.tree import mapping, sequence
 from tidegate.errors import Code, TidegateError
+from tidegate.secrets import mask_shapes
 
 _MARK: Final = re.compile("\ue000(\\d+)\ue001")
 """Stands for a value while a template is rendered; of Unicode's private characters."""
@@ -97,7 +98,7 @@ def check_errors(method: Method, body: Any, host: str) -> None:
     errors = sequence(mapping(body).get("errors"))
     if errors:
         message = mapping(errors[0]).get("message")
-        text = " ".join(str(message or "no reason is given").split())[:_QUOTED]
+        text = mask_shapes(" ".join(str(message or "no reason is given").split()))[:_QUOTED]
         raise TidegateError(
             Code.PROVIDER_FAILED,
             f"{host} answered {method.name} with errors: {text}",

@@ -188,3 +188,18 @@ async def test_nothing_but_denials_and_other_failures_are_errors_all_the_same(
 
 def with_option(source: Source, name: str, value: str) -> Source:
     return structs.replace(source, options=(*source.options, (name, value)))
+
+
+async def test_what_a_graphql_reply_says_of_an_error_holds_no_secret_of_the_login(
+    farms: Any, farm: Farm
+) -> None:
+    query = "SELECT n FROM farm.live.stars WHERE account = 'prod'"
+    said = "the token secret-of-prod is not for stars"
+    farm.special["/graphql"] = lambda _: Reply(200, {"data": None, "errors": [{"message": said}]})
+    error = await farms.refusal(query)
+    assert error.code is Code.PROVIDER_FAILED
+    assert "the token *** is not for stars" in error.message
+    rows = {"data": {"stars": [{"n": 1}]}, "errors": []}
+    farm.special["/graphql"] = lambda _: Reply(200, rows)
+    assert await farms(query) == [(1,)]
+    assert logins(farm) == ["prod", "prod"]

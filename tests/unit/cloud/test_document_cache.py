@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tidegate.cloud.document_cache import DocumentCache
 from tidegate.cloud.yaml_reader import read_yaml
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 
 LONG = b"a: [1, 2.5, true, null, 'x']\nb: &x {c: d}\ne: *x\n" + b"# filling\n" * 2_000
 
@@ -62,3 +63,22 @@ def test_the_oldest_files_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for number in range(9):
         cache.read(b"%d: x\n" % number + LONG, "d")
         assert len(list(tmp_path.iterdir())) <= 4
+
+
+def test_a_folder_that_others_may_write_is_refused_and_their_files_are_not_used(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "cache"
+    directory.mkdir(mode=0o700)
+    cache = DocumentCache(directory)
+    cache.read(LONG, "a.yaml")
+    (kept,) = directory.glob("*.msgpack")
+    kept.write_bytes(msgspec.msgpack.encode({"forged": True}))
+    assert cache.read(LONG, "a.yaml") == {"forged": True}  # by this account itself
+    kept.chmod(0o666)
+    assert cache.read(LONG, "a.yaml") != {"forged": True}
+    directory.chmod(0o777)
+    with pytest.raises(TidegateError) as caught:
+        DocumentCache(directory)
+    assert caught.value.code is Code.CONFIG_INVALID
+    assert str(directory) in caught.value.message

@@ -41,6 +41,13 @@ _LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _SHORTEST_SECRET: Final = 4
 
 
+class _GraphqlReply(msgspec.Struct):
+    errors: Any = None
+
+
+_GRAPHQL_REPLY: Final = msgspec.json.Decoder(_GraphqlReply)
+
+
 class ReplyPage(NamedTuple):
     """One page of a list, as it came. `following` asks for the next; None: it was the last."""
 
@@ -196,7 +203,8 @@ class ProviderCalls:
                     if is_last:
                         raise
                 else:
-                    response = _discreet(response, authorized)
+                    if not 200 <= response.status < 300 or _has_errors(method, response.body):
+                        response = _discreet(response, authorized)
                     if response.status in (401, 403):
                         refusal = self._credentials.refused(use, authorized, response.status)
                         raise _login_refused(found, method, response, refusal)
@@ -364,10 +372,18 @@ def _login_refused(
     )
 
 
+def _has_errors(method: Method, body: bytes) -> bool:
+    """Whether the reply to a GraphQL method says what went wrong, with whatever status."""
+    if method.graphql is None or b'"errors"' not in body:
+        return False
+    try:
+        return bool(_GRAPHQL_REPLY.decode(body).errors)
+    except msgspec.DecodeError:  # it is no GraphQL, and becomes an error without its text
+        return True
+
+
 def _discreet(response: HttpResponse, authorized: AuthorizedRequest) -> HttpResponse:
-    """The reply; of a failure without what is secret in the request, which providers may quote."""
-    if 200 <= response.status < 300:
-        return response
+    """The reply of a failure without what is secret in the request, which providers may quote."""
     body = response.body.decode("utf-8", "replace")
     for secret in authorized.secrets:
         if len(secret) >= _SHORTEST_SECRET:
