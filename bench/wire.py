@@ -2,20 +2,25 @@
 
 psycopg reads the same database directly and through `tidegate serve --pg`, in turns: a point query
 that is prepared, and 10,000 rows of six columns, in text and in binary format. The ratio is of the
-medians of one run. Then 1,000 sessions are opened that do nothing, and 32 that ask in turns; the
-memory of the server is what the kernel reports for its process, less what it was before.
+medians of one run; the CPU is the least that the server's process took for one query in any round,
+since other processes on the machine make it more. The same rows are read from a SQLite file, of
+which there is nothing direct to compare with. Then 1,000 sessions are opened that do nothing, and
+32 that ask in turns; the memory of the server is what the kernel reports for its process, less what
+it was before.
 """
 
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -44,17 +49,50 @@ def rows(connection: Connection, *, binary: bool) -> None:
     connection.execute("SELECT * FROM wide", binary=binary).fetchall()
 
 
-def compare(
-    direct: Connection, gate: Connection, work: Callable[[Connection], None]
-) -> tuple[float, float]:
-    """The median seconds of each, in turns."""
-    taken: dict[int, list[float]] = {0: [], 1: []}
+def processor_s(pid: int) -> float:
+    """Seconds that the threads of a process have run."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
+
+
+class Taken(NamedTuple):
+    """Median seconds on the clock, and the least seconds of the server's processor."""
+
+    clock_s: float
+    processor_s: float
+
+
+def measure(work: Callable[[Connection], None], pid: int, *connections: Connection) -> list[Taken]:
+    """What the work takes on each connection, in turns."""
+    clocks: list[list[float]] = [[] for _ in connections]
+    processors: list[list[float]] = [[] for _ in connections]
     for _ in range(ROUNDS + 1):
-        for which, connection in enumerate((direct, gate)):
-            began = time.perf_counter()
+        for which, connection in enumerate(connections):
+            before, began = processor_s(pid), time.perf_counter()
             work(connection)
-            taken[which].append(time.perf_counter() - began)
-    return statistics.median(taken[0][1:]), statistics.median(taken[1][1:])
+            clocks[which].append(time.perf_counter() - began)
+            processors[which].append(processor_s(pid) - before)
+    return [
+        Taken(statistics.median(clock[1:]), min(processor[1:]))
+        for clock, processor in zip(clocks, processors, strict=True)
+    ]
+
+
+def make_file(path: Path) -> None:
+    """A SQLite file with the rows of `_TABLE`."""
+    with sqlite3.connect(path) as file:
+        file.execute(
+            "CREATE TABLE wide (id INTEGER PRIMARY KEY, name TEXT, amount NUMERIC, ratio REAL,"
+            " at TIMESTAMP, even BOOLEAN)"
+        )
+        file.executemany(
+            "INSERT INTO wide VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (i, f"name {i}", i * 1.25, i / 3.0, f"2026-01-01 00:{i % 60:02}:00", i % 2 == 0)
+                for i in range(1, ROWS + 1)
+            ],
+        )
+    file.close()
 
 
 def resident(pid: int) -> int:
@@ -65,29 +103,43 @@ def resident(pid: int) -> int:
     raise AssertionError("no VmRSS")
 
 
+def sources_in(folder: Path, url: str) -> list[dict[str, str]]:
+    """The PostgreSQL database and a file with the same rows."""
+    make_file(folder / "wide.db")
+    return [
+        {"name": "pg", "url": url, "access": "read"},
+        {"name": "file", "url": f"sqlite:///{folder}/wide.db", "access": "read"},
+    ]
+
+
 def main() -> None:
     argparse.ArgumentParser(prog="./dev bench wire", description=__doc__).parse_args()
     shops = tests_module("support.postgres_surface")
     servers = tests_module("support.wire_server")
     shop = shops.PostgresShop.lasting(_TABLE)
-    sources = [{"name": "pg", "url": shop.url, "access": "read"}]
     with (
         tempfile.TemporaryDirectory() as folder,
-        servers.wire_server(Path(folder), sources=sources) as server,
+        servers.wire_server(Path(folder), sources=sources_in(Path(folder), shop.url)) as server,
         psycopg.connect(shop.server.conninfo(shop.database), autocommit=True) as direct,
         psycopg.connect(server.conninfo("pg"), autocommit=True) as gate,
+        psycopg.connect(server.conninfo("file"), autocommit=True) as file,
     ):
-        print(f"{'':28}{'direct':>10}{'gate':>10}{'ratio':>8}")
+        pid = server.process.process.pid
+        print(f"{'':28}{'direct':>10}{'gate':>10}{'ratio':>8}{'gate CPU':>12}")
         cases: list[tuple[str, float, Callable[[Connection], None]]] = [
             (f"point query, 1 of {POINTS}", POINTS, point),
             (f"{ROWS} rows, text", 1, lambda each: rows(each, binary=False)),
             (f"{ROWS} rows, binary", 1, lambda each: rows(each, binary=True)),
         ]
         for name, times, work in cases:
-            least, ours = compare(direct, gate, work)
-            shown = (least / times * 1000, ours / times * 1000, ours / least)
-            print(f"{name:28}{shown[0]:7.2f} ms{shown[1]:7.2f} ms{shown[2]:8.2f}")
-        pid = server.process.process.pid
+            least, ours = measure(work, pid, direct, gate)
+            ratio = ours.clock_s / least.clock_s
+            shown = [each / times * 1000 for each in (least.clock_s, *ours)]
+            print(f"{name:28}{shown[0]:7.2f} ms{shown[1]:7.2f} ms{ratio:8.2f}{shown[2]:9.3f} ms")
+        for name, binary in (("text", False), ("binary", True)):
+            (ours,) = measure(partial(rows, binary=binary), pid, file)
+            clock, processor = ours.clock_s * 1000, ours.processor_s * 1000
+            print(f"{f'SQLite, {name}':28}{'':10}{clock:7.2f} ms{'':8}{processor:9.3f} ms")
         before = resident(pid)
         idle = [psycopg.connect(server.conninfo("pg")) for _ in range(IDLE)]
         each = (resident(pid) - before) / IDLE / 1024

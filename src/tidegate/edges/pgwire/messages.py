@@ -103,6 +103,28 @@ class Body:
         except UnicodeDecodeError:
             raise ProtocolError("a text in a message is not UTF-8") from None
 
+    def values(self) -> list[bytes | None]:
+        """A count, and so many values with their lengths before them; -1 for NULL."""
+        count, data, at = self.int16(), self._data, self._at
+        found: list[bytes | None] = []
+        try:
+            for _ in range(count):
+                (length,) = INT32.unpack_from(data, at)
+                at += INT32.size
+                if length < -1:
+                    raise ProtocolError("a parameter has a negative length")
+                if length == -1:
+                    found.append(None)
+                    continue
+                found.append(data[at : at + length])
+                at += length
+        except struct.error:
+            raise ProtocolError("a message ends too early") from None
+        if at > len(data):
+            raise ProtocolError("a message ends too early")
+        self._at = at
+        return found
+
     def rest(self) -> bytes:
         """All that is left."""
         return self.take(len(self._data) - self._at)
@@ -164,12 +186,7 @@ def read_bind(data: bytes) -> Bind:
     body = Body(data)
     portal, statement = body.string(), body.string()
     parameter_formats = _formats(body)
-    parameters: list[bytes | None] = []
-    for _ in range(body.int16()):
-        length = body.int32()
-        if length < -1:
-            raise ProtocolError("a parameter has a negative length")
-        parameters.append(None if length == -1 else body.take(length))
+    parameters = body.values()
     result_formats = _formats(body)
     body.end()
     if len(parameter_formats) not in (0, 1, len(parameters)):

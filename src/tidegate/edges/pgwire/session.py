@@ -185,7 +185,7 @@ class Session:
         types = self._parameter_types(statement, given)
         texts = {
             at
-            for at, declared in enumerate(statement.types)
+            for at, declared in enumerate(statement.types if statement.placed.types else ())
             if declared in TEXT_OIDS and declared and types[at] != declared
         }
         dialect = self.source.dialect
@@ -293,6 +293,8 @@ class Session:
     def _parameter_types(self, statement: PreparedStatement, count: int) -> list[int]:
         """The types that the client gave, else those that the source names; 0: unknown. A cast
         says what a text is."""
+        if not statement.placed.types and len(statement.types) == count and all(statement.types):
+            return list(statement.types)
         found: list[int] = []
         for at in range(count):
             given, cast, inferred = (

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from math import isfinite
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -45,7 +46,6 @@ EPOCH_DAYS = datetime.date(2000, 1, 1).toordinal()
 """The day from which dates are counted, as Python numbers days."""
 EPOCH = datetime.datetime(2000, 1, 1)
 _EPOCH_TZ = EPOCH.replace(tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
 _DAY_US = 86_400_000_000
 _INFINITE: dict[str, int] = {"infinity": 2**63 - 1, "-infinity": -(2**63)}
 
@@ -170,13 +170,17 @@ def _microseconds(value: datetime.time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
+def _in_microseconds(time: datetime.timedelta) -> int:
+    return (time.days * 86_400 + time.seconds) * 1_000_000 + time.microseconds
+
+
 def _pack_time(value: Any) -> bytes:
     if isinstance(value, str):
         if value.startswith("24:00:00"):
             return INT64.pack(_DAY_US)
         value = datetime.time.fromisoformat(value)
     elif isinstance(value, datetime.timedelta):
-        return INT64.pack(value // _MICROSECOND)
+        return INT64.pack(_in_microseconds(value))
     return INT64.pack(_microseconds(value))
 
 
@@ -192,7 +196,9 @@ def _pack_timestamp(value: Any) -> bytes:
         if value in _INFINITE:
             return INT64.pack(_INFINITE[value])
         value = datetime.datetime.fromisoformat(value)
-    return INT64.pack((value.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
+    if value.tzinfo is not None:
+        value = value.replace(tzinfo=None)
+    return INT64.pack(_in_microseconds(value - EPOCH))
 
 
 def _pack_timestamp_tz(value: Any) -> bytes:
@@ -202,7 +208,7 @@ def _pack_timestamp_tz(value: Any) -> bytes:
         value = datetime.datetime.fromisoformat(value)
     if value.tzinfo is None:
         value = value.replace(tzinfo=datetime.UTC)
-    return INT64.pack((value - _EPOCH_TZ) // _MICROSECOND)
+    return INT64.pack(_in_microseconds(value - _EPOCH_TZ))
 
 
 def _pack_interval(value: Any) -> bytes:
@@ -220,12 +226,36 @@ def _pack_jsonb(value: Any) -> bytes:
 
 _MOST_WHOLE, _MOST_SCALE = 131_072, 16_383
 """Digits of a numeric before and behind its point (`numeric.c`)."""
+_NUMERIC_HEAD = struct.Struct("!hhHH")
 SPECIAL_NUMERIC = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
 """Signs of the numbers that have no digits."""
 
 
+_SHORT_NUMBER = re.compile(r"(-?)(\d{1,8})(?:\.(\d{1,8}))?", re.ASCII)
+_FOUR_GROUPS = struct.Struct("!hhHH4h")
+
+
 def _pack_numeric(value: Any) -> bytes:
     """Base 10,000 digits with a weight, a sign and a display scale (`numeric_send`)."""
+    short = _SHORT_NUMBER.fullmatch(str(value))
+    return _pack_long_numeric(value) if short is None else _pack_short_numeric(*short.groups(""))
+
+
+def _pack_short_numeric(sign: str, whole: str, fraction: str) -> bytes:
+    """The same of a number that has two groups of digits at most on each side of its point."""
+    first, second = divmod(int(whole), 10_000)
+    third, fourth = divmod(int(fraction.ljust(8, "0")), 10_000)
+    begin = 0 if first else 1 if second else 2 if third else 3 if fourth else 4
+    end = 4 if fourth else 3 if third else 2 if second else 1 if first else 0
+    if begin >= end:
+        return _NUMERIC_HEAD.pack(0, 0, 0, len(fraction))
+    packed = _FOUR_GROUPS.pack(
+        end - begin, 1 - begin, 0x4000 if sign else 0, len(fraction), first, second, third, fourth
+    )
+    return packed[:8] + packed[8 + 2 * begin : 8 + 2 * end]
+
+
+def _pack_long_numeric(value: Any) -> bytes:
     try:
         number = value if isinstance(value, Decimal) else Decimal(str(value))
     except InvalidOperation:
@@ -252,7 +282,7 @@ def _pack_numeric(value: Any) -> bytes:
         groups.pop()
     if not groups:
         weight = 0
-    head = struct.pack("!hhHH", len(groups), weight, 0x4000 if sign else 0, scale)
+    head = _NUMERIC_HEAD.pack(len(groups), weight, 0x4000 if sign and groups else 0, scale)
     return head + struct.pack(f"!{len(groups)}h", *groups)
 
 
@@ -420,6 +450,8 @@ def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
                 cell = value.encode("utf-8", "replace")
             elif type(value) is int:
                 cell = b"%d" % value
+            elif type(value) is float and isfinite(value):
+                cell = repr(value).encode()
             else:
                 cell = _write_text(value)
             add(pack(len(cell)) + cell)
