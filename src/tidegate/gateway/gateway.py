@@ -141,7 +141,7 @@ class Gateway:
             if ctx.data_rules is not None:
                 await mask(ctx)
             if joins is not None:
-                ctx.rewritten = joins.with_masked(ctx.rewritten)
+                ctx.rewritten = joins.applied_to(ctx.rewritten)
             await inspect(ctx)
             check_statement(ctx)
         else:

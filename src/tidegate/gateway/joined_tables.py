@@ -31,6 +31,7 @@ from tidegate.model.requests import (
 )
 from tidegate.model.results import Column, Limits, Page
 from tidegate.model.statements import Effect, Statement
+from tidegate.policy.data_rules import verdict_of
 from tidegate.results.json_values import text
 from tidegate.results.row_stream import WriterSink
 
@@ -46,11 +47,15 @@ class Joins(NamedTuple):
     reads: tuple[Statement, ...]
     masked: tuple[tuple[str, str], ...]
 
-    def with_masked(self, request: EngineRequest) -> EngineRequest:
-        """The request that runs, with the masked columns of the other sources as well."""
-        if not self.masked or not isinstance(request, (Query, Prepare)):
+    def applied_to(self, request: EngineRequest) -> EngineRequest:
+        """The request that runs. It names the masked columns of the other sources as well, and
+        keeps no rest of its result: the rules of these sources may be others when it is shown."""
+        if not isinstance(request, (Query, Prepare)):
             return request
-        return structs.replace(request, masked=(*request.masked, *self.masked))
+        masked = (*request.masked, *self.masked)
+        if isinstance(request, Query):
+            return structs.replace(request, masked=masked, keep_rest=False)
+        return structs.replace(request, masked=masked)
 
 
 async def find_joined(ctx: CallContext, handle: Handle) -> Joins | None:
@@ -192,6 +197,8 @@ async def _answer(
     except TidegateError as error:
         error.details.pop("position", None)  # in a text that the caller did not write
         error.details["table"] = table.shown
+        if "rule" in error.details:
+            ctx.verdict = verdict_of(error)
         raise
 
 

@@ -18,6 +18,7 @@ from support import jdbc_drivers
 from support.audit_records import records
 from support.cloud_api import Farm
 from support.surface_gateway import SqliteGate
+from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -71,7 +72,8 @@ def desk_of(registry: Path, farm: Farm) -> Opened:
         options = settings.pop("options", {})
         url = f"cloud://{registry}"
         given = (*farm.options, *options.items())
-        source = Source("c", "c", url, *engine_of(url), access="write", options=given)
+        hidden = settings.pop("cloud", {})
+        source = Source("c", "c", url, *engine_of(url), access="write", options=given, **hidden)
         gate = shop.gate(source, *more, **settings)
         async with gate.opened():
             yield Desk(gate, shop.directory)
@@ -210,6 +212,41 @@ async def test_the_tokens_lists_of_sources_and_tables_hold_for_both_sides(
         assert hidden.message.replace("shop", "nowhere") == absent.message
         assert farm.asked == []
         assert len(desk.reads()) == reads
+    refusals = [each for each in records(shop.directory) if each["phase"] == "refusal"]
+    whole = next(each for each in refusals if each["source"] == "c" and each["actor"] == "listed")
+    assert (whole["verdict"], whole["code"]) == ("deny", Code.POLICY_TABLE.value)
+
+
+async def test_a_person_approves_reading_the_other_source_in_the_inbox(
+    shop: EngineShop, desk_of: Opened, farm: Farm
+) -> None:
+    join = "SELECT a.diary FROM shop.orders o JOIN farm.live.animals a ON a.id = o.id"
+    async with desk_of(shop, approval_for="everything") as desk:
+        needed = await desk.refusal(f"{join} WHERE o.id = 3")
+        assert isinstance(needed, ApprovalNeeded) and not needed.client_may_ask
+        assert farm.asked == [] and desk.reads() == []
+        desk.gate.approvals.resolve(needed.question.id, "allowed", by="a test")
+        assert await desk.ask(f"{join} WHERE o.id = 3") == [["day 3"]]
+
+
+async def test_masks_and_filters_of_both_sources_hold_and_no_rest_is_kept(
+    shop: EngineShop, desk_of: Opened
+) -> None:
+    masks = (Mask("customers.city", "nothing"),)
+    hidden = {
+        "masks": (Mask("farm.live.animals.name", "nothing"),),
+        "filters": (RowFilter("farm.live.animals", "id > 1"),),
+    }
+    text = (
+        "SELECT a.id, a.name, k.city, k.full_name FROM farm.live.animals a"
+        " JOIN shop.main.customers k ON k.id = a.id ORDER BY 1"
+    )
+    async with desk_of(shop, masks=masks, cloud=hidden) as desk:
+        query = Query(Statement(text), limits=Limits(max_rows=1), keep_rest=True)
+        page = await desk.answer(query)
+        assert json.loads(page.rows) == [[2, None, None, "葛飾 北斎"]]
+        assert sorted(column for _, column in page.masked) == ["city", "name"]
+        assert page.truncations and page.more is None
 
 
 async def test_each_read_is_recorded_with_the_caller_and_is_no_part_of_the_history(
