@@ -26,6 +26,9 @@ from tidegate.errors import Code, TidegateError
 COM_RESET_CONNECTION = 0x1F
 
 _MORE_RESULTS = 8
+_IN_TRANSACTION = 1
+_DEADLOCK = 1213
+"""The error after which the server has rolled the whole transaction back."""
 _WHOLE_REPLY = -1
 _WIDTHS = {0xFB: -1, 0xFC: 2, 0xFD: 3, 0xFE: 8, 0xFF: -1}
 _NO_CURSOR_ONE_TIME = b"\x00\x01\x00\x00\x00"
@@ -66,6 +69,8 @@ class CommandProtocol:
         self._ends_with_ok: bool = connection._deprecate_eof
         self._affected = 0
         self._in_rows = False
+        self.in_transaction = False
+        """Whether a transaction is open, by the last reply that says so."""
         self.thread: int = connection.server_thread_id[0]
         """The server's thread that works for this line."""
         self.greeting: str = connection.server_version
@@ -280,6 +285,7 @@ class CommandProtocol:
             _, at = self._number(data, at)
             status = int.from_bytes(data[at : at + 2], "little")
             self._affected = max(self._affected, affected)
+        self.in_transaction = bool(status & _IN_TRANSACTION)
         if not status & _MORE_RESULTS:
             self.unanswered -= 1
         elif isinstance(await self._head(), Fields):
@@ -305,6 +311,8 @@ class CommandProtocol:
             if message[:1] == b"#":
                 state, message = message[1:6].decode("ascii", "replace"), message[6:]
             number = int.from_bytes(data[1:3], "little")
+            if number == _DEADLOCK:
+                self.in_transaction = False
             raise ServerError(number, state, message.decode("utf-8", "replace"))
         return data
 

@@ -52,7 +52,8 @@ class MysqlSession(ServerSession[CommandProtocol]):
     """One connection with our settings (`pool.PooledConnection`).
 
     `needs_reset`: a statement may have changed more than data. `interrupted`: a request to end a
-    statement was sent, and may still be on its way.
+    statement was sent, and may still be on its way. `in_block`: a transaction over several
+    statements goes on when one of them has ended.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         "_home_role",
         "_target",
         "_timeout_ms",
+        "in_block",
         "interrupted",
         "needs_reset",
         "setting",
@@ -72,6 +74,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         self.setting = setting
         self.needs_reset = False
         self.interrupted = False
+        self.in_block = False
         self._database = setting.database
         self._timeout_ms = 0
         self._changes = False
@@ -190,6 +193,49 @@ class MysqlSession(ServerSession[CommandProtocol]):
         self.line.query(READ_WRITE, BEGIN)
         await self.line.done()
         await self.line.done()
+
+    async def enter_block(self, isolation: bytes, *, writes: bool) -> None:
+        """Begin a transaction over several statements. Raises: TidegateError."""
+        self.in_block = self.needs_reset = True
+        how = b"READ WRITE" if writes else b"WITH CONSISTENT SNAPSHOT, READ ONLY"
+        texts = (b"SET TRANSACTION ISOLATION LEVEL " + isolation, b"START TRANSACTION " + how)
+        self.line.query(*texts)
+        for _ in texts:
+            await self.line.done()
+
+    async def be_ready_in_block(self) -> None:
+        """Read what is left of the last statement. Raises: TidegateError, also if the server has
+        rolled the transaction back by itself."""
+        line = self.line
+        await line.settle()
+        if self.interrupted:
+            line.query(b"DO 0")  # feels a request that came too late
+            await line.settle()
+            self.interrupted = False
+        if not line.in_transaction:
+            raise TidegateError(
+                Code.SQL_FAILED,
+                "The database has rolled the transaction back.",
+                hint="Begin it again.",
+                details={"sqlstate": "40000"},
+            )
+
+    async def execute_in_block(self, text: bytes) -> None:
+        """Run a statement of ours about savepoints. Raises: TidegateError."""
+        await self.be_ready_in_block()
+        self.line.query(text)
+        await self.line.done()
+
+    async def commit_block(self) -> None:
+        """Keep the changes of the transaction. Raises: TidegateError."""
+        await self.execute_in_block(COMMIT)
+
+    async def leave_block(self) -> None:
+        """Undo what is left of the transaction. Raises: TidegateError."""
+        await self.line.settle()
+        self.line.query(ROLLBACK)
+        await self.line.done()
+        self.in_block = False
 
     async def end(self, how: bytes) -> None:
         """COMMIT or ROLLBACK. Raises: ServerError, TidegateError."""

@@ -135,8 +135,9 @@ class MysqlCursor:
         if running.writes:
             # With RETURNING the server shows no count, and returns each row that it changed.
             affected = self._seen if self.columns else session.line.affected
-            running.committing = self._keeps
-            await session.end(COMMIT if self._keeps else ROLLBACK)
+            if not session.in_block:
+                running.committing = self._keeps
+                await session.end(COMMIT if self._keeps else ROLLBACK)
             self.affected = affected if self._keeps else 0
         self._running = None
         running.release()

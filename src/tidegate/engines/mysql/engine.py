@@ -13,6 +13,8 @@ from msgspec import structs
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.dry_run import UNREAD, unsupported
+from tidegate.engines.common.held_connection import HeldConnection
+from tidegate.engines.common.late_transaction import LateTransaction
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -24,6 +26,7 @@ from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.mysql import catalog
 from tidegate.engines.mysql.account import privilege_warnings
+from tidegate.engines.mysql.block import MysqlBlocks
 from tidegate.engines.mysql.connection import MysqlSession
 from tidegate.engines.mysql.cursor import MysqlCursor
 from tidegate.engines.mysql.dry_run import run_dry
@@ -40,6 +43,7 @@ from tidegate.model.requests import Explain
 from tidegate.model.schema import Catalog, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.model.transactions import TransactionModes
 from tidegate.sql import dialects
 from tidegate.sql.dml_parser import parse_dml
 from tidegate.sql.finding import Refusal
@@ -71,6 +75,7 @@ class MysqlEngine:
             dry_runs=True,
             identities=True,
             prepares=True,
+            blocks=True,
             places=target.pool,
         )
         self._setting = first.setting
@@ -108,6 +113,23 @@ class MysqlEngine:
         return await self._opinions.inspect(statement.text, judgement, self._server.borrowed())
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        return await self._run(None, permit, cancellation)
+
+    async def begin(
+        self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
+    ) -> LateTransaction[MysqlSession]:
+        self._server.check_open()
+        check_cancelled(cancellation)
+        blocks = MysqlBlocks(self._server, self._run)
+        return LateTransaction(modes, permit.request.database, blocks)
+
+    async def _run(
+        self,
+        held: HeldConnection[MysqlSession] | None,
+        permit: Permit,
+        cancellation: Cancellation,
+    ) -> Cursor:
+        """Run a statement, on the connection of a transaction if that has one."""
         request, judgement = query_of(permit)
         self._server.check_open()
         check_cancelled(cancellation)
@@ -126,13 +148,18 @@ class MysqlEngine:
             )
         else:
             check_change(text, judgement, permit)
-        running = await self._server.start(timeout_s, cancellation, writes=not reads)
+        if held is None:
+            running = await self._server.start(timeout_s, cancellation, writes=not reads)
+        else:
+            running = await held.start(timeout_s, cancellation, writes=not reads)
         try:
             async with running as session:
                 session.needs_reset = session.needs_reset or not reads or _may_leave(text)
+                if held is not None:
+                    await session.be_ready_in_block()
                 await session.run_as(permit.identity)
                 await session.begin(running.timeout_ms, database)
-                if not reads:
+                if not reads and held is None:
                     await session.open_transaction()
                 binary = await _send(session, encoded, params, explains)
                 head = await running.connection().line.answer()

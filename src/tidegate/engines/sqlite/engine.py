@@ -19,6 +19,7 @@ from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.held_connection import HeldConnection
+from tidegate.engines.common.late_transaction import LateTransaction
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -37,7 +38,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.registry import resolve_options
 from tidegate.engines.sqlite import catalog
-from tidegate.engines.sqlite.block import SqliteTransaction
+from tidegate.engines.sqlite.block import SqliteBlocks
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
@@ -196,11 +197,12 @@ class SqliteEngine:
 
     async def begin(
         self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
-    ) -> SqliteTransaction:
+    ) -> LateTransaction[WorkerThread]:
         refuse_identity(permit)
         self._check_open()
         check_cancelled(cancellation)
-        return SqliteTransaction(modes, self._hold, self._run_held, self._is_change)
+        blocks = SqliteBlocks(self._hold, self._run_held, self._is_change)
+        return LateTransaction(modes, permit.request.database, blocks)
 
     async def _hold(self, writes: bool, timeout_s: float) -> HeldConnection[WorkerThread]:
         """A thread for one transaction."""
