@@ -35,7 +35,7 @@ PREFIX = "tg_"
 _PLAINTEXT = PREFIX + r"[A-Za-z0-9_-]{43}"
 _NAME = r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?"
 _PART = r"[^\s:.\x00-\x1f\x7f][^:.\x00-\x1f\x7f]{0,127}"
-_TABLE = rf"(?:{_PART}:)?(?:{_PART}\.)?{_PART}"
+_TABLE = rf"(?:{_PART}:)?(?:(?:{_PART}\.){{0,2}}{_PART}|(?:{_PART}\.){{1,2}}\*)"
 _EXPIRY = r"(\d{1,6})([smhdw])"
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 Note = Callable[[str, Mapping[str, str]], None]
@@ -359,7 +359,8 @@ def check_tables(tables: Collection[str]) -> None:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"`{table[:80]}` cannot be the name of a table.",
-                hint="Write `table`, `schema.table` or `source:table`, without quotes.",
+                hint="Write `table`, `schema.table` or `source:table`, without quotes; of cloud"
+                " providers `provider.service.resource`, `provider.service.*` or `provider.*`.",
             )
 
 
