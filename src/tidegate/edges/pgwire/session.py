@@ -120,9 +120,15 @@ class Session:
                 await self._commands.answer(command, (), describes=True)
 
     async def _read_part(self, text: str) -> tuple[str, Command | None, bool]:
-        """The text, the command that it is, and whether it is about PostgreSQL's catalogs."""
+        """The text as the source's dialect writes it, the command that it is, and whether it is
+        about PostgreSQL's catalogs."""
         command = await compute(text, read_command, text)
-        return text, command, command is None and await self._is_catalog(text)
+        if command is None and await self._is_catalog(text):
+            return text, None, True
+        dialect = self.source.dialect
+        if command is None and not find(dialect).is_postgres:
+            text = (await compute(text, place_parameters, text, dialect, ())).text
+        return text, command, False
 
     async def _judge(self, statements: Sequence[str]) -> None:
         changes = 0
@@ -240,7 +246,11 @@ class Session:
             self._client.write((messages.NO_DATA if describes else b"") + messages.EMPTY_QUERY)
         elif statement.command is not None:
             await self._commands.answer(
-                statement.command, portal.formats, describes=describes, extended=True
+                statement.command,
+                portal.formats,
+                describes=describes,
+                extended=True,
+                parameters=portal.parameters,
             )
         elif statement.asks_catalog:
             await self._answer_catalog(

@@ -83,9 +83,11 @@ class SessionCommands:
         *,
         describes: bool,
         extended: bool = False,
+        parameters: tuple[Any, ...] = (),
     ) -> None:
         """Carry out a command and send its answer. With `describes` the columns go first; in the
-        `extended` protocol also that there are none."""
+        `extended` protocol also that there are none. `parameters` are those of a cursor's
+        statement, in the order of its placeholders."""
         client = self._client
         has_rows = isinstance(command, (Show, UnlockAll, SetConfig, Fetch))
         if extended and describes and not has_rows:
@@ -100,7 +102,7 @@ class SessionCommands:
         elif isinstance(command, SetConfig):
             await self._set_config(command, formats, describes)
         elif isinstance(command, Declare):
-            await self._declare(command)
+            await self._declare(command, parameters)
         elif isinstance(command, Fetch):
             await self._fetch(command, formats, describes)
         elif isinstance(command, CloseCursor):
@@ -298,14 +300,14 @@ class SessionCommands:
 
     # Cursors and prepared statements
 
-    async def _declare(self, command: Declare) -> None:
+    async def _declare(self, command: Declare, parameters: tuple[Any, ...]) -> None:
         """Open a cursor. It lives until the block ends; one WITH HOLD needs no block, and keeps the
         rest of its rows when its block is committed."""
         if not self._block.is_open and not command.hold:
             raise refused("25P01", "DECLARE CURSOR needs a transaction block.")
         self._objects.check_new_cursor(command.name)
         placed = place_parameters(command.text, self._dialect, ())
-        cursor = Portal(PreparedStatement(command.text, (), None, placed), (), ())
+        cursor = Portal(PreparedStatement(command.text, (), None, placed), parameters, ())
         cursor.holds, cursor.of_block = command.hold, self._block.is_open
         await self._runner.open(cursor)
         self._objects.cursors[command.name] = cursor

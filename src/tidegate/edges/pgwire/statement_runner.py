@@ -148,7 +148,8 @@ class StatementRunner:
         cancellation = Cancellation()
 
         async def handle(channel: RowChannel) -> Reply:
-            await self._enter()
+            await self._enter()  # a call of its own, behind which nothing would run
+            self._running = cancellation
             query = self._query(text, parameters or None, channel, in_parts=True)
             return await self._gateway.handle(self._confirmed(self._call(query, cancellation)))
 
@@ -157,12 +158,15 @@ class StatementRunner:
     async def open(self, cursor: Portal) -> None:
         """Begin the statement of a cursor, and find its columns."""
         statement = cursor.statement
-        cursor.result = self.start(statement.text, None)
+        cursor.result = self.start(statement.placed.text, cursor.parameters or None)
+        self._running = cursor.result.cancellation
         try:
             columns = await cursor.result.columns()
         except TidegateError as error:
             await cursor.close()
             raise self._explained(error) from None
+        finally:
+            self._running = None
         statement.columns = with_kinds_of(columns, cursor.result.ahead, self._source.dialect)
 
     async def read(self, result: RunningResult, count: int | None) -> tuple[Rows, Page | None]:

@@ -16,4 +16,5 @@ DIALECT = structs.replace(
     title="SQL over cloud providers",
     functions=sqlite.DIALECT.functions | FUNCTIONS,
     in_files=False,
+    path_schemas=True,
 )

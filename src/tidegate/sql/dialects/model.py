@@ -144,6 +144,11 @@ class Dialect(msgspec.Struct, frozen=True):
     dummy_tables: frozenset[str] = frozenset()
     """Names of a table of one row without columns."""
 
+    path_schemas: bool = False
+    """A schema's name is a path of names with points between them: `provider.service`."""
+    colon_casts: bool = True
+    """`x::type` is a cast."""
+
     # Parameters.
     variable_sigil: str = ""
     """Begins the name of a session's variable, which the lexer takes for a parameter."""

@@ -287,4 +287,5 @@ DIALECT = _Mysql(
     text_type="CHAR",
     exact_collation=" COLLATE utf8mb4_bin",
     server_views=_VIEWS,
+    colon_casts=False,
 )

@@ -151,4 +151,5 @@ DIALECT = _Sqlite(
     system_schema="main",
     plans_reveal_rows=False,
     globs=True,
+    colon_casts=False,
 )

@@ -150,3 +150,22 @@ def test_a_cast_of_a_parameter_names_its_type(dialect: str, text: str):
 
 def test_a_text_without_parameters_stays_as_it_is():
     assert place_parameters("SELECT '$1'", "sqlite", ()) == ("SELECT '$1'", (), 0, ())
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "written"),
+    [
+        ("sqlite", "SELECT 'a'::text, '-5'::bigint -- c", "SELECT 'a', -5 -- c"),
+        ("sqlite", "x = $1::character varying(3) AND y", "x = ?1 AND y"),
+        ("sqlite", "x::integer, 'a::text', ('b')::text", "x::integer, 'a::text', ('b')::text"),
+        ("mysql", "x = $2::timestamp without time zone", "x = ?"),
+        ("duckdb", "x = $1::integer AND y = 'a'::text", "x = $1::integer AND y = 'a'::text"),
+        ("cloud", 'SELECT "a.b".c.d FROM "a.b-c".d', 'SELECT a.b.c.d FROM a."b-c".d'),
+        ("cloud", """SELECT "a.b", '"a.b".c' FROM x""", """SELECT "a.b", '"a.b".c' FROM x"""),
+        ("sqlite", 'SELECT "a.b".c', 'SELECT "a.b".c'),
+    ],
+)
+def test_casts_of_constants_and_paths_are_written_as_the_source_reads_them(
+    dialect: str, text: str, written: str
+):
+    assert place_parameters(text, dialect, ()).text == written
