@@ -12,7 +12,6 @@ import pytest
 
 from support.cloud_surface import Desk
 from support.postgres_server import shared
-from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
 
 SCHEMAS = {"pg": "public", "lite": "main", "duck": "main", "cloud": '"desk.tickets"'}
@@ -95,24 +94,34 @@ def test_resources_of_a_provider_are_joined_with_a_table_of_the_callers(
     assert "list(team)" in (refused.value.diag.message_hint or "")
 
 
-def test_a_write_is_the_gates_to_allow(
-    local: psycopg.Connection, server: WireServer, postgres: PostgresShop
+@pytest.mark.parametrize("source", ["pg", "lite"])
+def test_a_write_commits_and_rolls_back_with_the_callers_transaction(
+    local: psycopg.Connection, source: str
 ):
-    for source in ("lite", "duck"):  # no transaction is held there for a client
-        with pytest.raises(psycopg.errors.FeatureNotSupported):
-            local.execute(f"UPDATE {source}.item SET name = 'changed' WHERE id = 1")
-        kept = local.execute(f"SELECT name FROM {source}.item WHERE id = 1").fetchall()
-        assert kept == [("boots",)]
-    local.execute("INSERT INTO pg.sale (id, item, amount) VALUES (900, 1, 9)")
-    assert postgres.ask("SELECT amount FROM sale WHERE id = 900") == [(9,)]
+    count = f"SELECT count(*) FROM {source}.sale WHERE id = 900"
+    local.execute(f"INSERT INTO {source}.sale (id, item, amount) VALUES (900, 1, 9)")
     with local.transaction(force_rollback=True):
-        local.execute("DELETE FROM pg.sale WHERE id = 900")
-    assert postgres.ask("SELECT amount FROM sale WHERE id = 900") == [(9,)]
-    local.execute("DELETE FROM pg.sale WHERE id = 900")
-    local.execute(f"ALTER USER MAPPING FOR postgres SERVER lite OPTIONS (SET user 'reader',"
-                  f" SET password '{server.secrets['reader']}')")  # fmt: skip
-    with pytest.raises(psycopg.Error):
-        local.execute("DELETE FROM lite.sale")
+        local.execute(f"DELETE FROM {source}.sale WHERE id = 900")
+        assert local.execute(count).fetchone() == (0,)
+    assert local.execute(count).fetchone() == (1,)
+    local.execute(f"DELETE FROM {source}.sale WHERE id = 900")
+    assert local.execute(count).fetchone() == (0,)
+
+
+def test_a_write_that_the_gate_refuses_changes_nothing(
+    local: psycopg.Connection, server: WireServer
+):
+    with pytest.raises(psycopg.errors.FeatureNotSupported):  # no transaction is held there
+        local.execute("UPDATE duck.item SET name = 'changed' WHERE id = 1")
+    found = local.execute("SELECT name FROM duck.item WHERE id = 1").fetchall()
+    assert found == [("boots",)]
+    login = "ALTER USER MAPPING FOR postgres SERVER lite OPTIONS (SET user '{}', SET password '{}')"
+    local.execute(login.format("reader", server.secrets["reader"]))
+    try:
+        with pytest.raises(psycopg.Error):
+            local.execute("DELETE FROM lite.sale")
+    finally:
+        local.execute(login.format("writer", server.secrets["writer"]))
     assert local.execute("SELECT count(*) FROM lite.sale").fetchone() == (2,)
 
 
