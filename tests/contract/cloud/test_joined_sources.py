@@ -348,3 +348,26 @@ async def test_a_database_behind_jdbc_is_joined_in_its_own_case_of_letters(
         ) == [["day 7", 1.5]]
     assert farm.paths() == ["/animals/7"]
     assert '"ID" > 5' in desk.reads()[0]
+
+
+async def test_values_come_as_numbers_where_sqlite_has_the_very_same_and_else_as_text(
+    tmp_path: Path, desk_of: Opened
+) -> None:
+    shop = ENGINE_SHOPS["postgres"](tmp_path)
+    shop.script(
+        'CREATE TABLE "Mixed Name" ("select" int, n numeric(30, 10), e bigint, t timestamptz,'
+        " j jsonb, u uuid, b bytea, yes boolean);"
+        """ INSERT INTO "Mixed Name" VALUES (3, 12345678901234567890.5, 9223372036854775807,"""
+        """ '2026-01-02 03:04:05+00', '{"a": 1}', '00000000-0000-0000-0000-000000000001',"""
+        """ '\\x0102', true), (4, 0.1, NULL, NULL, NULL, NULL, NULL, false)"""
+    )
+    async with desk_of(shop) as desk:
+        columns = "n, typeof(n), e + 0, t, j, u, hex(b), yes"
+        rows = await desk.ask(
+            f'SELECT {columns} FROM shop.public."Mixed Name" WHERE "select" < 5 ORDER BY "select"'
+        )
+    assert rows == [
+        ["12345678901234567890.5000000000", "text", "9223372036854775807", "2026-01-02T03:04:05Z",
+         '{"a": 1}', "00000000-0000-0000-0000-000000000001", "0102", 1],
+        [0.1, "real", None, None, None, None, "", 0],
+    ]  # fmt: skip

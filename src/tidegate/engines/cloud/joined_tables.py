@@ -6,7 +6,9 @@ meant. What stands here is tables of SQLite, so its planner makes an index where
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlglot import exp
@@ -23,8 +25,9 @@ _MOST_MEMBERS: Final = 1_000
 """Members of an IN list that another database is asked for."""
 _MOST_INTEGER: Final = 2**63
 _BATCH: Final = 2_000
+_DECIMAL: Final = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
 _AFFINITIES: Final[dict[ColumnKind, str]] = {
-    "boolean": "BOOLEAN", "integer": "INTEGER", "decimal": "NUMERIC", "float": "REAL",
+    "boolean": "BOOLEAN", "integer": "INTEGER", "decimal": "", "float": "REAL",
     "bytes": "BLOB", "other": "",
 }  # fmt: skip
 _OPERATORS: Final[dict[type[exp.Expr], str]] = {
@@ -187,11 +190,12 @@ def load_table(
     if not table.rows:
         return
     marks = ", ".join("?" * len(declared))
+    read = [_decimal if each.kind == "decimal" else _cell for each in table.columns]
     with connection:
         for at in range(0, len(table.rows), _BATCH):
             check_stopped()
             rows = table.rows[at : at + _BATCH]
-            cells = [[_cell(value) for value in row] for row in rows]
+            cells = [[make(cell) for make, cell in zip(read, row, strict=True)] for row in rows]
             connection.executemany(f"INSERT INTO main.{quoted(name)} VALUES ({marks})", cells)
     # The planner then knows how many rows there are: it makes an index of the larger side.
     connection.execute(f"ANALYZE main.{quoted(name)}")
@@ -204,3 +208,15 @@ def _cell(value: Any) -> Any:
     if isinstance(value, int):
         return int(value) if -_MOST_INTEGER <= value < _MOST_INTEGER else str(value)
     return value
+
+
+def _decimal(value: Any) -> Any:
+    """A decimal as a number, if SQLite has the very same one; else as text. The column has no
+    affinity, which would round it."""
+    if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
+        return _cell(value)
+    exact = Decimal(value)
+    if exact == exact.to_integral_value() and -_MOST_INTEGER <= exact < _MOST_INTEGER:
+        return int(exact)
+    shortest = repr(float(exact))
+    return float(shortest) if Decimal(shortest) == exact else value
