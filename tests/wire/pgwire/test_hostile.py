@@ -154,3 +154,60 @@ def test_a_guessed_cancel_key_cancels_nothing(server: WireServer):
         for guess in (b"\0\0\0\0", b"\xff" * 4, os.urandom(4), b"", b"\0" * 200):
             answer(server, framed(struct.pack("!II", 80_877_102, number) + guess))
         assert gate.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_random_messages_after_a_login_harm_no_other_session(server: WireServer):
+    chance = random.Random(11)
+    with psycopg.connect(server.conninfo(), autocommit=True) as other:
+        for _ in range(40):
+            gate = psycopg.connect(server.conninfo(), autocommit=True)
+            with socket.socket(fileno=os.dup(gate.fileno())) as line:
+                line.setblocking(True)
+                line.settimeout(PATIENCE_S)
+                noise = b"".join(
+                    bytes([chance.choice(b"BCDEFHPQScdfp")])
+                    + framed(chance.randbytes(chance.randint(0, 30)) + b"\0" * chance.randint(0, 8))
+                    for _ in range(chance.randint(1, 6))
+                )
+                with suppress(OSError):
+                    line.sendall(noise + b"S" + framed(b""))
+                    line.shutdown(socket.SHUT_WR)
+                    while line.recv(65_536):
+                        pass
+            gate.close()
+        assert other.execute("SELECT count(*) FROM item").fetchone() == (3,)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        framed(START),
+        framed(START)
+        + b"p"
+        + framed(b"SCRAM-SHA-256\0" + struct.pack("!i", 14) + b"n,,n=,r=abcdef"),
+    ],
+    ids=["startup", "first message of SCRAM"],
+)
+def test_a_login_that_breaks_off_anywhere_leaves_nothing(server: WireServer, whole: bytes):
+    for end in range(0, len(whole), 5):
+        assert b"Z" + struct.pack("!I", 5) not in answer(server, whole[:end])
+    still_answers(server)
+
+
+def test_a_message_that_breaks_off_anywhere_runs_nothing(server: WireServer):
+    text = b"INSERT INTO item VALUES (77, 'half', 1, NULL)\0"
+    parsed = b"P" + framed(b"\0" + text + b"\0\0") + b"B" + framed(b"\0\0\0\0\0\0\0\0")
+    for whole in (b"Q" + framed(text), parsed + b"E" + framed(b"\0\0\0\0\0")):
+        for end in range(0, len(whole), 9):
+            gate = psycopg.connect(server.conninfo(), autocommit=True)
+            with socket.socket(fileno=os.dup(gate.fileno())) as line:
+                line.setblocking(True)
+                line.settimeout(PATIENCE_S)
+                line.sendall(whole[:end])
+                line.shutdown(socket.SHUT_WR)
+                with suppress(OSError):
+                    while line.recv(65_536):
+                        pass
+            gate.close()
+    assert server.rows("SELECT count(*) FROM item WHERE id = 77") == [(0,)]
+    still_answers(server)
