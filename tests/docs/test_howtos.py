@@ -12,6 +12,7 @@ import pytest
 import support.postgres_server as postgres_server
 import support.ssh_server as ssh_server
 from support import jdbc_drivers
+from support.cloud_surface import write_desk
 from support.command_line import environment
 from support.documents import ROOT, is_as_shown, play, report
 from support.free_ports import claim_port
@@ -151,5 +152,26 @@ def test_the_guide_to_jdbc_prints_what_it_shows(tmp_path: Path) -> None:
             },
         )
     assert len(outcomes) == 15
+    for outcome in outcomes:
+        assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
+
+
+def test_the_guide_to_deployments_prints_what_it_shows(tmp_path: Path) -> None:
+    write_desk(tmp_path / "state" / "cloud")
+    (tmp_path / "state").chmod(0o700)
+    guide = (ROOT / "docs" / "howto" / "choose-a-deployment.md").read_text("utf-8")
+    for port in ("7878", "5433"):
+        guide = guide.replace(port, str(claim_port()))
+    copy = tmp_path / "guide.md"
+    copy.write_text(guide, "utf-8")
+    outcomes = play(
+        copy,
+        tmp_path,
+        {
+            **environment(tmp_path / "state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+    )
+    assert len(outcomes) == 19
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
