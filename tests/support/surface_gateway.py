@@ -17,6 +17,8 @@ from tidegate.history.history import History
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement
+from tidegate.policy.explanation import Explanation
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.store.sqlite.state import SqliteState
@@ -62,6 +64,10 @@ class SqliteGate:
         assert self._gateway is not None, "open the gate first"
         self.calls.append(call)
         return await self._gateway.handle(call)
+
+    async def explain(self, call: Call) -> tuple[Judgement, Explanation]:
+        assert self._gateway is not None, "open the gate first"
+        return await self._gateway.explain(call)
 
     def end_session(self, session: str) -> None:
         assert self._gateway is not None, "open the gate first"

@@ -53,6 +53,12 @@ class Desk:
             await self.ask(text, actor=actor)
         return caught.value
 
+    async def verdict(self, text: str, actor: Actor) -> str:
+        """What the gate would say, with nothing run."""
+        call = Call(actor, "cloud", "run_select_query", Query(Statement(text)), source="c")
+        _, explained = await self.gate.explain(call)
+        return explained.verdict.kind
+
     def reads(self) -> list[str]:
         """The texts that were run for joins, by the audit log."""
         return [
@@ -199,6 +205,8 @@ async def test_the_tokens_lists_of_sources_and_tables_hold_for_both_sides(
     )
     async with desk_of(shop) as desk:
         assert await desk.ask(join.format("orders"), actor=listed) == [[3]]
+        assert await desk.verdict(join.format("orders"), listed) == "allow"
+        assert await desk.verdict(join.format("customers"), listed) == "deny"
         farm.asked.clear()
         reads = len(desk.reads())
         refused = await desk.refusal(join.format("customers"), listed)
