@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import socket
 import ssl
@@ -19,7 +20,8 @@ import pytest
 from psycopg import pq
 
 from support.certificates import Authority
-from support.eventually import PATIENCE_S
+from support.eventually import HANG_S, PATIENCE_S
+from support.jdbc_drivers import QUICK, driver_path
 from support.wire_server import WireServer, wire_server
 
 SSL_REQUEST = struct.pack("!II", 8, 80_877_103)
@@ -80,6 +82,18 @@ def test_libpq_binds_its_login_to_tls(secured: Secured):
         assert gate.execute("SELECT 1").fetchone() == (1,)
     with pytest.raises(psycopg.OperationalError, match="channel binding"):
         psycopg.connect(secured.server.conninfo(sslmode="disable", channel_binding="require"))
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="a Java compiler is needed")
+def test_pgjdbc_logs_in_over_tls(secured: Secured):
+    program = Path(__file__).parent / "clients" / "SecuredClient.java"
+    words = (f"127.0.0.1:{secured.server.port}", str(secured.authority.file))
+    command = ["java", QUICK, "-cp", str(driver_path("postgresql")), str(program), *words]
+    done = subprocess.run(
+        [*command, secured.server.secrets["writer"], "prefer"],
+        capture_output=True, text=True, timeout=HANG_S, check=False,
+    )  # fmt: skip
+    assert done.stdout == "3\n", done.stderr
 
 
 async def test_a_login_through_another_end_of_tls_is_refused(secured: Secured, tmp_path: Path):
