@@ -143,7 +143,7 @@ BROKEN: list[tuple[str, Callable[[Given], None], str]] = [
     ("time", lambda given: given.write(listed(expires_at="soon")), "cannot be read"),
     ("scope", lambda given: given.write(listed(scope="everything")), "`scope`"),
     ("name", lambda given: given.write(listed("cli")), "holds no token of this kind"),
-    ("tables", lambda given: given.write(listed(tables="[a.b.c]")), "cannot be the name"),
+    ("tables", lambda given: given.write(listed(tables="[a.b.c.d]")), "cannot be the name"),
     ("gone", lambda given: given.path.unlink(), "no such file"),
 ]
 
