@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cloud_registry import STOCK, write_registry
+from support.cloud_surface import settings_of
 from tidegate.cli.main import main
 
 
@@ -64,3 +65,21 @@ def test_a_folder_without_documents_is_an_error(
         folder.mkdir()
     assert main(["cloud", "check", str(folder)]) != 0
     assert str(folder) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "status"),
+    [("desk.tickets.tickets", 0), ("apis:desk.tickets.*", 0), ("desk.*", 0), ("desk.tickets", 0),
+     ("desk.tickets.tickts", 1), ("desk.ticket.*", 1), ("des.*", 1), ("desk.tickets.*.id", 1)],
+)  # fmt: skip
+def test_a_token_may_be_for_a_provider_a_service_or_a_resource(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, status: int
+) -> None:
+    config = json.dumps(settings_of(tmp_path))
+    words = ["token", "create", "bot", "--scope", "readOnly", "--source", "apis"]
+    words += ["--table", table, "--config", config]
+    assert (main(words) != 0) == status
+    shown = capsys.readouterr()
+    assert ("tg_" in shown.out) != status
+    if status:
+        assert "no table" in shown.err or "cannot be the name of a table" in shown.err

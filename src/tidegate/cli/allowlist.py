@@ -107,11 +107,31 @@ async def _find(app: App, tool: str, tables: Collection[str], sources: Iterable[
             closed.append(f"{source.name}: {error.message.rstrip('.')}")
             continue
         missing -= {table for table in missing if admitted((table,), catalog)}
+        if source.engine == "cloud":
+            missing -= await _resources(app, tool, missing, source, catalog)
         names |= set(_spelled(catalog))
     for table in sorted(missing):
         if not closed:
             raise _unknown(Code.TABLE_UNKNOWN, f"There is no table `{table}`", table, names)
         print_status(f"note: cannot check that table {table} exists ({'; '.join(closed)})")
+
+
+async def _resources(
+    app: App, tool: str, tables: Collection[str], source: Source, catalog: Catalog
+) -> set[str]:
+    """Those of `tables` that name a provider, a service or a resource: the catalog of cloud
+    providers has the names of services, and resources only of one that is asked for."""
+    found: set[str] = set()
+    for table in tables:
+        path = table.removesuffix(".*")
+        service, _, name = path.rpartition(".")
+        if any(f"{each}.".startswith(f"{path}.") for each in catalog.schemas):
+            found.add(table)
+        elif name != "*" and service in catalog.schemas:
+            request = Browse("catalog", schema=service)
+            if admitted((path,), await ask(app, tool, request, source.name, Catalog)):
+                found.add(table)
+    return found
 
 
 def _spelled(catalog: Catalog) -> Iterable[str]:

@@ -66,7 +66,9 @@ def test_a_token_of_some_tables_is_of_these_alone(tokens):
     assert tokens.holder("claude").tables == frozenset(tables)
 
 
-@pytest.mark.parametrize("table", ["", ".", "a.", ":a", "a.b.c.d", "a:b:c", " a", "a\nb", "a." * 99])
+@pytest.mark.parametrize(
+    "table", ["", ".", "a.", ":a", "a.b.c.d", "a:b:c", " a", "a\nb", "a." * 99]
+)
 def test_what_is_no_name_of_a_table_makes_no_token(tokens, table):
     with pytest.raises(TidegateError) as caught:
         tokens.create("claude", Scope.READ_ONLY, tables=[table])

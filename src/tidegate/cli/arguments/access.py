@@ -95,7 +95,8 @@ def _lists(action: argparse.ArgumentParser, every: str) -> None:
         action="append",
         default=[],
         metavar="TABLE",
-        help="a table it may use, as table, schema.table or source:table"
+        help="a table it may use, as table, schema.table or source:table, of cloud providers as "
+        "provider.service.resource, provider.service.* or provider.*"
         f"{every.format('table')}; may be repeated",
     )
 
