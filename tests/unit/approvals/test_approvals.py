@@ -26,6 +26,7 @@ from tidegate.approvals.approvals import (
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
@@ -274,6 +275,30 @@ def test_two_processes_never_use_one_grant_both(inbox: Inbox) -> None:
     assert sum(int(output) for output in outputs) == grants
     states = [question.state for question in inbox.approvals.list(everything=True)]
     assert states.count("used") == grants
+
+
+def test_who_answered_is_named_and_of_a_question_that_expired_no_one_is(inbox: Inbox) -> None:
+    answered = inbox.ask(approval_request())
+    inbox.approvals.resolve(answered.id, "allowed", "cli:ann")
+    expired = inbox.ask(approval_request("DELETE FROM t WHERE id = 2"))
+    said: list[str] = []
+    for question in (answered, expired):
+        if question is expired:
+            inbox.now += QUESTION_TTL_S + 1
+        with pytest.raises(TidegateError) as refused:
+            inbox.approvals.resolve(question.id, "allowed", "cli:bob")
+        said.append(refused.value.message)
+    assert said[0].endswith("it was allowed by cli:ann")
+    assert said[1].endswith("it was expired")
+
+
+def test_a_wait_that_ended_listens_to_the_call_no_more(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "state.db", ApprovalSettings(wait_s=0.01))
+    cancellation = Cancellation()
+    question = inbox.ask(approval_request())
+    assert not asyncio.run(inbox.approvals.wait(question, cancellation))
+    assert cancellation._listeners == []
+    inbox.state.close()
 
 
 class Life(RuleBasedStateMachine):

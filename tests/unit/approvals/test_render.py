@@ -75,7 +75,15 @@ def test_masked_columns_are_left_out_at_the_callers_client_alone() -> None:
     assert "email secret" in describe(asked)
     failed = question(dry_run=DryRun(reason="it failed: secret", withheld=("email",)))
     assert "secret" not in describe_at_client(failed)
+    assert "the operator of the gate can see why" in describe_at_client(failed)
     assert "secret" in describe(failed)
+
+
+def test_an_added_row_of_which_all_is_masked_is_still_counted() -> None:
+    added = DryRun(1, ("email",), (None,), (("secret",),), withheld=("email",))
+    reported = describe_at_client(question(dry_run=added))
+    assert "1 row would be added" in reported and "(added)" in reported
+    assert "secret" not in reported
 
 
 def test_a_dry_run_that_is_not_about_rows_says_what_comes_and_what_goes() -> None:

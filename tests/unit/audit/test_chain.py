@@ -139,3 +139,11 @@ def test_a_fault_in_the_first_line_leaves_the_end_where_the_chain_began() -> Non
     found = check(lines, START)
     assert found.faults == (Fault(1, "the line was changed, or the one before it"),)
     assert (found.lines, found.held, found.end) == (0, 2, START)
+
+
+def test_what_verifies_is_counted_up_to_the_first_fault_also_where_that_is_the_first_line() -> None:
+    lines, _ = chain(4)
+    changed = [lines[0].replace(b"1", b"8", 1), lines[1], lines[2], lines[3].replace(b"4", b"9", 1)]
+    found = check(changed)
+    assert [fault.line for fault in found.faults] == [1, 4]
+    assert (found.lines, found.end) == (0, START)

@@ -12,7 +12,7 @@ import pytest
 from tidegate.audit import chain
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
-from tidegate.audit.segment import end_verifies, lock_for_append
+from tidegate.audit.segment import end_verifies, lock_for_append, start_of, time_of
 from tidegate.audit.verify import verify
 from tidegate.config.model import AuditSettings
 
@@ -153,3 +153,9 @@ def test_the_newest_segment_that_is_gone_is_missed_by_the_one_it_continued(
     (fault,) = verify(directory).faults
     assert (fault.segment, fault.line) == (newest.name, 0)
     assert "it continued" in fault.reason
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b'{"seq":1}', b"Dear Sir"])
+def test_a_line_without_a_time_or_an_earlier_segment_has_none(line: bytes) -> None:
+    assert time_of(line) is None
+    assert start_of(line) == chain.START

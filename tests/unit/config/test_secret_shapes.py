@@ -277,6 +277,7 @@ def test_a_secret_of_the_largest_size_is_read_whole(tmp_path) -> None:
         ("postgresql://ann:pw@db/shop", False),
         ("postgresql://db/shop", False),
         ("sqlite:///a@b.db", False),
+        ("shop", False),
     ],
 )
 def test_a_url_with_a_user_and_no_password_asks_for_one(url: str, asks: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import apsw
+import duckdb
 import pytest
 from msgspec import structs
 
@@ -24,6 +25,7 @@ from tidegate.gateway.result_cache import MAX_KEPT_ROWS
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.decisions import Permit
 from tidegate.model.requests import METADATA, Browse, Call, FetchMore, Query, Request, Sample
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.schema import Catalog, Ddl
@@ -328,3 +330,50 @@ async def test_the_definition_of_a_table_with_hidden_parts_is_written_from_what_
             shown = await built.ask(Browse("ddl", table=name))
             assert isinstance(shown, Ddl) and "CREATE TABLE" in shown.text
             assert ("/* told */" in shown.text) is tells
+
+
+async def test_the_engine_gets_the_judgement_of_the_text_that_it_runs(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        permits: list[Permit] = []
+
+        async def open_and_watch(source: Source) -> Any:
+            engine = await open_engine(source)
+            run = engine.run
+
+            async def watch(permit: Permit, cancellation: Any) -> Any:
+                permits.append(permit)
+                return await run(permit, cancellation)
+
+            engine.run = watch
+            return engine
+
+        built.connections = SourceConnections(built.state.sources, open_and_watch, [])
+        built.gateway = Gateway(built.connections, built.audit, built.history)
+        for text, tables in (("SELECT id FROM t", ("t",)), ("SELECT s.id FROM s, t", ("s", "t"))):
+            for _ in range(2):  # judged, then looked up
+                await built.ask(text)
+                permit = permits[-1]
+                assert permit.judgement is not None and permit.judged_text == text
+                assert permit.judgement.tables == tables
+        await built.connections.close()
+
+
+@pytest.mark.parametrize("masked", ["a", "b"])
+async def test_of_two_tables_of_one_name_the_one_of_the_schema_is_defined(
+    tmp_path: Path, masked: str
+) -> None:
+    with duckdb.connect(str(tmp_path / "two.duckdb")) as made:
+        for schema in ("a", "b"):
+            made.execute(f"CREATE SCHEMA {schema}")
+            made.execute(
+                f"CREATE TABLE {schema}.t (id INTEGER, word VARCHAR DEFAULT 'hush {schema}')"
+            )
+    settings = {
+        "url": f"duckdb:///{tmp_path}/two.duckdb", "engine": "duckdb", "dialect": "duckdb",
+        "masks": (Mask(f"{masked}.t.word"),),
+    }  # fmt: skip
+    async with shop(tmp_path, **settings) as built:
+        for schema in ("a", "b"):
+            defined = await built.ask(Browse("ddl", table="t", schema=schema))
+            assert f'"{schema}"."t"' in defined.text
+            assert f"hush {masked}" not in defined.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Browse, Call, ListSources, Query, Request
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
+from tidegate.results.row_stream import RowChannel
 from tidegate.store.sqlite.state import SqliteState
 
 WRITER = Actor("tok_1", "writer", Scope.READ_WRITE)
@@ -94,6 +96,22 @@ async def test_a_read_is_one_event_with_all_that_is_known_of_it(tmp_path: Path) 
             }
         ]  # fmt: skip
         assert line["bytes"] > 0 and line["elapsed_ms"] >= 0 and line["call_id"]
+
+
+async def test_a_read_whose_rows_leave_before_its_end_has_an_intent_before_them(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path) as built:
+        channel = RowChannel()
+        request = Query(Statement("SELECT id FROM t"), sink=channel)
+        asking = asyncio.ensure_future(built.ask(request))
+        asking.add_done_callback(lambda _: channel.end())
+        phases: list[list[str]] = []
+        async for _ in channel:
+            phases.append([line["phase"] for line in built.lines()])
+        await asking
+        assert phases[0] == ["intent"]
+        assert [line["phase"] for line in built.lines()] == ["intent", "outcome"]
 
 
 async def test_a_change_has_an_intent_and_an_outcome_with_one_id(tmp_path: Path) -> None:

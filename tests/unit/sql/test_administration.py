@@ -143,3 +143,25 @@ def test_a_change_of_the_servers_own_tables_is_administration(dialect: str, text
 )
 def test_a_change_may_read_the_servers_own_tables(text: str) -> None:
     assert judge(text, "postgres").effect is Effect.WRITE
+
+
+@pytest.mark.parametrize("kind", ["FUNCTION f()", "PROCEDURE f()", "TRIGGER f ON t"])
+def test_code_is_dropped_in_a_transaction_where_the_database_has_such(kind: str) -> None:
+    found = judge(f"DROP {kind}", "postgres").administration
+    assert found is not None and found.drops and found.in_transaction
+    found = judge(f"DROP {kind.split()[0]} f", "mysql").administration
+    assert found is not None and found.drops and not found.in_transaction
+
+
+def test_each_table_of_a_list_is_named() -> None:
+    assert judge("VACUUM t, s.u, v (a, b)", "postgres").tables == ("t", "s.u", "v")
+
+
+def test_a_right_on_a_name_that_spells_a_table_of_the_server_is_refused() -> None:
+    assert is_offered("GRANT SELECT ON user TO x", "mysql")
+    assert not is_offered("GRANT SELECT ON `mysql.user` TO x", "mysql")
+
+
+def test_a_name_behind_a_dot_is_no_keyword_of_the_statement() -> None:
+    found = judge("ALTER TABLE s.drop ADD COLUMN a int", "postgres")
+    assert (found.effect, found.rule) == (Effect.WRITE, "alter")
