@@ -28,7 +28,7 @@ import httptools
 import httpx
 import msgspec
 
-from bench.figures import percentile, rotate
+from bench.figures import median, percentile, rotate
 from tidegate.app import App
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.registry_folder import RegistryFolder
@@ -243,12 +243,9 @@ async def get_pages(client: httpx.AsyncClient) -> None:
 
 
 def render(rounds: list[dict[str, float]], delay_ms: float) -> str:
-    def median(name: str) -> float:
-        return percentile([row[name] for row in rounds], 0.5)
-
     lines = [
         f"An API that answers after {delay_ms:g} ms, {AT_ONCE} requests at once, {len(rounds)}"
-        f" rounds, load {median('load'):.1f}. Medians, in seconds.",
+        f" rounds, load {median(rounds, 'load'):.1f}. Medians, in seconds.",
         "",
         "| statement | at most | measured | bare httpx | ratio |",
         "|---|---|---|---|---|",
@@ -258,11 +255,13 @@ def render(rounds: list[dict[str, float]], delay_ms: float) -> str:
         aim = f"{most:g}" if most else ""
         if bare in rounds[0]:
             ratio = percentile([row[name] / row[bare] for row in rounds], 0.5)
-            shown = f"{median(bare):.3f} | {ratio:.2f}"
+            shown = f"{median(rounds, bare):.3f} | {ratio:.2f}"
         else:
             shown = " | "
-        lines.append(f"| {name} | {aim} | {median(name):.3f} | {shown} |")
-    lines.append(f"| a service of 6 resources read | | {median('a service read'):.3f} | | |")
+        lines.append(f"| {name} | {aim} | {median(rounds, name):.3f} | {shown} |")
+    lines.append(
+        f"| a service of 6 resources read | | {median(rounds, 'a service read'):.3f} | | |"
+    )
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bench.figures import percentile, rotate
+from bench.figures import median, percentile, rotate
 from bench.layers import NoNotices
 from bench.peers import WORK
 from bench.process import cpu_here, resident
@@ -356,16 +356,6 @@ async def start(path: Path) -> dict[str, float]:
     }
     await worker.close()
     return figures
-
-
-def median(rounds: list[Any], *path: str) -> float:
-    """Of one figure over the rounds."""
-    values: list[float] = []
-    for each in rounds:
-        for key in path:
-            each = each[key]
-        values.append(float(each))
-    return percentile(values, 0.5)
 
 
 def figures(results: dict[str, Any]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _Name = TypeVar("_Name")
 
@@ -39,6 +39,16 @@ def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     rank = -int(-share * len(ordered) // 1)
     return ordered[max(rank, 1) - 1]
+
+
+def median(rounds: Sequence[Any], *path: Any) -> float:
+    """Of one figure over the rounds (nearest rank), found in each by these keys and places."""
+    values: list[float] = []
+    for found in rounds:
+        for key in path:
+            found = found[key]
+        values.append(float(found))
+    return percentile(values, 0.5)
 
 
 def paired(of: Sequence[float], to: Sequence[float]) -> Spread:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.figures import percentile, rotate
+from bench.figures import median, percentile, rotate
 from bench.grounds import tests_module
 from bench.peers import HERE, WORK
 from bench.process import cpu_here
@@ -148,16 +148,6 @@ async def start(java: str | None) -> dict[str, float]:
     process.close()
     await process.closed()
     return figures
-
-
-def median(rounds: list[Any], *path: Any) -> float:
-    """Of one figure over the rounds."""
-    values: list[float] = []
-    for each in rounds:
-        for key in path:
-            each = each[key]
-        values.append(float(each))
-    return percentile(values, 0.5)
 
 
 def figures(results: dict[str, Any]) -> dict[str, float]:

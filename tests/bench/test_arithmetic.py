@@ -1,7 +1,7 @@
 """The arithmetic that the report rests on."""
 
 import pytest
-from bench.figures import paired, percentile, rotate, spread
+from bench.figures import median, paired, percentile, rotate, spread
 
 
 def test_a_spread_is_median_least_and_greatest() -> None:
@@ -32,3 +32,8 @@ def test_every_server_is_first_in_some_round() -> None:
     names = ["a", "b", "c"]
     assert [rotate(names, turn)[0] for turn in range(4)] == ["a", "b", "c", "a"]
     assert rotate(names, 1) == ["b", "c", "a"]
+
+
+def test_the_median_is_of_one_figure_wherever_it_is_in_a_round() -> None:
+    rounds = [{"reads": [{"cpu": each}]} for each in (3, 1, 2, 10)]
+    assert median(rounds, "reads", 0, "cpu") == 2.0
