@@ -323,6 +323,8 @@ async def test_names_that_cannot_be_joined_say_why(
         assert cloud.code is Code.UNSUPPORTED
         misspelt = await desk.refusal("SELECT 1 FROM shop.orders, farm.live.feilds")
         assert "fields" in (misspelt.hint or "")
+        many = " UNION ALL ".join(f"SELECT 1 FROM shop.t{n}" for n in range(33))
+        assert (await desk.refusal(many)).code is Code.ARGUMENT_INVALID
         number = await desk.refusal("SELECT rowid FROM shop.orders")
         assert "ROWID" in number.message
         assert farm.asked == []

@@ -23,6 +23,7 @@ from tidegate.model.results import ColumnKind
 
 _MOST_MEMBERS: Final = 1_000
 """Members of an IN list that another database is asked for."""
+_MOST_TABLES: Final = 32
 _MOST_INTEGER: Final = 2**63
 _BATCH: Final = 2_000
 _DECIMAL: Final = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
@@ -41,7 +42,8 @@ def find_other_tables(
 ) -> tuple[OtherTable, ...]:
     """The tables of other sources that a SELECT names, each once.
 
-    Raises: TidegateError TABLE_UNKNOWN if there are some, and another name is of nothing.
+    Raises: TidegateError TABLE_UNKNOWN if there are some, and another name is of nothing;
+    ARGUMENT_INVALID if there are too many.
     """
     tree = parsed(text)
     found: dict[tuple[str, TableNames], list[exp.Table]] = {}
@@ -58,6 +60,12 @@ def find_other_tables(
             others.append(path)
     if not found:
         return ()
+    if len(found) > _MOST_TABLES:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The statement names {len(found)} tables of other sources, and may name"
+            f" {_MOST_TABLES}.",
+        )
     for path in others:  # before anything is read, since they may be of nothing
         if len(path) == 3:
             documents.resource(path)
