@@ -11,7 +11,11 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER
 from tidegate.model.requests import Prepare
 from tidegate.model.results import Limits
-from tidegate.model.statements import Statement
+from tidegate.model.statements import Effect, Statement
+
+UNDESCRIBED = {"duckdb", "files", "memory", "mysql"}
+"""Engines that know the columns of a change only when it has run: MariaDB prepares one with
+RETURNING as if it gave none."""
 
 
 def _permit(case, text):
@@ -66,3 +70,24 @@ async def test_a_permit_to_prepare_runs_nothing(case):
         with pytest.raises(TidegateError) as refused:
             await engine.run(_permit(case, case.spelling.one), NEVER)
         assert refused.value.code is Code.UNSUPPORTED
+
+
+async def test_a_change_that_returns_rows_is_described_without_running_it(case):
+    text = case.spelling.add_and_return
+    async with case.opened() as engine:
+        if not can_prepare(engine) or not text:
+            return
+        before = await case.digest(engine)
+        permit = case.permit(Prepare(Statement(text), changes=True), limits=Limits(timeout_s=20))
+        try:
+            described = await engine.prepare(permit, NEVER)
+        except TidegateError as refused:  # an engine may know the columns only when it has run
+            assert refused.code in (Code.UNSUPPORTED, Code.POLICY_READ_ONLY)
+            assert case.name in UNDESCRIBED
+            return
+        assert case.name not in UNDESCRIBED
+        cursor = await case.start(engine, text, (2, "two"), effect=Effect.WRITE)
+        await cursor.close()
+        assert described.columns == cursor.columns
+        assert len(described.parameters) == 2
+        assert await case.digest(engine) == before

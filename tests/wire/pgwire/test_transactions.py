@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-import duckdb
 import psycopg
 import pytest
+import sqlalchemy
 from psycopg import IsolationLevel, errors
 
 from support.command_line import tidegate
@@ -448,22 +448,70 @@ def test_a_person_is_asked_before_a_block_has_begun_and_never_within_it(
         wait_until(lambda: one.pgconn.socket < 0 or gone(one), "the session to be ended")
 
 
-def test_a_source_without_transactions_reads_in_a_block_and_refuses_a_change(tmp_path: Path):
-    path = tmp_path / "duck.db"
-    with duckdb.connect(str(path)) as made:
-        made.execute("CREATE TABLE t (id INTEGER); INSERT INTO t VALUES (1)")
-    sources = [{"name": "duck", "url": f"duckdb:///{path}", "access": "write"}]
-    with (
-        wire_server(tmp_path, sources=sources) as own,
-        psycopg.connect(own.conninfo("duck")) as one,
-    ):
-        assert one.execute("SELECT count(*) FROM t").fetchone() == (1,)
+def test_a_source_without_transactions_reads_in_a_block_and_refuses_a_change(
+    server: WireServer,
+):
+    with psycopg.connect(server.conninfo("duck")) as one:
+        ((count,),) = one.execute("SELECT count(*) FROM item").fetchall()
         with pytest.raises(errors.FeatureNotSupported) as refused:
-            one.execute("DELETE FROM t WHERE id = 1")
+            one.execute("DELETE FROM item WHERE id = 1")
         assert "autocommit" in (refused.value.diag.message_hint or "")
         one.rollback()
         with one.transaction(), one.transaction():
-            assert one.execute("SELECT count(*) FROM t").fetchone() == (1,)
+            assert one.execute("SELECT count(*) FROM item").fetchone() == (count,)
+
+
+@pytest.fixture(params=["pg", "shop", "maria"])
+def source(request: pytest.FixtureRequest) -> str:
+    if request.param == "maria":
+        request.getfixturevalue("needs_mariadb")
+    return request.param
+
+
+def test_sqlalchemy_commits_rolls_back_and_nests(server: WireServer, source: str):
+    url = sqlalchemy.URL.create(
+        "postgresql+psycopg", "writer", server.secrets["writer"], "127.0.0.1", server.port, source
+    )
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+    add = "INSERT INTO item (id, name) VALUES ({0}, 'tx')"
+    seen = sqlalchemy.text("SELECT id FROM item WHERE id > 700 ORDER BY id")
+
+    def ids() -> list[int]:
+        with engine.connect() as other:
+            return list(other.execute(seen).scalars())
+
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text(add.format(701)))
+        with pytest.raises(sqlalchemy.exc.DBAPIError), connection.begin_nested():
+            connection.execute(sqlalchemy.text(add.format(702)))
+            connection.execute(sqlalchemy.text(add.format(701)))
+        with connection.begin_nested():
+            connection.execute(sqlalchemy.text(add.format(703)))
+        assert list(connection.execute(seen).scalars()) == [701, 703]
+        assert ids() == []
+    assert ids() == [701, 703]
+    with pytest.raises(ZeroDivisionError), engine.begin() as connection:
+        connection.execute(sqlalchemy.text("DELETE FROM item WHERE id > 700"))
+        raise ZeroDivisionError
+    assert ids() == [701, 703]
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("DELETE FROM item WHERE id > 700"))
+    assert ids() == []
+
+
+async def test_a_change_on_sqlite_that_returns_rows_is_described_to_drivers(server: WireServer):
+    shop = await asyncpg.connect(
+        host="127.0.0.1", port=server.port, user="writer", password=server.secrets["writer"],
+        database="shop",
+    )  # fmt: skip
+    try:
+        async with shop.transaction():
+            made = "INSERT INTO item (id, name) VALUES (801, 'x') RETURNING id, name"
+            assert tuple(await shop.fetchrow(made)) == (801, "x")
+            await shop.execute("DELETE FROM item WHERE id = 801")
+    finally:
+        await shop.close()
+    assert server.rows("SELECT count(*) FROM item WHERE id = 801") == [(0,)]
 
 
 def gone(connection: psycopg.Connection[Any]) -> bool:

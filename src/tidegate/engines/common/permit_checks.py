@@ -9,7 +9,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Explain, Operation, Prepare, Query
-from tidegate.model.statements import Judgement
+from tidegate.model.statements import Effect, Judgement
 
 TuningCheck = Callable[[str, str], bool]
 
@@ -39,6 +39,18 @@ def prepare_of(permit: Permit) -> tuple[Prepare | Query | Explain, Judgement]:
     if isinstance(request, (Prepare, Query, Explain)):
         return request, _judgement_of(permit, request)
     raise TidegateError(Code.UNSUPPORTED, "Only a query can be prepared.")
+
+
+def describes_change(permit: Permit) -> bool:
+    """Whether `prepare` may describe a change: its request says so, and the gate took it for one
+    that may run."""
+    request, judgement = permit.request, permit.judgement
+    return (
+        isinstance(request, Prepare)
+        and request.changes
+        and judgement is not None
+        and judgement.effect is Effect.WRITE
+    )
 
 
 def operation_of(permit: Permit) -> Operation:

@@ -23,6 +23,7 @@ from tidegate.engines.common.late_transaction import LateTransaction
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
+    describes_change,
     dry_run_query_of,
     prepare_of,
     query_of,
@@ -44,7 +45,7 @@ from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
 from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.dry_run import run_dry
 from tidegate.engines.sqlite.inline_executor import InlineExecutor
-from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
+from tidegate.engines.sqlite.inspect import CachedStatement, Mode, StatementCache, prepare
 from tidegate.engines.sqlite.temp_space import TempSpaceLimit
 from tidegate.engines.sqlite.transaction import Execution
 from tidegate.engines.sqlite.url import check_writable, read_url
@@ -253,14 +254,18 @@ class SqliteEngine:
         self._check_open()
         check_cancelled(cancellation)
         text = request.statement.text
-        _check_permit(permit, self._plans.get(text) or await self._plan(text), False)
+        plan = self._plans.get(text) or await self._plan(text)
+        changes = describes_change(permit) and plan.judgement.effect is Effect.WRITE
+        if not changes:
+            _check_permit(permit, plan, False)
         progress_handler = ProgressHandler(permit.limits.timeout_s)
 
         def work(session: SqliteSession) -> StatementDescription:
             with session.stepping(progress_handler):
                 # SQLite sees that another process changed the schema only when something runs.
                 session.load_schema()
-                glance = session.glance(text)
+                with session.mode(Mode.OBSERVE if changes else Mode.READ):
+                    glance = session.glance(text)
             columns = [column_of(name, declared or "") for name, declared in glance.description]
             return StatementDescription(tuple(columns), ("",) * glance.parameters)
 
