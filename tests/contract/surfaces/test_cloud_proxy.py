@@ -256,6 +256,29 @@ async def test_several_proxies_use_one_backing_server_at_once(
         assert len(backing.audited(change)) == 2
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT set_config('tidegate.on_behalf_of', 'someone', false)",
+        "SET tidegate.on_behalf_of = 'someone'",
+        "DISCARD ALL",
+        "COPY (SELECT 1) TO STDOUT",
+        "EXPLAIN DIGEST SELECT 1",
+        "BEGIN",
+    ],
+)
+async def test_an_agent_reaches_no_command_of_the_session_behind(
+    tmp_path: Path, backing: Backing, sql: str
+) -> None:
+    async with proxy_of(backing, tmp_path, {"server": {"mode": "full_access"}}) as app:
+        client = CloudClient(app)
+        for tool in ("run_select_query", "run_mutation_query"):
+            await client.bad(tool, sql=sql)
+    (decision,) = {each["decision"] for each in recorded(tmp_path)}
+    assert decision == "refuse_immediate"
+    assert backing.audited(sql) == []
+
+
 async def test_logins_are_not_read_again_through_a_proxy(tmp_path: Path, backing: Backing) -> None:
     async with proxy_of(backing, tmp_path, {"extended": True}) as app:
         text = await CloudClient(app).bad("reload_credentials")
@@ -309,6 +332,9 @@ async def test_a_stackql_behind_answers_and_its_http_errors_keep_their_status(
                 'upstream http error: {"http_status": 403, "retryable": false}: Must have'
             )
             await client.good("run_mutation_query", sql=STACKQL_DELETE)
+            assert stackql.statements[-1] == STACKQL_DELETE
+            hidden = "SELECT '; DELETE FROM github.repos.repos' AS n"
+            assert "semicolon" in await client.bad("run_select_query", sql=hidden)
             assert stackql.statements[-1] == STACKQL_DELETE
             assert client.asked[0]["message"].endswith(f"SQL: {STACKQL_DELETE}")
         finally:

@@ -117,6 +117,8 @@ class CloudProxyEngine:
             text = with_literals(text, request.statement.params)
         if isinstance(request, Explain):
             text = f"EXPLAIN {text}"
+        if self._kind == "stackql":
+            text = _undivided(text)
         rows = _most_rows(request, permit.limits)
         connection = await self._take(permit.limits, permit, rows, writing=writing)
         cursor = BackingCursor(
@@ -346,6 +348,22 @@ def _read(text: str) -> ReadStatement:
     except Refusal as refusal:
         code = refusal.finding.code or Code.SQL_UNREADABLE
         raise TidegateError(code, refusal.finding.reason, hint=refusal.finding.hint) from None
+
+
+def _undivided(text: str) -> str:
+    """The text without what ends it. StackQL runs each piece between semicolons, and it is not
+    known whether it sees those in strings and comments as we do.
+
+    Raises: TidegateError UNSUPPORTED for a text with another semicolon.
+    """
+    found = text.rstrip("; \t\r\n\f\v")
+    if ";" not in found:
+        return found
+    raise TidegateError(
+        Code.UNSUPPORTED,
+        "A statement for a StackQL behind holds no semicolon, also not in a string or a comment.",
+        hint="Write the statement without it.",
+    )
 
 
 def _refuse_hidden(permit: Permit) -> None:
