@@ -20,7 +20,7 @@ from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call
-from tidegate.model.statements import DryRun, Effect
+from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.api import ApprovalStore
 from tidegate.store.records import ApprovalBounds, PendingApproval
 
@@ -152,6 +152,17 @@ class Approvals:
         """The question with what a dry run showed, also kept so."""
         await asyncio.to_thread(self._store.attach_dry_run, question.id, dry_run)
         return structs.replace(question, dry_run=dry_run)
+
+    async def attach_new_state(self, id: str, state: NewState) -> None:
+        """Keep what was there after the approved change had run."""
+
+        def attach() -> None:
+            question = self._store.find(id)
+            if question is not None:
+                dry_run = structs.replace(question.dry_run or DryRun(), state=state)
+                self._store.attach_dry_run(id, dry_run)
+
+        await asyncio.to_thread(attach)
 
     async def wait(self, question: PendingApproval, cancellation: Cancellation) -> bool:
         """Wait `wait_s` at most for an answer; whether there is one. Ends when the call does."""

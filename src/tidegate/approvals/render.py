@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from tidegate.model.statements import DryRun
+from tidegate.model.statements import DryRun, NewState
 from tidegate.store.records import PendingApproval
 
 _MARGIN = "  | "
@@ -19,7 +19,10 @@ _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 
 def describe(question: PendingApproval) -> str:
     """The question in several lines, for the operator."""
-    return "\n".join([*_lines(question), *_dry_run(question.dry_run)])
+    dry_run = question.dry_run
+    if dry_run is None or not dry_run.requests:
+        return "\n".join([*_lines(question), *_dry_run(dry_run)])
+    return "\n".join([*_lines(question), *_requests(dry_run), *_new_state(dry_run.state)])
 
 
 def describe_at_client(question: PendingApproval) -> str:
@@ -146,6 +149,16 @@ def _requests(dry_run: DryRun) -> Iterator[str]:
         yield _MARGIN + _row(dry_run.columns, before, after)
     if dry_run.reason:
         yield f"{_MARGIN}{visible(dry_run.reason)}"
+
+
+def _new_state(state: NewState | None) -> Iterator[str]:
+    if state is None:
+        return
+    yield "There after it had run:"
+    for row in state.rows:
+        yield _MARGIN + (_row(state.columns, row, row) if row is not None else "nothing")
+    if state.reason:
+        yield f"{_MARGIN}{visible(state.reason)}"
 
 
 def describe_requests(question: PendingApproval) -> str:

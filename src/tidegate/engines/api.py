@@ -23,7 +23,7 @@ from tidegate.model.joined_tables import OtherTables
 from tidegate.model.results import Column, Document, Truncation, UpstreamUse
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
-from tidegate.model.statements import DryRun, Judgement, Statement
+from tidegate.model.statements import DryRun, Judgement, NewState, Statement
 from tidegate.model.transactions import TransactionModes
 
 Row = Sequence[Any]
@@ -129,6 +129,11 @@ class UpstreamCursor(Cursor, Protocol):
     truncations: tuple[Truncation, ...]
     """Lists of which not all pages were fetched."""
     upstream: UpstreamUse
+
+
+def new_state_of(cursor: Cursor) -> NewState | None:
+    """What an approved change left behind, of an engine that looks at it."""
+    return getattr(cursor, "new_state", None)
 
 
 def has_upstream(cursor: Cursor) -> TypeGuard[UpstreamCursor]:

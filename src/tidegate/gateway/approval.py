@@ -19,7 +19,7 @@ from tidegate.gateway.transactions import may_wait
 from tidegate.model.datalog import DatalogRequest
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits
-from tidegate.model.statements import DryRun, Effect
+from tidegate.model.statements import DryRun, Effect, NewState
 
 DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 """What a dry run may take: it shows a sample, and must not hold up other callers."""
@@ -83,6 +83,15 @@ async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:
     grant, ctx.grant = ctx.grant, ""
     with suppress(TidegateError):  # the state cannot be written: the person is asked again
         await approvals.give_back(grant)
+
+
+async def record_new_state(ctx: CallContext, state: NewState | None) -> None:
+    """Keep what an approved change left behind with its approval."""
+    approvals = ctx.services.approvals
+    if state is None or approvals is None or not ctx.grant:
+        return
+    with suppress(TidegateError):  # the change took effect, and its outcome is recorded elsewhere
+        await approvals.attach_new_state(ctx.grant, state)
 
 
 async def try_change(ctx: CallContext) -> DryRun:

@@ -200,4 +200,5 @@ class CallContext:
             self.plan,
             self.joined,
             self._report,
+            bool(self.grant),
         )

@@ -17,8 +17,10 @@ from tidegate.engines.api import (
     StatementDescription,
     can_prepare,
     has_upstream,
+    new_state_of,
 )
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.approval import record_new_state
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import mask, without_values
@@ -136,6 +138,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
                 await cursor.fetch_into(_Discard())
         finally:
             await cursor.close()
+        await record_new_state(ctx, new_state_of(cursor))
     except TidegateError as error:
         if request is not ctx.request and "position" in error.details:
             del error.details["position"]  # in a text that the caller did not write

@@ -47,7 +47,8 @@ class Permit(msgspec.Struct, frozen=True):
     engine that `checks_schema`. `plan` is the digest of what the change would send, to which its
     approval is bound: an engine that `plans` sends nothing else. Empty where none is known.
     `joined` are the tables of other sources that the statement may use. `report` is what an engine
-    of providers calls, on the event loop, with what it sent so far.
+    of providers calls, on the event loop, with what it sent so far. `looks_after`: a person has
+    approved the change here, so the engine looks at what it left behind, if it can.
     """
 
     call_id: str
@@ -63,3 +64,4 @@ class Permit(msgspec.Struct, frozen=True):
     plan: str = ""
     joined: tuple[JoinedTable, ...] = ()
     report: Callable[[UpstreamUse], None] | None = None
+    looks_after: bool = False

@@ -89,6 +89,15 @@ class Judgement(msgspec.Struct, frozen=True):
         )
 
 
+class NewState(msgspec.Struct, frozen=True):
+    """What was there after a change: `rows` in the order of `columns`, as text, None for what is
+    gone. A `reason` says what could not be read, and why."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str | None, ...] | None, ...] = ()
+    reason: str = ""
+
+
 class DryRun(msgspec.Struct, frozen=True):
     """What a change would do, tried in a transaction that was rolled back.
 
@@ -99,6 +108,7 @@ class DryRun(msgspec.Struct, frozen=True):
     shown to its client leaves them out. Where a change is not about rows, `what` says of which
     things `added` come and `removed` go. `requests` are there where a change is made of requests:
     `affected` counts them, nothing was tried, and the rows are what is there and what would be.
+    `state` is what was there once the approved change had run, where it was looked at.
     """
 
     affected: int | None = None
@@ -111,6 +121,7 @@ class DryRun(msgspec.Struct, frozen=True):
     removed: int = 0
     what: str = ""
     requests: tuple[str, ...] = ()
+    state: NewState | None = None
 
     @property
     def row_count(self) -> int | None:

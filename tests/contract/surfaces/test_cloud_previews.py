@@ -16,6 +16,7 @@ from support.cloud_surface import (
     opened,
     running_desk,
 )
+from tidegate.approvals.render import describe
 
 SEND_ONE = "Would send 1 request, and has sent none:\n"
 NOW = "Now there, and what would become of it:\n"
@@ -94,3 +95,46 @@ async def test_an_approval_of_some_requests_is_none_of_others(tmp_path: Path) ->
             await CloudClient(app).bad("run_mutation_query", sql=EXEC)
             assert [each.state for each in app.approvals.list()] == ["pending"]
         assert desk.writes == []
+
+
+async def test_what_an_approved_change_left_behind_is_kept_with_its_approval(
+    tmp_path: Path,
+) -> None:
+    delete = f"DELETE FROM {RESOURCE} WHERE team = 'red' AND id IN ('1', '2')"
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app, reply=answering("accept"))
+            for each in (UPDATE, INSERT, delete):
+                await client.good("run_mutation_query", sql=each)
+            asked = app.approvals.list(everything=True)
+        assert [method for method, _ in desk.writes] == ["PATCH", "POST", "DELETE", "DELETE"]
+    update, insert, gone = [each.dry_run.state for each in asked if each.dry_run]
+    assert update is not None
+    assert dict(zip(update.columns, update.rows[0] or (), strict=True)) == {
+        "id": "1", "title": "Changed", "open": "1", "team": "red",
+    }  # fmt: skip
+    assert insert is not None and insert.rows == ()
+    assert "no SELECT reads" in insert.reason
+    assert gone is not None and gone.rows == (None, None)
+    shown = describe(asked[0])
+    assert shown.endswith("There after it had run:\n  | id 1, title Changed, open 1, team red")
+    assert "PATCH https://desk.example/v1/teams/red/tickets/1" in shown
+
+
+async def test_a_state_that_cannot_be_read_fails_no_change(tmp_path: Path) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, desk=desk) as app:
+            client = CloudClient(app, reply=answering("accept"))
+            usual = desk.answer
+
+            def answer(method: str, target: str, body: object) -> tuple[int, object]:
+                if method == "GET" and desk.writes:
+                    return 400, {"message": "not now"}
+                return usual(method, target, body)
+
+            desk.answer = answer  # type: ignore[method-assign]
+            await client.good("run_mutation_query", sql=UPDATE)
+            (asked,) = app.approvals.list(everything=True)
+        assert desk.tickets["1"]["title"] == "Changed"
+    assert asked.dry_run is not None and asked.dry_run.state is not None
+    assert "it could not be read" in asked.dry_run.state.reason

@@ -99,7 +99,6 @@ async def carry_out(planned: PlannedChanges, work: StatementWork) -> ChangeCurso
                 ) from None
         elif planned.shows_reply and outcome.rows:
             columns, rows = reply(first.found, first.method, outcome.rows)
-    work.end()
     return ChangeCursor(columns, rows, counts, affected=len(outcome.done))
 
 

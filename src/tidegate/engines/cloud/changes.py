@@ -32,6 +32,7 @@ from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_run import MOST_CELL, authorize_reading
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
+from tidegate.model.statements import NewState
 
 MOST_REQUESTS: Final = 10_000
 _MOST_COLUMNS: Final = 1_900
@@ -203,6 +204,8 @@ class ChangeCursor(RowsCursor):
         *,
         affected: int,
     ) -> None:
+        """`new_state` is set where the change was one that a person approved."""
+        self.new_state: NewState | None = None
         super().__init__(columns, rows, affected=affected)
         self.upstream = counts.use
 

@@ -31,7 +31,7 @@ from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
 from tidegate.engines.cloud.explanation import explain
 from tidegate.engines.cloud.joined_tables import find_other_tables
 from tidegate.engines.cloud.options import CloudOptions, read_cloud_options
-from tidegate.engines.cloud.preview import digest, preview, reads_resources
+from tidegate.engines.cloud.preview import digest, new_state, preview, reads_resources
 from tidegate.engines.cloud.provider_calls import ProviderCalls
 from tidegate.engines.cloud.resource_table import ResourceTable
 from tidegate.engines.cloud.statement_cursor import StatementCursor
@@ -166,7 +166,11 @@ class CloudEngine:
                 return StatementCursor(run, work)
             changes = await plan_changes(statement, request.statement.params, work)
             _check_plan(changes, permit)
-            return await carry_out(changes, work)
+            cursor = await carry_out(changes, work)
+            if permit.looks_after:
+                cursor.new_state = await new_state(changes, work)
+            self._end_work(work)
+            return cursor
         except BaseException:
             self._end_work(work)
             raise

@@ -24,7 +24,7 @@ from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_text import with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.errors import TidegateError
-from tidegate.model.statements import DryRun
+from tidegate.model.statements import DryRun, NewState
 from tidegate.secrets import MASK, mentions_secret, redact
 from tidegate.sql import quoting
 
@@ -88,6 +88,25 @@ async def preview(planned: PlannedChanges, work: StatementWork, *, is_bound: boo
         reason=reason,
         requests=requests,
     )
+
+
+async def new_state(planned: PlannedChanges, work: StatementWork) -> NewState:
+    """What is there after the change, of the first of its requests. Raises nothing: the change took
+    effect, whatever can be read now."""
+    columns: tuple[str, ...] = ()
+    rows: list[tuple[str | None, ...] | None] = []
+    for each in planned.changes[:MOST_READ]:
+        text = _state_query(each)
+        if text is None:
+            continue
+        try:
+            names, row = await _first_row(text, work)
+        except TidegateError as error:
+            return NewState(columns, tuple(rows), f"it could not be read: {error.message}")
+        columns = columns or names
+        rows.append(row if names == columns else None)
+    reason = "" if rows else "no SELECT reads what the change was about."
+    return NewState(columns, tuple(rows), reason)
 
 
 def _shown(change: Change) -> str:
