@@ -14,6 +14,7 @@ command -v javac > /dev/null || missing+=(default-jdk-headless)
 for server in docker-registry etcd prometheus; do
     command -v "$server" > /dev/null || missing+=("${server/%etcd/etcd-server}")
 done
+compgen -G '/usr/lib/*/odbc/psqlodbcw.so' > /dev/null || missing+=(odbc-postgresql unixodbc)
 jar() { [ -e "/usr/share/java/$1" ] || missing+=("${@:2}"); }
 jar h2.jar libh2-java
 jar hsqldb.jar libhsqldb-java

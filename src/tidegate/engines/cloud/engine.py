@@ -238,7 +238,10 @@ class CloudEngine:
         read, options = whole.statement, self._options
         if not isinstance(read, SqlStatement) or read.verb != "select":
             return None
-        text = with_literals(read.text, statement.params)
+        params = statement.params
+        if params is None:  # it is described, and any value will do
+            params = ("",) * parameter_count(read.text)
+        text = with_literals(read.text, params)
         tables = await asyncio.to_thread(find_other_tables, text, self._documents, is_source)
         if not tables:
             return None

@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from tidegate.edges.pgwire.catalog.column_types import type_of
 from tidegate.edges.pgwire.catalog.expression_types import Known, cast_type, expression_type
 from tidegate.edges.pgwire.catalog.functions import BARE, FUNCTIONS, GENERAL
+from tidegate.edges.pgwire.catalog.join_conditions import qualify_conditions
 from tidegate.edges.pgwire.catalog.layout import BOOLEAN_COLUMNS, COLUMNS
 from tidegate.edges.pgwire.catalog.set_functions import call, rewrite_set_functions
 from tidegate.edges.pgwire.errors import not_emulated
@@ -115,6 +116,7 @@ def translate(text: str) -> CatalogQuery:
         parameters = _parameter_types(tree)
         constants = frozenset([each.name for each in tree.find_all(exp.Literal)])
         _label(tree)
+        qualify_conditions(tree)
         rewrite_set_functions(tree)
         # From the leaves up: what is replaced holds parts that were.
         for node in reversed(list(tree.dfs())):
@@ -228,6 +230,8 @@ def _rewrite(node: Any) -> Any:
         return _any(node)
     if isinstance(node, (exp.EQ, exp.NEQ)) and _is_all(node.expression):
         return _all(node)
+    if isinstance(node, (exp.EQ, exp.NEQ)) and _is_flag(node.this):
+        return _flag(node)
     if isinstance(node, exp.Array):
         return _array(node)
     if isinstance(node, exp.ArrayAgg):
@@ -277,6 +281,19 @@ def _of_session(node: Any) -> Any:
 def _rewrite_call(node: Any) -> Any:
     name = str(node.this).lower()
     return call(_RENAMED[name], *node.expressions) if name in _RENAMED else node
+
+
+def _is_flag(node: Any) -> bool:
+    return isinstance(node, exp.Column) and node.name.lower() in BOOLEAN_COLUMNS
+
+
+def _flag(node: Any) -> Any:
+    """`indisprimary = 't'`: a boolean is a number in the emulation."""
+    value = node.expression
+    if isinstance(value, exp.Literal) and value.is_string:
+        is_true = value.name.lower() in ("t", "true", "on", "yes", "y", "1")
+        node.set("expression", exp.Literal.number(int(is_true)))
+    return node
 
 
 def _is_all(node: Any) -> bool:
