@@ -126,6 +126,7 @@ SERVE_FLAGS = {
     "--state": "where tokens and approvals are kept",
     "--tls-cert": "HTTPS instead of HTTP; no further caller",
     "--tls-key": "the key of the certificate, which no other account may read",
+    "--proxy": "a source that is readOnly, or readWrite with --allow-writes, on another server",
     "--token-file": "the scopes that a file gives, which no other account may read",
 }
 """What each flag of `serve` grants: a flag that appears is to be thought about here."""
@@ -136,5 +137,6 @@ REFUSED_TO_SERVE = (
     ("serve", "--http", "127.0.0.1:0", "--tls-cert", "/absent.pem", "--tls-key", "/absent.key"),
     ("serve", "--tls-cert", "/absent.pem", "--http", "127.0.0.1:0"),
     ("serve", "--config", '{"auth": false, "http": "0.0.0.0:0"}'),
+    ("serve", "--proxy", "postgresql://edge@127.0.0.1:1/cloud"),
     ("serve", "--config", '{"audit": {"failure_mod": "best_effort"}}'),
 )
