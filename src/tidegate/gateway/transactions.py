@@ -50,6 +50,8 @@ COMMITTED, ROLLED_BACK, UNKNOWN = "committed", "rolled back", "unknown"
 
 _CHANGE = Judgement(Effect.WRITE, "request.change", "a change of rows", verb="update")
 """What is put to the policy to find out whether a caller may change anything at all."""
+_INTO = "text.into"
+"""The rule of the judge for SELECT … INTO, which makes a table."""
 _VERBS = frozenset({"select", "values", "insert", "update", "delete", "merge", "replace"})
 """What may change data in a transaction. Of all else the judge asks the catalog as other
 connections see it, and could not see what the transaction itself made of it."""
@@ -366,7 +368,8 @@ def check_statement(ctx: CallContext) -> None:
     request = ctx.call.request
     if transaction is None or not isinstance(request, Query) or judgement.effect is Effect.READ:
         return
-    if judgement.effect is Effect.SESSION or judgement.verb not in _VERBS:
+    makes_table = _INTO in (judgement.rule, ctx.text_judgement.rule)
+    if judgement.effect is not Effect.WRITE or judgement.verb not in _VERBS or makes_table:
         raise TidegateError(
             Code.UNSUPPORTED,
             f"{judgement.verb.upper() or 'This statement'} does not run in a transaction block"

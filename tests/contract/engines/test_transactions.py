@@ -1,4 +1,4 @@
-"""Transactions over several statements. An engine without them does not mention them."""
+"""Transactions over several statements, on the engines that have them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import structs
 
+from support.engine_cases import CASES
 from tidegate.engines.api import EngineTransaction
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -25,12 +26,22 @@ WRITES = TransactionModes(reads_only=False)
 READS = TransactionModes(reads_only=True)
 
 
+@pytest.fixture(params=["mysql", "postgres", "sqlite"])
+def shop(request, tmp_path):
+    """An engine with transactions, with a shop of its own."""
+    return CASES[request.param].prepare(tmp_path)
+
+
+async def test_an_engine_has_transactions_as_it_says(case):
+    async with case.opened() as engine:
+        assert hasattr(engine, "begin") == engine.capabilities.blocks
+        has_them = case.name in ("mysql", "postgres", "postgres-debian", "sqlite")
+        assert engine.capabilities.blocks == has_them
+
+
 @asynccontextmanager
 async def begun(case, engine, modes=WRITES) -> AsyncIterator[EngineTransaction]:
-    """A transaction of an engine that has them; else the engine lacks them, and that is all."""
-    if not engine.capabilities.blocks:
-        assert not hasattr(engine, "begin")
-        pytest.skip("this engine has no transactions over several statements")
+    """A transaction, which is rolled back at the end if it has not been ended."""
     permit = case.permit(Query(Statement(case.spelling.one)))
     transaction = await engine.begin(permit, modes, NEVER)
     try:
@@ -67,154 +78,154 @@ def mark(case, transaction, action, name):
     return transaction.mark(case.permit(MarkTransaction(action=action, name=name)), NEVER)
 
 
-async def test_what_was_changed_is_there_for_others_after_the_commit(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
-        await ask(case, transaction, case.spelling.add, (2, "two"), effect=Effect.WRITE)
-        assert await count(case, transaction) == 2
-        assert await counted(case, engine) == 0
-        await commit(case, transaction)
-        assert await counted(case, engine) == 2
+async def test_what_was_changed_is_there_for_others_after_the_commit(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await ask(shop, transaction, shop.spelling.add, (2, "two"), effect=Effect.WRITE)
+        assert await count(shop, transaction) == 2
+        assert await counted(shop, engine) == 0
+        await commit(shop, transaction)
+        assert await counted(shop, engine) == 2
         await transaction.rollback()
-        assert await counted(case, engine) == 2
+        assert await counted(shop, engine) == 2
 
 
-async def test_nothing_is_left_of_what_was_rolled_back(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        before = await case.digest(engine)
-        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+async def test_nothing_is_left_of_what_was_rolled_back(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        before = await shop.digest(engine)
+        await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
         await transaction.rollback()
-        assert await case.digest(engine) == before
+        assert await shop.digest(engine) == before
         with pytest.raises(TidegateError):
-            await ask(case, transaction, case.spelling.one)
-        assert await counted(case, engine) == 0
+            await ask(shop, transaction, shop.spelling.one)
+        assert await counted(shop, engine) == 0
 
 
-async def test_closing_the_engine_undoes_what_is_not_committed(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+async def test_closing_the_engine_undoes_what_is_not_committed(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
         await engine.close()
         with pytest.raises(TidegateError):
-            await commit(case, transaction)
-        async with case.opened() as other:
-            assert await counted(case, other) == 0
+            await commit(shop, transaction)
+        async with shop.opened() as other:
+            assert await counted(shop, other) == 0
 
 
-async def test_a_savepoint_undoes_what_came_behind_it(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
-        await mark(case, transaction, "savepoint", 'odd "name`')
-        await ask(case, transaction, case.spelling.add, (2, "two"), effect=Effect.WRITE)
+async def test_a_savepoint_undoes_what_came_behind_it(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await mark(shop, transaction, "savepoint", 'odd "name`')
+        await ask(shop, transaction, shop.spelling.add, (2, "two"), effect=Effect.WRITE)
         with pytest.raises(TidegateError):
-            await ask(case, transaction, case.spelling.add, (1, "again"), effect=Effect.WRITE)
-        await mark(case, transaction, "rollback to", 'odd "name`')
-        await ask(case, transaction, case.spelling.add, (3, "three"), effect=Effect.WRITE)
-        await mark(case, transaction, "release", 'odd "name`')
-        await commit(case, transaction)
-        text = case.spelling.table.format(name="void")
-        assert sorted(await case.ask(engine, text)) == [(1, "one"), (3, "three")]
+            await ask(shop, transaction, shop.spelling.add, (1, "again"), effect=Effect.WRITE)
+        await mark(shop, transaction, "rollback to", 'odd "name`')
+        await ask(shop, transaction, shop.spelling.add, (3, "three"), effect=Effect.WRITE)
+        await mark(shop, transaction, "release", 'odd "name`')
+        await commit(shop, transaction)
+        text = shop.spelling.table.format(name="void")
+        assert sorted(await shop.ask(engine, text)) == [(1, "one"), (3, "three")]
 
 
-async def test_the_database_refuses_changes_in_a_transaction_that_reads(case):
-    async with case.opened() as engine, begun(case, engine, READS) as transaction:
-        before = await case.digest(engine)
-        assert await count(case, transaction) == 0
+async def test_the_database_refuses_changes_in_a_transaction_that_reads(shop):
+    async with shop.opened() as engine, begun(shop, engine, READS) as transaction:
+        before = await shop.digest(engine)
+        assert await count(shop, transaction) == 0
         with pytest.raises(TidegateError) as caught:
-            await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+            await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
         assert caught.value.code is Code.POLICY_READ_ONLY
         await transaction.rollback()
-        assert await case.digest(engine) == before
+        assert await shop.digest(engine) == before
 
 
-async def test_a_change_under_a_permit_to_read_is_refused_in_a_transaction_that_writes(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        before = await case.digest(engine)
+async def test_a_change_under_a_permit_to_read_is_refused_in_a_transaction_that_writes(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        before = await shop.digest(engine)
         with pytest.raises(TidegateError) as caught:
-            await ask(case, transaction, case.spelling.add, (1, "one"))
+            await ask(shop, transaction, shop.spelling.add, (1, "one"))
         assert caught.value.code is Code.POLICY_READ_ONLY
         await transaction.rollback()
-        assert await case.digest(engine) == before
+        assert await shop.digest(engine) == before
 
 
-async def test_results_are_read_in_parts_while_other_statements_run(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
+async def test_results_are_read_in_parts_while_other_statements_run(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
         query = Query(
-            Statement(case.spelling.table.format(name="items")), in_parts=True, limits=Limits()
+            Statement(shop.spelling.table.format(name="items")), in_parts=True, limits=Limits()
         )
-        cursor = await transaction.run(case.permit(query), NEVER)
+        cursor = await transaction.run(shop.permit(query), NEVER)
         first = await cursor.fetch(4)
-        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+        await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
         rest = await cursor.fetch(100)
         await cursor.close()
         assert sorted(row[0] for row in [*first, *rest]) == list(range(1, 11))
-        assert await count(case, transaction) == 1
+        assert await count(shop, transaction) == 1
 
 
-async def test_a_statement_that_is_not_read_to_its_end_spoils_nothing(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+async def test_a_statement_that_is_not_read_to_its_end_spoils_nothing(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
         for in_parts in (False, True):
-            text = case.spelling.table.format(name="items")
+            text = shop.spelling.table.format(name="items")
             query = Query(Statement(text), limits=Limits(), in_parts=in_parts)
-            cursor = await transaction.run(case.permit(query), NEVER)
+            cursor = await transaction.run(shop.permit(query), NEVER)
             await cursor.fetch(1)
             await cursor.close()
-        await commit(case, transaction)
-        assert await counted(case, engine) == 1
+        await commit(shop, transaction)
+        assert await counted(shop, engine) == 1
 
 
-async def test_a_statement_is_stopped_in_time_and_by_its_caller(case):
-    async with case.opened() as engine:
+async def test_a_statement_is_stopped_in_time_and_by_its_caller(shop):
+    async with shop.opened() as engine:
         for stop in ("time", "caller"):
-            async with begun(case, engine) as transaction:
-                await ask(case, transaction, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+            async with begun(shop, engine) as transaction:
+                await ask(shop, transaction, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
                 seconds = 0.3 if stop == "time" else 30.0
-                query = Query(Statement(case.spelling.runaway), limits=Limits(timeout_s=seconds))
+                query = Query(Statement(shop.spelling.runaway), limits=Limits(timeout_s=seconds))
                 cancellation = Cancellation()
                 if stop == "caller":
                     asyncio.get_running_loop().call_later(0.3, cancellation.cancel)
                 with pytest.raises(TidegateError) as caught:
-                    cursor = await transaction.run(case.permit(query), cancellation)
+                    cursor = await transaction.run(shop.permit(query), cancellation)
                     await cursor.fetch(1)
                 expected = Code.LIMIT_TIME if stop == "time" else Code.CALL_CANCELLED
                 assert caught.value.code is expected
-            assert await counted(case, engine) == 0
+            assert await counted(shop, engine) == 0
 
 
-async def test_two_transactions_do_not_see_each_others_changes(case):
-    async with case.opened() as engine, begun(case, engine) as one:
-        await ask(case, one, case.spelling.add, (1, "one"), effect=Effect.WRITE)
-        async with begun(case, engine, READS) as two:
-            assert await count(case, two) == 0
-        await commit(case, one)
+async def test_two_transactions_do_not_see_each_others_changes(shop):
+    async with shop.opened() as engine, begun(shop, engine) as one:
+        await ask(shop, one, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
+        async with begun(shop, engine, READS) as two:
+            assert await count(shop, two) == 0
+        await commit(shop, one)
 
 
-async def test_a_repeatable_read_sees_one_snapshot(case):
+async def test_a_repeatable_read_sees_one_snapshot(shop):
     modes = structs.replace(READS, isolation="repeatable read")
-    async with case.opened() as engine, begun(case, engine, modes) as transaction:
-        assert await count(case, transaction) == 0
+    async with shop.opened() as engine, begun(shop, engine, modes) as transaction:
+        assert await count(shop, transaction) == 0
         try:
-            await case.ask(engine, case.spelling.add, (1, "one"), effect=Effect.WRITE)
+            await shop.ask(engine, shop.spelling.add, (1, "one"), effect=Effect.WRITE)
         except TidegateError as busy:  # a database may make its writers wait instead
             assert busy.code is Code.SOURCE_BUSY
-        assert await count(case, transaction) == 0
+        assert await count(shop, transaction) == 0
 
 
-async def test_what_does_not_run_in_a_transaction_is_refused_or_undone(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
-        for text in case.spelling.refused_reads[:2]:
+async def test_what_does_not_run_in_a_transaction_is_refused_or_undone(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
+        for text in shop.spelling.refused_reads[:2]:
             with pytest.raises(TidegateError):
-                await ask(case, transaction, text)
+                await ask(shop, transaction, text)
         with pytest.raises(TidegateError):
-            await ask(case, transaction, case.spelling.two)
+            await ask(shop, transaction, shop.spelling.two)
         await transaction.rollback()
-        assert await counted(case, engine) == 0
+        assert await counted(shop, engine) == 0
 
 
-async def test_a_transaction_says_for_how_long_it_is_idle(case):
-    async with case.opened() as engine, begun(case, engine) as transaction:
+async def test_a_transaction_says_for_how_long_it_is_idle(shop):
+    async with shop.opened() as engine, begun(shop, engine) as transaction:
         await asyncio.sleep(0.02)
         idle = transaction.idle_s
         assert idle > 0
-        await ask(case, transaction, case.spelling.one)
+        await ask(shop, transaction, shop.spelling.one)
         assert transaction.idle_s < idle + 0.02
