@@ -60,7 +60,7 @@ def write_shop(folder: Path) -> Path:
         one = f"~1{name}~1{{id}}"
         links = {"list": f"~1{name}/get", "get": f"{one}/get", "update": f"{one}/patch",
                  "remove": f"{one}/delete"}  # fmt: skip
-        verbs = {"select": ["list", "get"], "update": ["update"], "delete": ["remove"]}
+        verbs = {"select": ["get", "list"], "update": ["update"], "delete": ["remove"]}
         resources[name] = {
             "id": f"shop.all.{name}",
             "name": name,

@@ -300,3 +300,23 @@ async def test_rules_for_a_view_hold_for_its_columns(shop: Shop) -> None:
     ])  # fmt: skip
     text = "SELECT contact FROM shop.all.vip_orders WHERE contact LIKE 'secret%'"
     assert (await shop.ask(text, rules))[1] == []
+
+
+async def test_a_digest_of_a_change_whose_values_a_query_gives_sends_nothing(shop: Shop) -> None:
+    text = (
+        "EXPLAIN DIGEST UPDATE shop.all.products SET title = 'x' WHERE id IN"
+        " (SELECT id FROM shop.all.products)"
+    )
+    assert (await shop.ask(text))[1] == [("",)]
+    assert shop.api.asked == []
+
+
+async def test_a_preview_of_a_change_masks_what_is_there(shop: Shop) -> None:
+    ((shown,),) = (
+        await shop.ask("EXPLAIN PREVIEW UPDATE shop.all.customers SET name = 'x' WHERE id = 1")
+    )[1]
+    email = str(ROWS["customers"][0][2])
+    assert email not in shown
+    assert str(hashed(email)) in shown
+    error = await shop.refusal("EXPLAIN PREVIEW DELETE FROM shop.all.orders WHERE id = 1")
+    assert error.code is Code.POLICY_MASKED

@@ -181,9 +181,12 @@ class CloudEngine:
         """What a change would send, for a server that has it approved before it sends the change
         here: the digest of `plan`, or the `DryRun` as JSON."""
         is_bound = not _has_query(read.statement, statement)
+        if read.explained == "digest" and not is_bound:
+            work.end()  # to plan it would send the requests of its query
+            return Rows(("digest",), [("",)])
         planned = await plan_changes(read.statement, statement.params, work)
         if read.explained == "digest":
-            found = digest(planned) if is_bound else ""
+            found = digest(planned)
         else:
             shown = await preview(planned, work, is_bound=is_bound)
             found = msgspec.json.encode(shown).decode()

@@ -66,7 +66,8 @@ class ResourceTable:
         self.barred: frozenset[int] = frozenset()
         """Columns that bind no parameter, because a provider could look at what is masked by it."""
         if rules is not None:
-            wanted = {*wanted, *rules.columns}
+            # The operator's spelling comes first: of two that differ in case one is a column.
+            wanted = list(dict.fromkeys([*sorted(rules.columns), *wanted]))
         self.columns: list[TableColumn] = []
         self._places: dict[str, int] = {}
         self._spread: set[int] = set()
