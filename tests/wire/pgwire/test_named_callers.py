@@ -11,6 +11,8 @@ from psycopg import sql
 
 from support.cloud_backing import Backing, backing_server
 from support.cloud_surface import DELETE, RESOURCE, UPDATE
+from support.command_line import tidegate
+from support.eventually import wait_until
 from tidegate.model.statements import DryRun
 
 
@@ -127,3 +129,26 @@ def test_a_session_says_what_it_speaks(backing: Backing) -> None:
         assert pgconn.parameter_status(b"tidegate.version")
         with pytest.raises(psycopg.errors.CantChangeRuntimeParam):
             connection.execute("SET tidegate.dialect = 'sqlite'")
+
+
+def test_taking_the_right_away_ends_the_sessions_that_have_it(backing: Backing) -> None:
+    # The last test of the file: the token is no proxy's any more.
+    with backing.connect("proxy") as connection:
+        name_caller(connection, "agent")
+        state = backing.server.folder / "state"
+        ended = tidegate("token", "edit", "proxy", "--no-proxy", state=state)
+        assert ended.status == 0, ended.err
+
+        def has_ended() -> bool:
+            try:
+                connection.execute("SELECT 1 AS n")
+            except psycopg.Error:
+                return connection.closed
+            return False
+
+        wait_until(has_ended, "the end of the session")
+    with (
+        backing.connect("proxy") as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="Only a proxy"),
+    ):
+        name_caller(connection, "agent")
