@@ -26,7 +26,16 @@ from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import METADATA, Browse, Call, FetchMore, Query, Request, Sample
+from tidegate.model.requests import (
+    METADATA,
+    Browse,
+    Call,
+    FetchMore,
+    ListSources,
+    Query,
+    Request,
+    Sample,
+)
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.schema import Catalog, Ddl
 from tidegate.model.sources import Mask, RowFilter, Source
@@ -330,6 +339,17 @@ async def test_the_definition_of_a_table_with_hidden_parts_is_written_from_what_
             shown = await built.ask(Browse("ddl", table=name))
             assert isinstance(shown, Ddl) and "CREATE TABLE" in shown.text
             assert ("/* told */" in shown.text) is tells
+
+
+async def test_a_source_was_last_used_by_the_call_that_ran_last(tmp_path: Path) -> None:
+    async with shop(tmp_path) as built:
+        now = 1_000.0
+        built.gateway = Gateway(built.connections, built.audit, built.history, clock=lambda: now)
+        for now in (2_000.0, 3_000.0):
+            page = await built.ask("SELECT id FROM t")
+            assert page.elapsed_ms > 0
+            (entry,) = await built.ask(ListSources(), source=None)
+            assert entry.state.last_active_at == now
 
 
 async def test_the_engine_gets_the_judgement_of_the_text_that_it_runs(tmp_path: Path) -> None:

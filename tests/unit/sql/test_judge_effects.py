@@ -299,3 +299,53 @@ def test_an_insert_that_says_what_to_do_on_conflict_is_a_write(dialect: str, sql
 )
 def test_a_call_of_a_function_named_conflict_is_refused(dialect: str, sql: str) -> None:
     assert judge(sql, dialect).effect is Effect.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "effect"),
+    [
+        ("postgres", "COMMENT ON TABLE t IS 'x'", WRITE),
+        ("postgres", "REINDEX TABLE t", WRITE),
+        ("postgres", "CLUSTER t", WRITE),
+        ("postgres", "REFRESH MATERIALIZED VIEW v", WRITE),
+        ("postgres", "ANALYZE t", WRITE),
+        ("postgres", "SHOW search_path", READ),
+        ("postgres", "LISTEN x", SESSION),
+        ("sqlite", "ALTER TABLE t ADD COLUMN b", WRITE),
+        ("sqlite", "ANALYZE t", WRITE),
+        ("sqlite", "REINDEX t", WRITE),
+        ("sqlite", "ATTACH 'x' AS y", ADMIN),
+        ("sqlite", "SAVEPOINT x", SESSION),
+        ("sqlite", "PRAGMA table_info(t)", READ),
+        ("sqlite", "PRAGMA", ADMIN),
+        ("sqlite", "EXPLAIN SELECT 1", READ),
+        ("sqlite", "SELECT name FROM main.sqlite_schema", READ),
+        ("duckdb", "EXPLAIN SELECT 1", READ),
+        ("duckdb", "DESCRIBE t", READ),
+        ("duckdb", "COMMENT ON TABLE t IS 'x'", WRITE),
+        ("duckdb", "SUMMARIZE t", READ),
+        ("duckdb", "CHECKPOINT", ADMIN),
+        ("default", "SELECT id, CURRENT TIMESTAMP FROM t", READ),
+    ],
+)
+def test_each_beginning_of_a_dialect_has_its_effect(
+    dialect: str, text: str, effect: Effect
+) -> None:
+    assert judge(text, dialect).effect is effect
+
+
+@pytest.mark.parametrize(
+    ("value", "effect"),
+    [
+        ("'integrity-check'", WRITE),
+        ("'rebuild'", WRITE),
+        ("'delete-all'", DESTRUCTIVE),
+        ("?", DESTRUCTIVE),
+        ("1", DESTRUCTIVE),
+    ],
+)
+def test_a_command_to_an_index_for_words_is_destructive_unless_it_keeps_all(
+    value: str, effect: Effect
+) -> None:
+    assert judge(f"INSERT INTO f (f) VALUES ({value})", "sqlite").effect is effect
+    assert judge(f"INSERT INTO f (g) VALUES ({value})", "sqlite").effect is WRITE
