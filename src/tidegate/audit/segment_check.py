@@ -235,6 +235,7 @@ class _ChainCheck:
         self._signatures: dict[int, str] = {}
         self._checkpoints = 0
         self._signed_line = 0
+        self._header_line = 1
         self._unsigned: list[tuple[int, int]] = []
         self._last_phase: type[_Record] | None = None
         self._before = b""
@@ -296,8 +297,9 @@ class _ChainCheck:
         if header.previous is not None and number > 1:
             before = header.previous.segment
             self._fault(number, f"the line claims to continue {before}, but is not the first")
-        if self._last_phase not in (None, Checkpoint, SegmentHeader) and number > 1:
-            self._unsigned.append((self._signed_line + 1, number - 1))
+        if number > 1 and self._last_phase not in (Checkpoint, SegmentHeader):
+            self._unsigned.append((max(self._header_line, self._signed_line + 1), number - 1))
+        self._header_line = number
         if header.torn is not None:
             aside = self._found.path.parent / Path(header.torn.file).name
             content = aside.read_bytes() if aside.is_file() else b""

@@ -4,6 +4,8 @@ import asyncio
 import json
 import shutil
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -115,6 +117,32 @@ def test_lines_that_no_checkpoint_covers_are_noted(tmp_path):
     assert "no checkpoint covers lines 4 to 5 yet" in check(tmp_path).notes[0]
     log.close()
     assert check(tmp_path).notes == ()
+
+
+CRASH = """
+import os, sys
+from pathlib import Path
+from tidegate.audit.event import Event
+from tidegate.audit.log import AuditLog
+log = AuditLog(Path(sys.argv[1]) / "audit", keys=Path(sys.argv[1]) / "keys")
+for number in range(int(sys.argv[2])):
+    log.append(Event(call_id=f"crash {number}", phase="outcome", actor="a"))
+os._exit(0)
+"""
+
+
+def test_lines_of_processes_that_ended_without_signing_are_counted_once_each(tmp_path):
+    write(tmp_path, "a")  # lines 1 to 3, the last a checkpoint
+    for count in (2, 0, 1):  # 4 to 6, 7 alone, which says nothing, 8 and 9
+        subprocess.run([sys.executable, "-c", CRASH, str(tmp_path), str(count)], check=True)
+    path = write(tmp_path, "b")
+    report = check(tmp_path)
+    assert report.intact
+    assert [line["phase"] for line in lines(path)][3:9] == [
+        *("open", "outcome", "outcome", "open", "open", "outcome"),
+    ]
+    (note,) = report.notes
+    assert "5 lines, the last of them line 9, were written by processes that ended" in note
 
 
 def test_a_missing_or_unreadable_head_is_found(tmp_path):
