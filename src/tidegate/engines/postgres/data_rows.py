@@ -1,7 +1,7 @@
 """Rows that travel on as the server has encoded them, as DataRow messages.
 
 psycopg's compiled code writes them: a row of COPY's binary format is the body of a DataRow. That
-function is the one of psycopg that is used here and has no public name.
+function has no public name, so a slower one of our own stands in for it where it is missing.
 
 Source: PostgreSQL documentation, "Message Formats" (DataRow) and "COPY", "Binary Format" (Tuples).
 """
@@ -9,10 +9,11 @@ Source: PostgreSQL documentation, "Message Formats" (DataRow) and "COPY", "Binar
 from __future__ import annotations
 
 import struct
+import threading
+from collections.abc import Sequence
 from typing import Any, cast
 
 from psycopg import abc, pq
-from psycopg._copy_base import format_row_binary
 from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.pq.abc import PGresult
 from psycopg.types.string import ByteaBinaryLoader, BytesBinaryDumper
@@ -25,6 +26,8 @@ from tidegate.model.results import Column, DataRows, DataRowSink, takes_data_row
 
 MAX_FITS = 512
 """Statements of which it is remembered whether the binary format of their result fits."""
+_COUNT = struct.Struct("!h")
+_LENGTH = struct.Struct("!i")
 _HEAD = struct.Struct("!ci")
 _EMPTY_HEAD = bytes(_HEAD.size)
 
@@ -43,8 +46,14 @@ class _Context:
 _context = cast("abc.AdaptContext", _Context())
 
 
-_transformers: dict[int, abc.Transformer] = {}
-"""By the number of values in a row: a transformer keeps what it does to each."""
+class _Transformers(threading.local):
+    """By the number of values in a row: a transformer keeps what it does to each."""
+
+    def __init__(self) -> None:
+        self.by_width: dict[int, abc.Transformer] = {}
+
+
+_transformers = _Transformers()
 
 
 class _EncodedValues:
@@ -53,10 +62,10 @@ class _EncodedValues:
     def read(self, result: PGresult) -> Rows:
         """The rows of one chunk."""
         width = result.nfields
-        transformer = _transformers.get(width)
+        transformer = _transformers.by_width.get(width)
         is_new = transformer is None
         if transformer is None:
-            transformer = _transformers[width] = Transformer(_context)
+            transformer = _transformers.by_width[width] = Transformer(_context)
         transformer.set_pgresult(result, set_loaders=is_new, format=pq.Format.BINARY)
         try:
             return transformer.load_rows(0, result.ntuples, tuple)
@@ -68,6 +77,20 @@ class _EncodedValues:
 
 
 ENCODED_VALUES = _EncodedValues()
+
+
+def write_row_plainly(row: Sequence[Any], _: abc.Transformer, out: bytearray) -> None:
+    """Append the number of values, and each value behind its length, which is -1 for NULL."""
+    out += _COUNT.pack(len(row))
+    for value in row:
+        out += _LENGTH.pack(-1 if value is None else len(value))
+        out += value or b""
+
+
+try:
+    from psycopg._copy_base import format_row_binary as write_row
+except ImportError:
+    write_row = write_row_plainly
 
 
 def sink_of(request: EngineRequest) -> DataRowSink | None:
@@ -126,8 +149,8 @@ def data_rows(rows: list[tuple[Any, ...]]) -> DataRows:
     messages = bytearray()
     if not rows:
         return DataRows(messages, 0)
-    write, pack = format_row_binary, _HEAD.pack_into
-    transformer = _transformers[len(rows[0])]
+    write, pack = write_row, _HEAD.pack_into
+    transformer = _transformers.by_width[len(rows[0])]
     begin = 0
     for row in rows:
         messages += _EMPTY_HEAD
