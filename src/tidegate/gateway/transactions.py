@@ -22,7 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.source_connections import SourceConnection
 from tidegate.history.history import History
-from tidegate.model.cancellation import READ_ENOUGH
+from tidegate.model.cancellation import READ_ENOUGH, Cancellation
 from tidegate.model.language import Language
 from tidegate.model.replies import BegunTransaction, EndedTransaction, HistoryEntry
 from tidegate.model.requests import Call, EngineRequest, Query, Request
@@ -33,6 +33,7 @@ from tidegate.model.transactions import (
     CommitTransaction,
     MarkTransaction,
     RollbackTransaction,
+    TransactionBounds,
     TransactionModes,
     TransactionRequest,
 )
@@ -159,29 +160,66 @@ class OpenTransactions:
         self._history = history
         self._open: dict[str, OpenTransaction] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._waiting: set[asyncio.Future[None]] = set()
 
-    def open(
+    async def open(
         self, ctx: CallContext, request: BeginTransaction, modes: TransactionModes
     ) -> OpenTransaction:
-        """Open a transaction. Raises: TidegateError SOURCE_BUSY if there are too many."""
-        connection, actor_id = ctx.connection, ctx.call.actor.id
-        of_source = [each for each in self._open.values() if each.connection is connection]
-        own = sum([each.actor_id == actor_id for each in of_source])
+        """Open a transaction, once there are few enough.
+
+        Raises: TidegateError SOURCE_BUSY after the request's time limit, CALL_CANCELLED.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + request.limits.timeout_s
+        while (refusal := self._refusal(ctx, request.bounds)) is not None:
+            await self._wait(until, ctx.call.cancellation, refusal)
+        connection, places = ctx.connection, ctx.engine.capabilities.places
+        transaction = OpenTransaction(ctx, request, modes)
+        self._open[transaction.id] = transaction
+        connection.limiter.share(max(1, places - len(self._of(connection))))
+        self._watch(transaction)
+        return transaction
+
+    def _refusal(self, ctx: CallContext, bounds: TransactionBounds) -> TidegateError | None:
+        """Why no further transaction can be opened now; None if one can."""
+        of_source = self._of(ctx.connection)
+        own = sum([each.actor_id == ctx.call.actor.id for each in of_source])
         places = ctx.engine.capabilities.places
-        most = places - max(1, places // 4)
-        if own >= request.bounds.per_actor:
-            raise _too_many(f"This caller has {own} transactions open at the source", "End one.")
-        if len(of_source) >= most:
-            raise _too_many(
+        if own >= bounds.per_actor:
+            return _too_many(f"This caller has {own} transactions open at the source", "End one.")
+        if len(of_source) >= places - max(1, places // 4):
+            return _too_many(
                 f"{len(of_source)} transactions are open at the source, and it has {places}"
                 " connections",
                 "Send the statement outside a transaction, or try again soon.",
             )
-        transaction = OpenTransaction(ctx, request, modes)
-        self._open[transaction.id] = transaction
-        connection.limiter.share(max(1, places - len(of_source) - 1))
-        self._watch(transaction)
-        return transaction
+        return None
+
+    def _of(self, connection: SourceConnection) -> list[OpenTransaction]:
+        return [each for each in self._open.values() if each.connection is connection]
+
+    async def _wait(self, until: float, cancellation: Cancellation, refusal: TidegateError) -> None:
+        """Return when a transaction has ended. Raises: TidegateError CALL_CANCELLED, and `refusal`
+        when it is too late."""
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not turn.done():
+                turn.set_result(None)
+
+        self._waiting.add(turn)
+        cancellation.listen(wake)
+        try:
+            async with asyncio.timeout_at(until):
+                await turn
+        except TimeoutError:
+            raise refusal from None
+        finally:
+            cancellation.forget(wake)
+            self._waiting.discard(turn)
+        if cancellation.reason is not None:
+            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
 
     def find(self, call: Call, connection: SourceConnection) -> OpenTransaction:
         """The transaction that a call names. Raises: TidegateError 25P01."""
@@ -278,8 +316,11 @@ class OpenTransactions:
 
     def _give_place_back(self, transaction: OpenTransaction) -> None:
         connection = transaction.connection
-        left = sum([each.connection is connection for each in self._open.values()])
+        left = len(self._of(connection))
         connection.limiter.share(max(1, transaction.engine.capabilities.places - left))
+        for turn in self._waiting:
+            if not turn.done():
+                turn.set_result(None)
 
     def _watch(self, transaction: OpenTransaction) -> None:
         """See to it that the transaction ends when it has been idle, or open, for too long."""
@@ -412,7 +453,7 @@ def note_failure(ctx: CallContext) -> None:
 async def control(ctx: CallContext, request: TransactionRequest) -> Any:
     """Begin, mark or end a transaction. Raises: TidegateError."""
     if isinstance(request, BeginTransaction):
-        return _begin(ctx, request)
+        return await _begin(ctx, request)
     transaction = ctx.transaction
     if transaction is None:
         raise TidegateError(
@@ -429,12 +470,12 @@ async def control(ctx: CallContext, request: TransactionRequest) -> Any:
     return EndedTransaction(False, count)
 
 
-def _begin(ctx: CallContext, request: BeginTransaction) -> BegunTransaction:
+async def _begin(ctx: CallContext, request: BeginTransaction) -> BegunTransaction:
     if not has_blocks(ctx.engine):
         return BegunTransaction("", True)
     reads_only = request.modes.reads_only or ctx.call.reads_only or not _may_change(ctx)
     modes = structs.replace(request.modes, reads_only=reads_only)
-    transaction = ctx.services.transactions.open(ctx, request, modes)
+    transaction = await ctx.services.transactions.open(ctx, request, modes)
     ctx.transaction = transaction
     return BegunTransaction(transaction.id, reads_only)
 

@@ -380,8 +380,14 @@ def test_one_caller_cannot_take_every_connection(server: WireServer, ledger: Led
     try:
         for each in open_ones[:3]:
             each.execute("SELECT 1")
+        open_ones[3].execute("SET LOCAL statement_timeout = '200ms'")
         with pytest.raises(errors.TooManyConnections):
             open_ones[3].execute("SELECT 1")
+        open_ones[3].rollback()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(lambda: open_ones[3].execute("SELECT 2").fetchone())
+            open_ones[1].rollback()
+            assert waiting.result(timeout=30) == (2,)
         open_ones[3].rollback()
         with gate(server, user="reader") as other:
             assert other.execute("SELECT count(*) FROM ledger").fetchone() == (0,)

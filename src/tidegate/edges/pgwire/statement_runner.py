@@ -225,7 +225,10 @@ class StatementRunner:
         if not block.is_open or block.id is not None:
             return
         request = BeginTransaction(
-            modes=self._modes(), bounds=self._bounds_in_block(), on_end=self._on_end
+            modes=self._modes(),
+            bounds=self._bounds_in_block(),
+            on_end=self._on_end,
+            limits=self._bounds(),
         )
         begun = (await self._handle(request)).payload
         if not isinstance(begun, BegunTransaction):
