@@ -53,6 +53,8 @@ class CatalogDatabase:
         functions = {**ARRAY_FUNCTIONS, **self._objects.functions, **self._functions()}
         for name, function in functions.items():
             self._connection.create_scalar_function(name, function)
+        # A name that is unknown is an error, and no text.
+        self._connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
         self._connection.limit(apsw.SQLITE_LIMIT_COLUMN, _MAX_COLUMNS)
         self._connection.set_authorizer(_only_reading)
@@ -140,6 +142,8 @@ class CatalogDatabase:
                 oid, self.session["current_schema"]
             ),
             "tidegate_now": lambda: datetime.now(UTC).isoformat(sep=" "),
+            "epoch_of": _epoch,
+            "age": always(0),
             "quote_ident": _quoted_name,
             "quote_literal": lambda text: (
                 None if text is None else "'" + str(text).replace("'", "''") + "'"
@@ -283,6 +287,10 @@ def _replaced(text: Any, pattern: Any, by: Any, flags: Any = "") -> str | None:
 def _part(text: str, between: str, number: int) -> str:
     parts = text.split(between) if between else [text]
     return parts[number - 1] if 1 <= number <= len(parts) else ""
+
+
+def _epoch(moment: Any) -> float | None:
+    return None if moment is None else datetime.fromisoformat(str(moment)).timestamp()
 
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*")

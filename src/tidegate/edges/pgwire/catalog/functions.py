@@ -13,7 +13,7 @@ _BLOCKS: dict[str, str] = {
     " pg_type_is_visible row_security_active starts_with to_boolean",
     "integer": "array_length array_lower array_position array_upper cardinality"
     " generate_subscripts inet_server_port pg_backend_pid",
-    "bigint": "pg_database_size pg_indexes_size pg_relation_size pg_stat_get_numscans"
+    "bigint": "age pg_database_size pg_indexes_size pg_relation_size pg_stat_get_numscans"
     " pg_table_size pg_tablespace_size pg_total_relation_size txid_current",
     "oid": "pg_my_temp_schema to_regclass to_regtype to_regnamespace",
     "name": "current_catalog current_database current_role current_schema current_user"
@@ -45,6 +45,12 @@ GENERAL = frozenset(
         *("greatest", "least", "abs", "round", "any_value", "bool_or", "bool_and"),
         *("generate_series", "unnest", "array", "regexp_replace", "regexp_match", "position"),
         *("strpos", "split_part", "left", "right", "format", "any", "all", "row_number", "over"),
+        *("extract", "case", "when", "then", "else", "in", "and", "or", "not", "exists", "as"),
+        *("select", "where", "by", "cast", "values", "on", "like", "distinct"),
     }
 )
 """Functions and words before a bracket that say nothing of what is asked."""
+SET_FUNCTIONS = frozenset({"unnest", "generate_series", "generate_subscripts"})
+"""Functions behind FROM that every PostgreSQL has."""
+OF_CATALOGS = frozenset({"pg_get_keywords", "pg_listening_channels"})
+"""Functions behind FROM that give rows of a catalog."""

@@ -36,7 +36,7 @@ COLUMNS: dict[str, str] = {
     "pg_am": "oid amname amtype",
     "pg_collation": "oid collname collnamespace collowner collprovider collisdeterministic?"
     " collencoding collcollate collctype",
-    "pg_tablespace": "oid spcname spcowner spcoptions",
+    "pg_tablespace": "oid spcname spcowner spcacl spcoptions",
     "pg_settings": "name setting unit category short_desc context vartype source boot_val"
     " reset_val",
     "pg_range": "rngtypid rngsubtype rngmultitypid",
@@ -57,7 +57,7 @@ COLUMNS: dict[str, str] = {
     "pg_publication_rel": "oid prpubid prrelid prqual prattrs",
     "pg_publication_namespace": "oid pnpubid pnnspid",
     "pg_sequence": "seqrelid seqtypid seqstart seqincrement seqmax seqmin seqcache seqcycle?",
-    "pg_auth_members": "roleid member",
+    "pg_auth_members": "roleid member grantor admin_option?",
     "pg_depend": "classid objid objsubid refclassid refobjid refobjsubid deptype",
     "pg_extension": "oid extname extowner extnamespace extrelocatable? extversion extconfig"
     " extcondition",
@@ -80,7 +80,7 @@ COLUMNS: dict[str, str] = {
     "pg_user_mappings": "umid srvid srvname umuser usename umoptions",
     "pg_event_trigger": "oid evtname evtevent evtowner evtfoid evtenabled evttags",
     "pg_db_role_setting": "setdatabase setrole setconfig",
-    "pg_locks": "locktype database relation pid mode granted?",
+    "pg_locks": "locktype database relation transactionid pid mode granted?",
     "pg_replication_slots": "slot_name plugin slot_type datoid database temporary? active?",
     "pg_prepared_xacts": "transaction gid prepared owner database",
     "pg_prepared_statements": "name statement prepare_time parameter_types from_sql?",
@@ -92,6 +92,9 @@ COLUMNS: dict[str, str] = {
     "pg_group": "groname grosysid grolist",
     "pg_seclabel": "objoid classoid objsubid provider label",
     "pg_timezone_names": "name abbrev utc_offset is_dst?",
+    "pg_timezone_abbrevs": "abbrev utc_offset is_dst?",
+    "pg_stat_ssl": "pid ssl? version cipher bits client_dn",
+    "pg_stat_gssapi": "pid gss_authenticated? principal encrypted?",
     "pg_stat_database": "datid datname numbackends xact_commit xact_rollback tup_returned",
     "pg_statio_user_tables": "relid schemaname relname heap_blks_read heap_blks_hit",
     "pg_stat_all_tables": "relid schemaname relname n_live_tup n_dead_tup last_vacuum",

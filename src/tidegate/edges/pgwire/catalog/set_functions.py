@@ -38,7 +38,7 @@ def rewrite_set_functions(tree: Any) -> None:
     for table in list(tree.find_all(exp.Unnest, exp.Table, exp.Lateral)):
         if not isinstance(table.parent, exp.Lateral):
             _rewrite_source(table)
-    for select in list(tree.find_all(exp.Select)):
+    for select in reversed(list(tree.find_all(exp.Select))):  # inner ones first: they are copied
         _rewrite_list(select)
 
 
@@ -156,18 +156,28 @@ def _place(table: Any, array: Any, offset: str | None) -> None:
     if len(columns) > 1:
         offset = columns[1]
     value = columns[0] if columns else alias
+    rows = exp.Table(this=call("json_each", call("array_as_json", array)))
+    if isinstance(table.parent, exp.From):  # so that a star means its columns
+        shown: list[Any] = [exp.alias_(exp.column("value"), value, quoted=True)]
+        if offset is not None:
+            shown.append(exp.alias_(_number_of(""), offset, quoted=True))
+        table.replace(exp.select(*shown).from_(rows).subquery(alias))
+        return
     for column in list(select.find_all(exp.Column)):
         if column.table not in ("", alias):
             continue
         if column.name == value:
             _replace(column, exp.column("value", table=alias))
         elif column.name == offset:
-            number = exp.Paren(
-                this=exp.Add(this=exp.column("key", table=alias), expression=exp.Literal.number(1))
-            )
-            _replace(column, number)
-    name = exp.TableAlias(this=exp.to_identifier(alias))
-    table.replace(exp.Table(this=call("json_each", call("array_as_json", array)), alias=name))
+            _replace(column, _number_of(alias))
+    rows.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    table.replace(rows)
+
+
+def _number_of(alias: str) -> exp.Paren:
+    """The number of a row of `json_each`, from 1."""
+    key = exp.column("key", table=alias) if alias else exp.column("key")
+    return exp.Paren(this=exp.Add(this=key, expression=exp.Literal.number(1)))
 
 
 def _replace(column: Any, found: Any) -> None:

@@ -15,7 +15,13 @@ from sqlglot.errors import SqlglotError
 
 from tidegate.edges.pgwire.catalog.column_types import type_of
 from tidegate.edges.pgwire.catalog.expression_types import Known, cast_type, expression_type
-from tidegate.edges.pgwire.catalog.functions import BARE, FUNCTIONS, GENERAL
+from tidegate.edges.pgwire.catalog.functions import (
+    BARE,
+    FUNCTIONS,
+    GENERAL,
+    OF_CATALOGS,
+    SET_FUNCTIONS,
+)
 from tidegate.edges.pgwire.catalog.join_conditions import qualify_conditions
 from tidegate.edges.pgwire.catalog.layout import BOOLEAN_COLUMNS, COLUMNS
 from tidegate.edges.pgwire.catalog.set_functions import call, rewrite_set_functions
@@ -72,8 +78,14 @@ def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
     for at, token in enumerate(tokens):
         if token.key not in ("FROM", "JOIN") or at + 1 >= len(tokens):
             continue
-        from_table = True
+        if at >= 3 and tokens[at - 3].key == "EXTRACT":  # extract(epoch FROM moment)
+            continue
         name = _name(tokens[at + 1])
+        if name in SET_FUNCTIONS and _is_call(tokens, at + 1):
+            continue
+        from_table = True
+        if name in OF_CATALOGS and _is_call(tokens, at + 1):
+            return True
         if name == "pg_catalog" or (name == "information_schema" and not has_information_schema):
             return True
         if name in COLUMNS and not _is_qualifier(tokens, at + 1):
@@ -124,7 +136,7 @@ def translate(text: str) -> CatalogQuery:
             if rewritten is not node:
                 node.replace(rewritten)
         _name_objects(tree, columns)
-        written = tree.sql(dialect="sqlite")
+        written = tree.sql(dialect="sqlite", identify=True)
     except (SqlglotError, RecursionError) as error:
         raise not_emulated(
             "0A000", f"This query on PostgreSQL's catalogs is not emulated: {str(error)[:200]}."
@@ -179,7 +191,7 @@ def _without_schema(text: str) -> str:
             continue
         if keys[:1] == ["COLLATE"]:
             skip = 4 if keys[2:3] == ["."] else 2
-        elif keys[:2] == ["PG_CATALOG", "."]:
+        elif _name(first) == "pg_catalog" and keys[1:2] == ["."]:
             skip = 2
         if not skip:
             at += 1
@@ -258,9 +270,23 @@ def _rewrite(node: Any) -> Any:
         return call("instr", node.this, node.args["substr"])
     if isinstance(node, exp.Column) and not node.table and node.name.lower() in BARE:
         return call(node.name.lower())
+    if isinstance(node, exp.Column) and node.name.lower() in _SYSTEM_COLUMNS:
+        return exp.Literal.number(1)
+    if isinstance(node, exp.AtTimeZone):
+        return node.this
+    if isinstance(node, exp.Extract):
+        return _extract(node)
     return _of_session(node)
 
 
+def _extract(node: Any) -> Any:
+    if str(node.this).upper() != "EPOCH":
+        raise SqlglotError("EXTRACT")
+    return call("epoch_of", node.expression)
+
+
+_SYSTEM_COLUMNS = frozenset({"xmin", "xmax"})
+"""Columns of every table that a star leaves out. Nothing here has versions."""
 _OF_SESSION: tuple[tuple[type[Any], str], ...] = (
     (exp.CurrentVersion, "version"),
     (exp.CurrentUser, "current_user"),
