@@ -176,6 +176,8 @@ class _Binder:
         self._hidden = hidden
         self._others = others
         self._views = 0
+        # No caller can write the name of a table: what a view reads is not to be had without it.
+        self._unguessable = secrets.token_hex(16)
         self.joined: dict[str, JoinedTable] = {}
         self.tables: dict[str, Found] = {}
         self.wanted: set[str] = set()
@@ -220,7 +222,7 @@ class _Binder:
 
     def _other_table(self, table: exp.Table, path: tuple[str, ...], other: JoinedTable) -> _Change:
         start, stop = span(table.parts)
-        name = other.shown
+        name = f"{other.shown}#{self._unguessable}"
         while self.joined.get(name, other) is not other:
             name += "'"
         self.joined[name] = other
@@ -242,9 +244,7 @@ class _Binder:
         if view is None:
             if not reading_methods(found):
                 raise no_method(found, "SELECT")
-            name = found.path if found.path not in self.tables else f"{found.path}#{start}:{depth}"
-            while name in self.tables:
-                name += "'"
+            name = f"{found.path}#{len(self.tables)}:{self._unguessable}"
             self.tables[name] = found
             return _Change(start, stop, quoted(name) + alias)
         self._views += 1
