@@ -43,6 +43,24 @@ _KINDS: tuple[tuple[type[Exception], Code, str, str | None], ...] = (
 )
 
 
+_STATES: tuple[tuple[type[Exception], str, str], ...] = (
+    (duckdb.ConstraintException, "NOT NULL constraint", "23502"),
+    (duckdb.ConstraintException, "oreign key constraint", "23503"),
+    (duckdb.ConstraintException, "CHECK constraint", "23514"),
+    (duckdb.ConstraintException, "uplicate key", "23505"),
+    (duckdb.ConstraintException, "", "23000"),
+    (duckdb.ParserException, "", "42601"),
+    (duckdb.CatalogException, "Table with name", "42P01"),
+    (duckdb.CatalogException, "Function with name", "42883"),
+    (duckdb.BinderException, "does not have a column", "42703"),
+    (duckdb.BinderException, "not found in FROM clause", "42703"),
+    (duckdb.BinderException, "mbiguous", "42702"),
+    (duckdb.ConversionException, "", "22P02"),
+    (duckdb.OutOfRangeException, "", "22003"),
+)
+"""The SQLSTATE that PostgreSQL has for the same: a kind of error, and a part of its message."""
+
+
 def translate(error: Exception) -> TidegateError:
     """The coded error for what DuckDB raised. Raises it again if it is not DuckDB's."""
     if isinstance(error, TidegateError):
@@ -132,6 +150,11 @@ def _file_error(text: str) -> TidegateError:
 def _statement_error(error: duckdb.Error) -> TidegateError:
     text = shortened(str(error))
     details = {"duckdb": type(error).__name__}
+    sqlstate = next(
+        (state for kind, part, state in _STATES if isinstance(error, kind) and part in text), None
+    )
+    if sqlstate is not None:
+        details["sqlstate"] = sqlstate
     fault = file_fault(text)
     if fault is not None:
         hint = "Correct the file. The other tables can be read."

@@ -75,6 +75,23 @@ _HINTS = (
     (re.compile(r"^ambiguous column"), "Write the table's name before the column."),
 )
 
+_STATES = {
+    apsw.SQLITE_CONSTRAINT_UNIQUE: "23505",
+    apsw.SQLITE_CONSTRAINT_PRIMARYKEY: "23505",
+    apsw.SQLITE_CONSTRAINT_ROWID: "23505",
+    apsw.SQLITE_CONSTRAINT_NOTNULL: "23502",
+    apsw.SQLITE_CONSTRAINT_FOREIGNKEY: "23503",
+    apsw.SQLITE_CONSTRAINT_CHECK: "23514",
+}
+_STATES_OF_MESSAGES = (
+    (re.compile(r"^no such table"), "42P01"),
+    (re.compile(r"^(no such column|table \S+ has no column)"), "42703"),
+    (re.compile(r"^(no such function|wrong number of arguments to function)"), "42883"),
+    (re.compile(r"^ambiguous column"), "42702"),
+    (re.compile(r"syntax error|^incomplete input|^unrecognized token"), "42601"),
+)
+"""The SQLSTATE that PostgreSQL has for the same, by SQLite's extended code or its message."""
+
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
 
 
@@ -146,10 +163,19 @@ def _sqlite_error(
     if known is not None:
         return TidegateError(code, known[0], hint=known[1], details=details)
     message = _PATH.sub("<path>", shortened(str(error))) or "SQLite failed."
+    sqlstate = _sqlstate(failure, message)
+    if sqlstate is not None:
+        details["sqlstate"] = sqlstate
     if failure.offset >= 0:
         details["offset"] = failure.offset
     hint = next((hint for pattern, hint in _HINTS if pattern.search(message)), None)
     return TidegateError(code, message, hint=hint, details=details)
+
+
+def _sqlstate(failure: Failure, message: str) -> str | None:
+    if failure.result == apsw.SQLITE_CONSTRAINT:
+        return _STATES.get(failure.extended, "23000")
+    return next((state for found, state in _STATES_OF_MESSAGES if found.search(message)), None)
 
 
 def _name(failure: Failure) -> str:
