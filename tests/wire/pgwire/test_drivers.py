@@ -178,3 +178,37 @@ def test_a_text_that_is_cast_reaches_a_source_without_types_as_what_it_is_cast_t
                 assert found.get_value(0, 0) == b"integer"
         found = raw.exec_params(b"SELECT typeof($1::int8)", [b"seven"], [25])
         assert found.error_field(pq.DiagnosticField.SQLSTATE) == b"22P02"
+
+
+OTHERS = {
+    "lite": ("SELECT name FROM item WHERE id = {}", 1, "int8", "boots"),
+    "duck": ("SELECT name FROM item WHERE id = {}", 1, "int8", "boots"),
+    "maria": ("SELECT name FROM item WHERE id = {}", 1, "int8", "boots"),
+    "cloud": (
+        "SELECT title FROM desk.tickets.tickets WHERE team = 'red' AND id = {}",
+        "2", "text", "Line one\nline two",
+    ),
+}  # fmt: skip
+"""A query, the value of its parameter, its type, and what it gives."""
+
+
+@pytest.mark.parametrize("source", OTHERS)
+async def test_psycopg_and_asyncpg_send_parameters_to_each_kind_of_source(
+    server: WireServer, source: str, request: pytest.FixtureRequest
+):
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
+    text, value, kind, found = OTHERS[source]
+    with psycopg.connect(server.conninfo(source), autocommit=True) as gate:
+        for binary in (False, True):
+            cursor = gate.execute(text.format("%s"), (value,), binary=binary, prepare=binary)
+            assert cursor.fetchall() == [(found,)]
+    gate = await asyncpg.connect(
+        host="127.0.0.1", port=server.port, user="writer", password=server.secrets["writer"],
+        database=source,
+    )  # fmt: skip
+    try:
+        assert await gate.fetchval(text.format(f"$1::{kind}"), value) == found
+        assert await gate.fetchval(text.format(f"$1::{kind}"), value) == found
+    finally:
+        await gate.close()
