@@ -48,6 +48,18 @@ class ResourceRules(msgspec.Struct, frozen=True):
     columns: frozenset[str]
     key: str
 
+    def in_snake_case(self) -> ResourceRules:
+        """The rules for a provider whose columns have names in snake case: a mask may be written by
+        the provider's own name of the column."""
+        masks: dict[str, Show] = {}
+        for column in self.columns:
+            show = self.masks.get(folded(column))
+            if show is not None:
+                name = folded(snake_case(column))
+                masks[name] = min((masks.get(name, show), show), key=_STRICTNESS.index)
+        columns = frozenset(map(snake_case, self.columns))
+        return msgspec.structs.replace(self, masks=masks, columns=columns)
+
     def shown(self, show: Show, value: SqlValue) -> SqlValue:
         """What takes the place of a value."""
         if value is None or show == "nothing":

@@ -3,6 +3,7 @@ hidden already, or a refusal. The provider counts what reaches it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, cast
 import apsw
 import pytest
 
-from support.cloud_api import Farm
+from support.cloud_api import Farm, Reply
 from support.cloud_shop import answer, write_shop
 from support.masking_cases import COMMON, SQLITE
 from support.masking_shop import (
@@ -51,8 +52,8 @@ _OF_SQLITE = re.compile(r"main\.|pragma_|sqlite_|PRAGMA|docs|\(customers\)|cheap
 class Shop:
     """The source under rules, on one API."""
 
-    def __init__(self, folder: Path) -> None:
-        self.api = Farm(answer)
+    def __init__(self, folder: Path, answers: Any = answer) -> None:
+        self.api = Farm(answers)
         url = f"cloud://{write_shop(folder)}"
         self.source = Source(
             "s", "shop", url, *engine_of(url), access="write", options=self.api.options
@@ -376,3 +377,49 @@ async def test_what_is_explained_sends_no_request_and_shows_no_value(
     assert shop.api.asked == []
     assert (await shop.refusal(f"EXPLAIN PREVIEW {change}", LISTED)).code is Code.POLICY_TABLE
     assert shop.api.asked == []
+
+
+@pytest.mark.parametrize("has_columns", [True, False])
+@pytest.mark.parametrize("written", ["phoneNumber", "phone_number", "PhoneNumber"])
+async def test_a_mask_by_the_provider_s_own_name_holds_where_columns_have_another(
+    tmp_path: Path, written: str, has_columns: bool
+) -> None:
+    def renamed(*asked: Any) -> Reply:
+        status, body = answer(*asked)[:2]
+        return Reply(status, json.loads(json.dumps(body).replace('"phone"', '"phoneNumber"')))
+
+    shop = Shop(tmp_path, renamed)
+    home = tmp_path / "src" / "shop" / "v00.00.00000"
+    provider = home / "provider.yaml"
+    provider.write_text(
+        provider.read_text().replace("config:", "config:\n  snake_case_aliases: true")
+    )
+    document = home / "services" / "all.yaml"
+    tree = json.loads(document.read_text().replace('"phone"', '"phoneNumber"'))
+    listed = tree["paths"]["/customers"]["get"]
+    listed["parameters"].append({"name": "phoneNumber", "in": "query", "schema": {}})
+    if not has_columns:
+        for each in (listed, tree["paths"]["/customers/{id}"]["get"]):
+            each["responses"]["200"]["content"]["application/json"]["schema"] = {}
+    document.write_text(json.dumps(tree))
+    rules = DataRules(masks=((f"shop.all.customers.{written}", "partial"),))
+    phones = [row[3] for row in ROWS["customers"]]
+    try:
+        for text in (
+            "SELECT phone_number FROM shop.all.customers",
+            'SELECT "Phone_Number" FROM shop.all.customers',
+            "SELECT * FROM shop.all.customers",
+            "SELECT phoneNumber FROM shop.all.customers",
+            "SELECT _ FROM shop.all.customers",
+            "SELECT id FROM shop.all.customers WHERE phoneNumber = 'x5'",
+            "UPDATE shop.all.customers SET phoneNumber = 'x' WHERE id = 5 RETURNING phone_number",
+        ):
+            try:
+                said = repr(await shop.ask(text, rules))
+            except TidegateError as error:
+                said = error.message
+            assert not [each for each in phones if each and repr(each) in said], text
+        assert shop.api.paths("PATCH") == []
+        assert not [each for each in shop.api.paths() if "x5" in each]
+    finally:
+        shop.api.close()

@@ -22,7 +22,7 @@ from tidegate.cloud.data_rules import (
 from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import Method
-from tidegate.cloud.names import folded
+from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.functions import FUNCTIONS
 from tidegate.errors import Code, TidegateError, masking_refused
@@ -59,7 +59,8 @@ class HiddenRows:
                     "Ask the operator to correct the rule, or to pull the provider: until then"
                     " nothing of this source is read.",
                 ) from None
-            self._resources[found.path] = rules
+            renames = found.provider.renames_columns and not found.resource.views
+            self._resources[found.path] = rules.in_snake_case() if renames else rules
 
     def of(self, found: Found) -> ResourceRules | None:
         """What is hidden of a resource; None if nothing is."""
@@ -150,7 +151,8 @@ def check_change(
     if rules.conditions or is_exec:
         raise change_refused(found.path)
     for name in names:
-        if folded(name).removeprefix("data__") in rules.masks:
+        written = name[6:] if name.lower().startswith("data__") else name
+        if rules.masks.keys() & {folded(written), folded(snake_case(written))}:
             raise column_refused(f"{found.path}.{name}")
 
 
