@@ -397,3 +397,19 @@ async def test_of_two_tables_of_one_name_the_one_of_the_schema_is_defined(
             defined = await built.ask(Browse("ddl", table="t", schema=schema))
             assert f'"{schema}"."t"' in defined.text
             assert f"hush {masked}" not in defined.text
+
+
+async def test_a_list_of_tables_is_about_the_sources_own_database_also_by_its_name(
+    tmp_path: Path,
+) -> None:
+    with duckdb.connect(str(tmp_path / "own.duckdb")) as made:
+        made.execute("CREATE TABLE t (id INTEGER)")
+        made.execute("CREATE TABLE u (id INTEGER)")
+    settings = {"url": f"duckdb:///{tmp_path}/own.duckdb", "engine": "duckdb", "dialect": "duckdb"}
+    async with shop(tmp_path, **settings) as built:
+        for database in (None, "own"):
+            seen = await built.ask(Browse("catalog", database=database), LISTED)
+            assert [table.name for table in seen.tables] == ["t"]
+        with pytest.raises(TidegateError) as refused:
+            await built.ask(Browse("catalog", database="system"), LISTED)
+        assert refused.value.code is Code.POLICY_TABLE

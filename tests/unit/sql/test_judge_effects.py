@@ -349,3 +349,14 @@ def test_a_command_to_an_index_for_words_is_destructive_unless_it_keeps_all(
 ) -> None:
     assert judge(f"INSERT INTO f (f) VALUES ({value})", "sqlite").effect is effect
     assert judge(f"INSERT INTO f (g) VALUES ({value})", "sqlite").effect is WRITE
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "mysql", "duckdb"])
+@pytest.mark.parametrize(("depth", "effect"), [(5, READ), (16, UNKNOWN)])
+def test_queries_that_double_each_other_are_read_up_to_a_bound(
+    dialect: str, depth: int, effect: Effect
+) -> None:
+    text = "SELECT a AS b, a AS c FROM t"
+    for number in range(depth):
+        text = f"SELECT b + c AS b, b - c AS c FROM ({text}) AS s{number}"
+    assert judge(text, dialect).effect is effect

@@ -325,3 +325,14 @@ def test_a_table_that_a_filter_does_not_fit_is_refused_alone():
     assert "OFFSET 0" in put("SELECT id FROM people", FILTER, catalog)
     assert "Team" in refused("SELECT id FROM archive.people", FILTER, catalog).message
     refused("DELETE FROM archive.people", FILTER, catalog)
+
+
+def test_under_a_list_of_tables_only_types_of_their_columns_are_cast_to():
+    kinds = (ColumnInfo("id", "integer"), ColumnInfo("mood", "public.mood"))
+    catalog = Catalog("db", "public", ("public",), (Table("public", "moods", "table", kinds),), "1")
+    only = DataRules(only=("moods",))
+    text = "SELECT id FROM moods WHERE mood = 'glad'::mood"
+    assert put(text, only, catalog) == text
+    with pytest.raises(TidegateError) as caught:
+        put(text.replace("::mood", "::secrets"), only, catalog)
+    assert caught.value.code is Code.POLICY_TABLE
