@@ -413,3 +413,21 @@ async def test_a_list_of_tables_is_about_the_sources_own_database_also_by_its_na
         with pytest.raises(TidegateError) as refused:
             await built.ask(Browse("catalog", database="system"), LISTED)
         assert refused.value.code is Code.POLICY_TABLE
+
+
+@pytest.mark.parametrize(
+    ("text", "touches"),
+    [
+        ("SELECT * FROM t", True),
+        ("SELECT DISTINCT * FROM t", True),
+        ("SELECT ALL * FROM t", True),
+        ("SELECT id * id FROM t", False),
+        ("SELECT count(*) FROM t", False),
+    ],
+)
+async def test_a_star_touches_masked_columns_where_it_stands_for_columns(
+    tmp_path: Path, text: str, touches: bool
+) -> None:
+    async with shop(tmp_path, masks=(Mask("t.name"),)) as built:
+        page = await built.ask(text)
+        assert page.masked == ((("t", "name"),) if touches else ())

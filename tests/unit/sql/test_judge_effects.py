@@ -360,3 +360,9 @@ def test_queries_that_double_each_other_are_read_up_to_a_bound(
     for number in range(depth):
         text = f"SELECT b + c AS b, b - c AS c FROM ({text}) AS s{number}"
     assert judge(text, dialect).effect is effect
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "s3:x", "x*", "x?", "x[1]", "t.csv", "t.duckdb"])
+def test_a_table_of_duckdb_whose_name_may_be_a_file_is_not_read(name: str) -> None:
+    assert judge(f'SELECT * FROM "{name}"', "duckdb").effect is not READ
+    assert judge('SELECT * FROM "t"', "duckdb").effect is READ

@@ -336,3 +336,21 @@ def test_under_a_list_of_tables_only_types_of_their_columns_are_cast_to():
     with pytest.raises(TidegateError) as caught:
         put(text.replace("::mood", "::secrets"), only, catalog)
     assert caught.value.code is Code.POLICY_TABLE
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"), [("mysql", "@t"), ("postgres", "$1"), ("sqlite", ":t"), ("sqlite", "?")]
+)
+def test_a_table_whose_name_is_a_parameter_is_refused(dialect, name):
+    error = refused(f"SELECT * FROM {name}", dialect=dialect)
+    assert "cannot be followed" in error.message
+
+
+def test_under_a_list_of_tables_a_query_may_name_itself_where_it_recurs():
+    inner = "SELECT id FROM places UNION ALL (SELECT id FROM places UNION SELECT id FROM c)"
+    text = f"WITH RECURSIVE c AS ({inner}) SELECT id FROM c"
+    only = DataRules(only=("places",))
+    assert put(text, only) == text
+    with pytest.raises(TidegateError) as caught:
+        put(text.replace("RECURSIVE ", ""), only)
+    assert caught.value.code is Code.POLICY_TABLE
