@@ -305,6 +305,11 @@ TABLE_LIST_RULE = "actor.tables"
 """What refusals for the sake of an actor's list of tables name as their rule."""
 
 
+EQUIVALENT_SQLSTATE = "equivalent_sqlstate"
+"""The detail with the SQLSTATE that PostgreSQL gives for the same, where a database gives none or
+another: drivers of PostgreSQL tell errors apart by it."""
+
+
 class TidegateError(Exception):
     """Every refusal and failure that a caller may see.
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.errors import TidegateError
+from tidegate.errors import EQUIVALENT_SQLSTATE, TidegateError
 from tidegate.model.statements import Effect
 
 SETUP = (
@@ -35,10 +35,6 @@ async def test_errors_have_the_sqlstates_of_postgresql(case):
             effect = Effect.WRITE if text.startswith("INSERT") else Effect.READ
             with pytest.raises(TidegateError) as caught:
                 await case.ask(engine, text, effect=effect)
-            found[text] = str(caught.value.details["sqlstate"])
-    if name == "mysql":  # it has states of its own, in the same classes
-        found = {
-            text: STATES[text] if state[:2] == STATES[text][:2] else state
-            for text, state in found.items()
-        }
+            details = caught.value.details
+            found[text] = str(details.get(EQUIVALENT_SQLSTATE) or details["sqlstate"])
     assert found == STATES

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.edges.pgwire import messages
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import EQUIVALENT_SQLSTATE, Code, TidegateError
 from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
 from tidegate.results.notes import partial_note
 from tidegate.surfaces.confirmation import PHRASE
@@ -82,7 +82,7 @@ def _used(upstream: UpstreamUse | None) -> dict[str, Any]:
 
 def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str]:
     """The fields of an ErrorResponse: SQLSTATE from the database or from the table of codes."""
-    state = error.details.get("sqlstate")
+    state = error.details.get(EQUIVALENT_SQLSTATE) or error.details.get("sqlstate")
     fields = {
         "S": severity,
         "V": severity,

@@ -7,7 +7,7 @@ import re
 import duckdb
 
 from tidegate.engines.common.errors import shortened
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import EQUIVALENT_SQLSTATE, Code, TidegateError
 
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
 _HOLDER = re.compile(r"\(PID (\d+)\)")
@@ -154,7 +154,7 @@ def _statement_error(error: duckdb.Error) -> TidegateError:
         (state for kind, part, state in _STATES if isinstance(error, kind) and part in text), None
     )
     if sqlstate is not None:
-        details["sqlstate"] = sqlstate
+        details[EQUIVALENT_SQLSTATE] = sqlstate
     fault = file_fault(text)
     if fault is not None:
         hint = "Correct the file. The other tables can be read."

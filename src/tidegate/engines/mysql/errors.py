@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tidegate.engines.common.errors import ACCOUNT, shortened
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import EQUIVALENT_SQLSTATE, Code, TidegateError
 
 _CODES: dict[int, Code] = {
     1040: Code.SOURCE_BUSY,
@@ -45,6 +45,12 @@ _HINTS = {
     1064: "Correct the syntax; placeholders are `?`.",
 }
 
+_STATES = {
+    1048: "23502", 1364: "23502", 1062: "23505", 1451: "23503", 1452: "23503", 3819: "23514",
+    4025: "23514", 1052: "42702", 1054: "42703", 1064: "42601", 1146: "42P01", 1305: "42883",
+}  # fmt: skip
+"""The SQLSTATE that PostgreSQL has for the same."""
+
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`]+){2,}/?|\.{1,2}(?:/[^\s/'\"`]+)+")
 _ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
 
@@ -57,7 +63,11 @@ class ServerError(TidegateError):
             _CODES.get(number, Code.SQL_FAILED),
             clean(message),
             hint=_HINTS.get(number),
-            details={"mysql": number, "sqlstate": state},
+            details={
+                "mysql": number,
+                "sqlstate": state,
+                **({EQUIVALENT_SQLSTATE: _STATES[number]} if number in _STATES else {}),
+            },
         )
         self.number = number
         self.answer = message

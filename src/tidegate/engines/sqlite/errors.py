@@ -9,7 +9,7 @@ import apsw
 
 from tidegate.engines.common.errors import shortened
 from tidegate.engines.sqlite.apsw_types import Failure, failure_of
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import EQUIVALENT_SQLSTATE, Code, TidegateError
 
 _CODES: dict[int, Code] = {
     apsw.SQLITE_AUTH: Code.POLICY_READ_ONLY,
@@ -165,7 +165,7 @@ def _sqlite_error(
     message = _PATH.sub("<path>", shortened(str(error))) or "SQLite failed."
     sqlstate = _sqlstate(failure, message)
     if sqlstate is not None:
-        details["sqlstate"] = sqlstate
+        details[EQUIVALENT_SQLSTATE] = sqlstate
     if failure.offset >= 0:
         details["offset"] = failure.offset
     hint = next((hint for pattern, hint in _HINTS if pattern.search(message)), None)
