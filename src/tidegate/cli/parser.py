@@ -39,12 +39,12 @@ from tidegate.cli.arguments.serving import (
     add_setup,
     add_status,
 )
-from tidegate.cli.arguments.sources import (
+from tidegate.cli.arguments.sources import add_source
+from tidegate.cli.arguments.statements import (
     add_explain,
     add_export,
     add_judge,
     add_query,
-    add_source,
     add_tables,
 )
 from tidegate.errors import Code, TidegateError

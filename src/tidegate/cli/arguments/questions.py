@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate.cli.arguments.options import Commands, at_least_one, home_options, json_option
-from tidegate.cli.arguments.sources import seconds
+from tidegate.cli.arguments.options import (
+    Commands,
+    at_least_one,
+    home_options,
+    json_option,
+    seconds,
+)
 
 
 def add_ask(commands: Commands) -> None:
