@@ -28,8 +28,9 @@ from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
-    from tidegate.gateway.source_connections import SourceConnection, SourceConnections
-    from tidegate.gateway.transactions import OpenTransaction, OpenTransactions
+    from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
+    from tidegate.gateway.source_connection import SourceConnection
+    from tidegate.gateway.source_connections import SourceConnections
 
 NO_SOURCE = Source("", "", "", "", "", access="none")
 """The source of a call before one is found, and of a call about several."""

@@ -2,7 +2,8 @@
 
 Read `Gateway.handle` and `_answer` from top to bottom: each line is a step, and each step is a
 function of the `CallContext`. `source_connections` holds find and connect, `decision` decide and
-inspect, `recorder` what is recorded; `masking`, `approval` and `execution` hold one step each.
+inspect, `recorder` what is recorded, `transactions` what a statement of a block passes in addition;
+`masking`, `approval` and `execution` hold one step each.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_re
 from tidegate.gateway.joined_tables import Joins, find_joined, read_joined
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import mask, source_key
+from tidegate.gateway.open_transactions import OpenTransactions
 from tidegate.gateway.preview import explain_call
 from tidegate.gateway.recorder import (
     add_to_history,
@@ -37,7 +39,6 @@ from tidegate.gateway.recorder import (
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.source_connections import SourceConnections, connect, find
 from tidegate.gateway.transactions import (
-    OpenTransactions,
     check_statement,
     join,
     judgement_of,

@@ -13,7 +13,7 @@ from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
-from tidegate.gateway.transactions import Change
+from tidegate.gateway.open_transactions import Change
 from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, RecordedPayload
 from tidegate.model.requests import JoinedRead, Query, Request, Sample

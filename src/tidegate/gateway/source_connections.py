@@ -20,13 +20,11 @@ import msgspec
 
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.concurrency import ConcurrencyLimiter
-from tidegate.gateway.shared_check import SharedCheck
+from tidegate.gateway.source_connection import SourceConnection
 from tidegate.model.actors import Actor
 from tidegate.model.identity_cache import IdentityCache
-from tidegate.model.replies import ConnectionState, SourceEntry
-from tidegate.model.requests import Browse, EngineRequest, ListSources, Switch
-from tidegate.model.schema import Catalog
+from tidegate.model.replies import SourceEntry
+from tidegate.model.requests import EngineRequest, ListSources
 from tidegate.model.sources import Source
 from tidegate.policy.rules import ALLOWLIST_RULE, NOT_LISTED
 from tidegate.policy.verdict import is_visible
@@ -34,13 +32,9 @@ from tidegate.store.api import SourceStore
 
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext
-    from tidegate.gateway.decision import Decision
-    from tidegate.gateway.metadata import VisibleCatalogs
-    from tidegate.gateway.profile_views import ProfileViews
 
 _MOST_SHOWN = 80
 _MOST_COMPARED = 500
-_MOST_PLACES = 10_000
 _MOST_ACTORS = 1_024
 _CLOSE_S = 5.0
 """How long a caller waits for the engine of a source that it closes."""
@@ -51,113 +45,7 @@ ApplyGlobalRules = Callable[[Source], Source]
 ConfiguredSources = tuple[tuple[Source, ...], ApplyGlobalRules]
 """The sources that the settings name, and what the settings put on every source."""
 
-
-class SessionTarget(msgspec.Struct, frozen=True):
-    """Where a caller's statements run on a source; None: where the source's URL says."""
-
-    database: str | None = None
-    schema: str | None = None
-
-    def apply_to(self, request: EngineRequest) -> EngineRequest:
-        """The request with the database and schema that it does not name itself. A request that
-        names its database does not get this schema, which belongs to another one."""
-        if request.database is not None:
-            return request
-        if isinstance(request, Browse):
-            return msgspec.structs.replace(request, database=self.database)
-        schema = request.schema or self.schema
-        return msgspec.structs.replace(request, database=self.database, schema=schema)
-
-
-DecisionKey = tuple[str, int, int, bool, bool]
-"""Text, actor and scope by identity, `confirmed` and `reads_only`."""
-
-_DEFAULT_TARGET = SessionTarget()
 _name_of = attrgetter("name")
-
-
-class SourceConnection:
-    """One source's engine, and since when. `decisions` are kept by `gateway.decision`."""
-
-    __slots__ = (
-        "catalog",
-        "connected_at",
-        "decisions",
-        "ended",
-        "engine",
-        "error",
-        "last_active_at",
-        "limiter",
-        "on_end",
-        "opening",
-        "profiles",
-        "schema_check",
-        "source",
-        "targets",
-        "temporary",
-        "visible",
-    )
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        temporary: bool = False,
-        on_end: Callable[[], None] | None = None,
-    ) -> None:
-        self.source = source
-        self.temporary = temporary
-        self.on_end = on_end
-        """Called when a temporary source has ended."""
-        self.engine: Engine | None = None
-        self.opening: asyncio.Task[Engine] | None = None
-        self.connected_at: float | None = None
-        self.last_active_at: float | None = None
-        self.error: str | None = None
-        self.catalog: Catalog | None = None
-        self.schema_check = SharedCheck()
-        self.visible: VisibleCatalogs | None = None
-        """What is shown of `catalog` to callers with rules. Kept by `gateway.metadata`."""
-        self.targets: dict[str, SessionTarget] = {}
-        self.decisions: dict[DecisionKey, Decision] = {}
-        self.limiter = ConcurrencyLimiter()
-        self.profiles: ProfileViews | None = None
-        self.ended = False
-        """Whether the source was removed, or has other settings now: a connection of its own."""
-
-    def forget_profiles(self) -> None:
-        """End the sampling of tables and forget what was learned."""
-        if self.profiles is not None:
-            self.profiles.stop()
-            self.profiles = None
-
-    def target_of(self, actor: Actor) -> SessionTarget:
-        """Where the actor's statements run."""
-        return self.targets.get(actor.id, _DEFAULT_TARGET)
-
-    def switch(self, actor: Actor, switch: Switch) -> None:
-        """Run the actor's later statements elsewhere. Another database has schemas of its own."""
-        schema = switch.schema
-        database = switch.database or self.target_of(actor).database
-        if actor.id not in self.targets and len(self.targets) >= _MOST_PLACES:
-            del self.targets[next(iter(self.targets))]
-        self.targets[actor.id] = SessionTarget(database, schema)
-
-    def state(self, actor: Actor) -> ConnectionState:
-        """As the actor sees it, who may have switched to another database or schema."""
-        if self.engine is not None:
-            status, current = "connected", self.engine.status
-            place = self.target_of(actor)
-            if place is not _DEFAULT_TARGET:
-                current = msgspec.structs.replace(
-                    current,
-                    database=place.database or current.database,
-                    schema=place.schema or (None if place.database else current.schema),
-                )
-        else:
-            current = None
-            status = "connecting" if self.opening else "error" if self.error else "disconnected"
-        return ConnectionState(status, current, self.connected_at, self.last_active_at, self.error)
 
 
 class SourceConnections:

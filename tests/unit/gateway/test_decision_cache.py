@@ -14,7 +14,8 @@ from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
-from tidegate.gateway.source_connections import DecisionKey, SourceConnections
+from tidegate.gateway.source_connection import DecisionKey
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict

@@ -1,0 +1,133 @@
+"""One source, and its engine while it is open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tidegate.engines.api import Engine
+from tidegate.gateway.concurrency import ConcurrencyLimiter
+from tidegate.gateway.shared_check import SharedCheck
+from tidegate.model.actors import Actor
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Browse, EngineRequest, Switch
+from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
+
+if TYPE_CHECKING:
+    from tidegate.gateway.decision import Decision
+    from tidegate.gateway.metadata import VisibleCatalogs
+    from tidegate.gateway.profile_views import ProfileViews
+
+_MOST_PLACES = 10_000
+"""Actors whose switches to other databases and schemas are kept."""
+
+
+class SessionTarget(msgspec.Struct, frozen=True):
+    """Where a caller's statements run on a source; None: where the source's URL says."""
+
+    database: str | None = None
+    schema: str | None = None
+
+    def apply_to(self, request: EngineRequest) -> EngineRequest:
+        """The request with the database and schema that it does not name itself. A request that
+        names its database does not get this schema, which belongs to another one."""
+        if request.database is not None:
+            return request
+        if isinstance(request, Browse):
+            return msgspec.structs.replace(request, database=self.database)
+        schema = request.schema or self.schema
+        return msgspec.structs.replace(request, database=self.database, schema=schema)
+
+
+DecisionKey = tuple[str, int, int, bool, bool]
+"""Text, actor and scope by identity, `confirmed` and `reads_only`."""
+
+_DEFAULT_TARGET = SessionTarget()
+
+
+class SourceConnection:
+    """One source's engine, and since when. `decisions` are kept by `gateway.decision`."""
+
+    __slots__ = (
+        "catalog",
+        "connected_at",
+        "decisions",
+        "ended",
+        "engine",
+        "error",
+        "last_active_at",
+        "limiter",
+        "on_end",
+        "opening",
+        "profiles",
+        "schema_check",
+        "source",
+        "targets",
+        "temporary",
+        "visible",
+    )
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        temporary: bool = False,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self.source = source
+        self.temporary = temporary
+        self.on_end = on_end
+        """Called when a temporary source has ended."""
+        self.engine: Engine | None = None
+        self.opening: asyncio.Task[Engine] | None = None
+        self.connected_at: float | None = None
+        self.last_active_at: float | None = None
+        self.error: str | None = None
+        self.catalog: Catalog | None = None
+        self.schema_check = SharedCheck()
+        self.visible: VisibleCatalogs | None = None
+        """What is shown of `catalog` to callers with rules. Kept by `gateway.metadata`."""
+        self.targets: dict[str, SessionTarget] = {}
+        self.decisions: dict[DecisionKey, Decision] = {}
+        self.limiter = ConcurrencyLimiter()
+        self.profiles: ProfileViews | None = None
+        self.ended = False
+        """Whether the source was removed, or has other settings now: a connection of its own."""
+
+    def forget_profiles(self) -> None:
+        """End the sampling of tables and forget what was learned."""
+        if self.profiles is not None:
+            self.profiles.stop()
+            self.profiles = None
+
+    def target_of(self, actor: Actor) -> SessionTarget:
+        """Where the actor's statements run."""
+        return self.targets.get(actor.id, _DEFAULT_TARGET)
+
+    def switch(self, actor: Actor, switch: Switch) -> None:
+        """Run the actor's later statements elsewhere. Another database has schemas of its own."""
+        schema = switch.schema
+        database = switch.database or self.target_of(actor).database
+        if actor.id not in self.targets and len(self.targets) >= _MOST_PLACES:
+            del self.targets[next(iter(self.targets))]
+        self.targets[actor.id] = SessionTarget(database, schema)
+
+    def state(self, actor: Actor) -> ConnectionState:
+        """As the actor sees it, who may have switched to another database or schema."""
+        if self.engine is not None:
+            status, current = "connected", self.engine.status
+            place = self.target_of(actor)
+            if place is not _DEFAULT_TARGET:
+                current = msgspec.structs.replace(
+                    current,
+                    database=place.database or current.database,
+                    schema=place.schema or (None if place.database else current.schema),
+                )
+        else:
+            current = None
+            status = "connecting" if self.opening else "error" if self.error else "disconnected"
+        return ConnectionState(status, current, self.connected_at, self.last_active_at, self.error)
