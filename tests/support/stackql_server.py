@@ -6,7 +6,7 @@ from __future__ import annotations
 import socketserver
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
@@ -50,14 +50,18 @@ class _Session(socketserver.StreamRequestHandler):
                 break
             self.wfile.write(b"N")  # neither TLS nor GSS
         self._send(b"R", struct.pack("!I", 0))
-        self._send(b"S", b"server_version\0" + b"0.10.1\0")
+        for name, value in cast("_Server", self.server).reported.items():
+            self._send(b"S", f"{name}\0{value}\0".encode())
         self._send(b"K", struct.pack("!II", 1, 1))
         self._send(b"Z", b"I")
         return True
 
     def _answer(self, text: str) -> None:
-        cast("_Server", self.server).statements.append(text)
-        found = ANSWERS.get(text)
+        server = cast("_Server", self.server)
+        server.statements.append(text)
+        for kind, body in server.before(text):
+            self._send(kind, body)
+        found = server.answers.get(text)
         if found is not None:
             names, rows = found
             fields = b"".join(
@@ -69,7 +73,7 @@ class _Session(socketserver.StreamRequestHandler):
                 cells = b"".join(struct.pack("!i", len(cell)) + cell.encode() for cell in row)
                 self._send(b"D", struct.pack("!h", len(row)) + cells)
             self._send(b"C", f"SELECT {len(rows)}\0".encode())
-        elif text == DELETE:
+        elif text.startswith(server.accepted):
             self._send(b"C", b"OK\0")
         else:
             message = _ERROR if text == DENIED else f"syntax error: {text[:40]}"
@@ -86,6 +90,12 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Session)
         self.statements: list[str] = []
+        self.answers = dict(ANSWERS)
+        self.accepted: tuple[str, ...] = (DELETE,)
+        """How statements begin that it carries out without rows."""
+        self.reported = {"server_version": "0.10.1"}
+        self.before: Callable[[str], Iterable[tuple[bytes, bytes]]] = lambda text: ()
+        """What it sends, as messages of the protocol, before what it says to a statement."""
 
     @property
     def port(self) -> int:

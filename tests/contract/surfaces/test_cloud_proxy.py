@@ -26,6 +26,7 @@ from support.cloud_surface import (
     opened,
     recorded,
 )
+from support.permits import permit_for
 from support.stackql_server import DELETE as STACKQL_DELETE
 from support.stackql_server import DENIED, stackql_server
 from support.surface_client import OWNER
@@ -33,10 +34,16 @@ from support.tcp_proxy import between
 from tidegate.app import App
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
+from tidegate.engines.cloud_proxy.connection import BackingConnection
+from tidegate.engines.cloud_proxy.cursor import read_notices
+from tidegate.engines.cloud_proxy.engine import CloudProxyEngine
+from tidegate.engines.cloud_proxy.url import read_target
+from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
-from tidegate.model.cancellation import Cancellation
+from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.requests import Call, Query
-from tidegate.model.statements import Statement
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
 
 PLACE = {"provider": "desk", "service": "tickets", "resource": "tickets"}
 FAILING = f"SELECT id FROM {RESOURCE} WHERE team = 'failing'"
@@ -339,3 +346,66 @@ async def test_a_stackql_behind_answers_and_its_http_errors_keep_their_status(
             assert client.asked[0]["message"].endswith(f"SQL: {STACKQL_DELETE}")
         finally:
             await app.close()
+
+
+DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
+FIELDS = b"SERROR\0VERROR\0CXX000\0Mno\0Dsql.failed, " + DEEP.encode() + b"\0\0"
+CUT = b"SWARNING\0VWARNING\0C01004\0Mcut\0D" + DEEP.encode() + b"\0\0"
+NOTE = b"SNOTICE\0VNOTICE\0C01004\0Mcut\0D" + b"x" * 900_000 + b"\0\0"
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [((b"E", FIELDS), "no"), ((b"N", CUT), ""), ((b"N", NOTE), "")],
+    ids=["error", "warning", "flood"],
+)
+async def test_what_a_hostile_server_behind_says_is_bounded_and_no_fault(
+    sent: tuple[bytes, bytes], error: str
+) -> None:
+    sql = "SELECT name FROM github.repos.repos WHERE org = 'psycopg'"
+    with stackql_server() as server:
+        times = 400 if sent[1] is NOTE else 1
+        server.before = lambda text: [sent] * times if text == sql else ()
+        url = f"cloud+postgresql://a@127.0.0.1:{server.port}/cloud"
+        connection = await BackingConnection.open(read_target(url, {}))
+        try:
+            if error:
+                with pytest.raises(TidegateError) as caught:
+                    await connection.ask(sql, 20)
+                assert (caught.value.code, caught.value.message) == (Code.SQL_FAILED, error)
+            else:
+                assert await connection.ask(sql, 20) == [["psycopg"]]
+            assert len(connection.notices) < 300
+            assert read_notices(connection.notices)[0] == ()
+        finally:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    "answer", [[], [("{}", "x")], [("[[",)], [(DEEP,)], [('{"affected": "x"}',)]]
+)
+async def test_a_preview_that_is_none_is_an_error_that_says_so(
+    answer: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    with stackql_server() as server:
+        server.reported = {"tidegate.version": "9", "tidegate.dialect": "cloud"}
+        target = read_target(f"cloud+postgresql://a@127.0.0.1:{server.port}/cloud", {})
+        names = tuple("abc"[: len(answer[0]) if answer else 1])
+        server.answers = {
+            f"EXPLAIN {what} {STACKQL_DELETE}": (names, answer) for what in ("PREVIEW", "DIGEST")
+        }
+        server.accepted = ("SET ",)
+        connection = await BackingConnection.open(target)
+        engine = CloudProxyEngine(target, connection, writable=True)
+        source = Source(
+            "s",
+            "cloud",
+            "cloud+postgresql://a@127.0.0.1",
+            *engine_of("cloud+postgresql://a@127.0.0.1"),
+            access="write",
+        )
+        permit = permit_for(source, Query(Statement(STACKQL_DELETE)), Effect.WRITE)
+        with pytest.raises(TidegateError) as caught:
+            await engine.dry_run(permit, NEVER)
+        assert "does not answer EXPLAIN PREVIEW" in caught.value.message
+        await engine.close()

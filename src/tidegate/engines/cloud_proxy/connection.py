@@ -27,6 +27,10 @@ Notices = list[tuple[str, str]]
 CANCEL_S: Final = 5.0
 """How long a statement that is cancelled may take to end before its connection is given up."""
 _DRAIN_S: Final = 2.0
+_MOST_ASKED: Final = 67_108_864
+"""Characters, about, of what is read whole: lists and previews, which a person or a client sees."""
+_MOST_NOTICES: Final = 256
+_LONGEST_NOTICE: Final = 1_048_576
 _CHUNK_ROWS: Final = 256
 _CHUNKS_FROM: Final = 170_000
 """The version of libpq that passes rows on in chunks."""
@@ -227,13 +231,23 @@ class BackingConnection:
         if not text:
             return []
         rows: list[Row] = []
+        size = 0
         failure: TidegateError | None = None
         async with self.within(seconds, writing=False):
             self.send(text)
             await self.flush()
             while (result := await self.result()) is not None:
                 if result.status in _ROWS:
-                    rows += RowReader(result).rows(result)
+                    read = RowReader(result).rows(result)
+                    size += sum([64 + sum([len(str(cell)) for cell in row]) for row in read])
+                    if size > _MOST_ASKED:
+                        self.close()
+                        raise TidegateError(
+                            Code.LIMIT_BYTES,
+                            f"The backing server {self._target.place} answers with more than"
+                            f" {_MOST_ASKED:,} bytes, which is too much.",
+                        )
+                    rows += read
                 elif result.status not in _ENDS and failure is None:
                     failure = translate(result, self._target.place, writing=False)
         if failure is not None:
@@ -272,7 +286,9 @@ class BackingConnection:
         return self.is_alive()
 
     def _note(self, diagnostic: Diagnostic) -> None:
-        self.notices.append((diagnostic.sqlstate or "", diagnostic.message_detail or ""))
+        detail = diagnostic.message_detail or ""
+        if len(self.notices) < _MOST_NOTICES and len(detail) <= _LONGEST_NOTICE:
+            self.notices.append((diagnostic.sqlstate or "", detail))
 
 
 def is_rows(result: PGresult) -> bool:

@@ -142,6 +142,6 @@ def read_notices(notices: Notices) -> tuple[tuple[Truncation, ...], UpstreamUse]
             if sqlstate == _CUT:
                 cuts.append(msgspec.json.decode(detail, type=Truncation))
             upstream = msgspec.json.decode(detail, type=UpstreamUse)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue  # the server behind says something else
     return tuple(cuts), msgspec.structs.replace(upstream, skipped=skipped)

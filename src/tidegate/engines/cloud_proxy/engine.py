@@ -182,7 +182,10 @@ class CloudProxyEngine:
         _refuse_hidden(permit)
         seconds = permit.limits.timeout_s
         found = await self._foretold("PREVIEW", request.statement, seconds, permit.actor)
-        return msgspec.json.decode(found, type=DryRun)
+        try:
+            return msgspec.json.decode(found, type=DryRun)
+        except (msgspec.DecodeError, RecursionError):
+            raise self._unknown_answer("PREVIEW") from None
 
     async def plan(self, statement: Statement, source: Source) -> str:
         """A digest of the requests that a change stands for; empty if its values come from other
@@ -201,10 +204,20 @@ class CloudProxyEngine:
             text = with_literals(text, statement.params)
         connection = await self._take(Limits(timeout_s=seconds), actor, 0, writing=False)
         try:
-            ((found,),) = await connection.ask(f"EXPLAIN {what} {text}", seconds)
-            return str(found)
+            rows = await connection.ask(f"EXPLAIN {what} {text}", seconds)
         finally:
             await self._give_back(connection, connection.is_alive())
+        if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], str):
+            raise self._unknown_answer(what)
+        return rows[0][0]
+
+    def _unknown_answer(self, what: str) -> TidegateError:
+        return TidegateError(
+            Code.SOURCE_UNREACHABLE,
+            f"The backing server {self._target.place} does not answer EXPLAIN {what} as this"
+            " version does. Nothing was sent to a provider.",
+            hint="Use one version of Tidegate on both servers.",
+        )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)

@@ -140,7 +140,7 @@ def _read(text: str | None) -> dict[str, Any]:
     """What a provider said: `http_status` and `retryable`."""
     try:
         said: Any = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     status, retryable = said.get("http_status"), said.get("retryable")
     found: dict[str, Any] = {"http_status": status} if isinstance(status, int) else {}
