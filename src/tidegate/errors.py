@@ -341,6 +341,15 @@ class TidegateError(Exception):
     def fate(self) -> Fate:
         return FATES[self.code]
 
+    @property
+    def in_full(self) -> str:
+        """The message as a sentence, and the hint behind it unless it says that already."""
+        message = self.message
+        if not self.hint or message.endswith(self.hint):
+            return message
+        end = "" if message.endswith((".", "!", "?")) else "."
+        return f"{message}{end} {self.hint}"
+
     def with_hint(self, hint: str) -> TidegateError:
         """The same error of the same call, with other advice."""
         advised = TidegateError(

@@ -1,8 +1,8 @@
 """A file with one line of JSON for each call of a tool, for readers who want no more than that.
 
 It is a view next to the signed log, which it does not replace. A line is written after the call and
-before its reply. The file is rotated by size; rotated ones are removed by number and age. Several
-processes may write to it.
+before its reply. The file is rotated by size; rotated ones are removed by number and age, at a
+rotation and before the first line of a process. Several processes may write to it.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class CallFile:
         self._descriptor: int | None = None
         self._opened_file = (0, 0)
         self._pending: deque[bytes] = deque(maxlen=MAX_PENDING)
+        self._has_begun = False
         self.lost = 0
         """Lines that could not be written and were too many to keep."""
 
@@ -110,6 +111,9 @@ class CallFile:
             if not self._is_current(descriptor):  # another process has rotated it meanwhile
                 descriptor = self._reopened()
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not self._has_begun:
+                self._remove_old()
+                self._has_begun = True
             while self._pending:
                 line = self._pending[0]
                 size = os.fstat(descriptor).st_size
@@ -165,6 +169,10 @@ class CallFile:
             count += 1
             target = self.path.with_name(f"{self.path.stem}-{stamp}-{count}{self.path.suffix}")
         self.path.rename(target)
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        """Remove rotated files that are too many or too old; who calls has the lock."""
         rotated = sorted(self._rotated(), key=lambda each: (each.stat().st_mtime_ns, each.name))
         old = rotated[: -self._backups] if self._backups else []
         if self._age_s:

@@ -42,6 +42,7 @@ _OWN_HEADERS: Final = frozenset({
 _FORM: Final = "application/x-www-form-urlencoded"
 _AWS_JSON_TARGET: Final = "X-Amz-Target"
 _DESIRED_STATE: Final = "DesiredState"
+_BEYOND_64_BITS: Final = 2.0**63
 
 
 def find_method(resource: Resource, verb: SqlVerb, given: Iterable[str]) -> Method | None:
@@ -79,7 +80,7 @@ def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -
 
 
 def _build(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> ApiRequest:
-    given = _assign(method, values)
+    given = _assign(method, schemas, values)
     base, has_free_host = _server_url(method, given)
     if method.graphql is not None:
         named = {name: value for (name, _), value in given.items()}
@@ -122,7 +123,7 @@ _Given = dict[tuple[str, str], Any]
 """Values by the name on the wire and the place."""
 
 
-def _assign(method: Method, values: Mapping[str, Any]) -> _Given:
+def _assign(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> _Given:
     """Each value to the parameters that it names. One name may stand for two places, such as a
     region of the server and of the body."""
     given: _Given = {}
@@ -133,6 +134,7 @@ def _assign(method: Method, values: Mapping[str, Any]) -> _Given:
         used |= found
         values_given = [waiting[each][1] for each in found if waiting[each][1] is not None]
         if values_given:
+            _check_exact(method, schemas, parameter, values_given[0])
             given[parameter.wire_name, parameter.place] = values_given[0]
         elif parameter.is_required:
             problem = "must not be NULL" if found else "is missing"
@@ -140,6 +142,21 @@ def _assign(method: Method, values: Mapping[str, Any]) -> _Given:
     for spelling in waiting.keys() - used:
         raise _invalid(method, f"it has no parameter {waiting[spelling][0][:80]}")
     return given
+
+
+def _check_exact(method: Method, schemas: Schemas, parameter: Parameter, value: Any) -> None:
+    """Refuse a whole number beyond 64 bits, of which SQLite has kept the first digits alone: it
+    would name another thing than the statement does."""
+    if (
+        isinstance(value, float)
+        and abs(value) >= _BEYOND_64_BITS
+        and schemas.kind(parameter.schema) != "number"
+    ):
+        raise _invalid(
+            method,
+            f"the parameter {parameter.name} is a number beyond 64 bits, which SQL has not kept"
+            " whole; write it as text, in quotes",
+        )
 
 
 def _server_url(method: Method, given: _Given) -> tuple[str, bool]:

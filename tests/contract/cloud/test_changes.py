@@ -89,7 +89,11 @@ async def test_a_list_that_fails_midway_says_what_was_done(ask, farm: Farm):
     farm.special["/animals/3"] = lambda _: Reply(409, {"message": "in use"})
     error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (1, 3, 5, 6)")
     assert "in use" in error.message
-    assert "1 were done" in error.message
+    assert error.message.endswith(
+        " Of 4 requests 1 were done (DELETE https://api.farm.example/animals/1), this one failed"
+        " (DELETE https://api.farm.example/animals/3), and 2 were not sent (DELETE"
+        " https://api.farm.example/animals/5, DELETE https://api.farm.example/animals/6)."
+    )
     assert error.details["http_status"] == 409
     assert error.details["done"] == ["DELETE https://api.farm.example/animals/1"]
     assert error.details["failed"] == "DELETE https://api.farm.example/animals/3"
@@ -133,6 +137,7 @@ async def test_a_time_limit_while_a_change_is_under_way_leaves_its_outcome_unkno
     error = await ask.refusal("DELETE FROM farm.live.animals WHERE id IN (2, 3, 4)", timeout_s=1)
     over.set()
     assert error.code is Code.SQL_OUTCOME
+    assert "1 were not sent (DELETE https://api.farm.example/animals/4)" in error.message
     assert error.details["done"] == ["DELETE https://api.farm.example/animals/2"]
     assert error.details["not_sent_count"] == 1
     assert changed(farm) == ["DELETE /animals/2", "DELETE /animals/3"]
@@ -211,7 +216,7 @@ async def test_explain_names_requests_and_sends_none(ask, farm: Farm):
         "one for each key from another table",
     )
     assert by_method["farm.live.fields"][4] == "1"
-    assert by_method["farm.live.animals"][4] == "one for each member of id"
+    assert by_method["farm.live.animals"][4] == "2: one for each member of id"
     rows = await ask("EXPLAIN DELETE FROM farm.live.animals WHERE id IN (1, 2)")
     assert [row[2] for row in rows] == [
         "DELETE https://api.farm.example/animals/1",
@@ -225,6 +230,28 @@ async def test_explain_names_requests_and_sends_none(ask, farm: Farm):
     error = await ask.refusal("EXPLAIN SELECT * FROM farm.live.herd")
     assert "cannot find matching operation" in error.message
     assert farm.asked == []
+
+
+async def test_a_change_without_a_required_parameter_names_what_it_lacks(ask, farm: Farm):
+    error = await ask.refusal("UPDATE farm.live.animals SET data__name = 'x' WHERE name = 'y'")
+    assert error.hint == (
+        "UPDATE has these methods: update(id, data__name). Of these update lacks id."
+    )
+    assert changed(farm) == []
+
+
+async def test_a_number_beyond_64_bits_is_never_sent_rounded(ask, farm: Farm):
+    huge = "99999999999999999999999999"
+    for statement in (
+        f"SELECT * FROM farm.live.herd WHERE field = {huge}",
+        f"DELETE FROM farm.live.animals WHERE id = {huge}",
+    ):
+        error = await ask.refusal(statement)
+        assert error.code is Code.ARGUMENT_INVALID
+        assert "beyond 64 bits" in error.message
+    assert farm.asked == []
+    assert await ask(f"SELECT name FROM farm.live.herd WHERE field = '{huge}'") == []
+    assert farm.paths() == [f"/fields/{huge}/animals"]
 
 
 async def test_requests_that_are_not_those_of_the_approval_are_not_sent(ask, farm: Farm):

@@ -134,10 +134,14 @@ async def test_missing_parameters_are_named_with_where_to_find_them(tmp_path: Pa
         sql = f"SELECT id FROM {RESOURCE}"
         text = await client.bad("run_select_query", sql=sql)
         assert "cannot find matching operation" in text
-        assert f"SHOW METHODS IN {RESOURCE}" in text
+        assert f"SHOW METHODS IN {RESOURCE}. SELECT has these methods: " in text
+        some = await client.bad("run_select_query", sql=f"{sql} WHERE id = '1'")
+        assert some.endswith("Of these get lacks team; list lacks team.")
         _, payload = await client.good("validate_select_query", sql=sql)
         assert payload["valid"] is False
-        assert f"SHOW METHODS IN {RESOURCE}" in payload["errors"][0]
+        assert payload["errors"] == [text]
+        several = await client.bad("run_select_query", sql="SELECT 1; SELECT 2")
+        assert several.count("Send one statement at a time.") == 1
 
 
 async def test_to_validate_a_query_names_its_method_and_sends_nothing(
@@ -146,7 +150,9 @@ async def test_to_validate_a_query_names_its_method_and_sends_nothing(
     desk.requests.clear()
     async with opened(tmp_path, desk=desk) as app:
         text, payload = await CloudClient(app).good("validate_select_query", sql=SELECT)
+        (chosen,) = payload.pop("explain_output")
         assert payload == {"valid": True}
+        assert (chosen["method"], chosen["parameters"], chosen["calls"]) == ("list", "team", "1")
         assert text.startswith("# Validation Result\n\n## Record 1\n\nerrors: null\n")
         assert '"method":"list"' in text
         assert text.endswith("valid: true\n")

@@ -99,6 +99,25 @@ def test_rotated_files_are_removed_by_age_and_others_in_the_directory_are_left(p
     assert len(list(path.parent.iterdir())) == 3
 
 
+def test_a_server_that_starts_removes_rotated_files_that_are_too_old_or_too_many(
+    path: Path,
+) -> None:
+    path.parent.mkdir()
+    rotated = [path.with_name(f"calls-2020010{day}T000000.000000Z.log") for day in (1, 2, 3)]
+    for day, each in enumerate(rotated):
+        each.write_text("{}\n")
+        os.utime(each, (day, day))
+    calls = CallFile(path, max_bytes=MIB, backups=1)
+    calls.write(record())
+    calls.close()
+    assert [each for each in rotated if each.exists()] == rotated[2:]
+    calls = CallFile(path, max_bytes=MIB, age_s=86_400)
+    calls.write(record())
+    calls.close()
+    assert not rotated[2].exists()
+    assert len(statements(path)) == 2
+
+
 def test_a_line_that_did_not_fit_the_disk_follows_when_it_fits(calls: CallFile, path: Path) -> None:
     calls.write(record("SELECT 'before'"))
     before = path.read_bytes()

@@ -89,7 +89,7 @@ class Shell:
         try:
             page = await self._ask(statement, self._rows, self._timeout_s)
         except TidegateError as error:
-            print_status(f"{error.code.value}: {error.message} {error.hint}".rstrip())
+            print_status(f"{error.code.value}: {error.in_full}")
             return False
         except KeyboardInterrupt:
             print_status("stopped")

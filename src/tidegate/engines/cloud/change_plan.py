@@ -143,7 +143,7 @@ def _method(found: Found, verb: SqlVerb, values: Mapping[str, Any]) -> Method:
     given = [name for name, value in values.items() if value is not None]
     method = find_method(found.resource, verb, given)
     if method is None:
-        raise no_method(found, verb.upper())
+        raise no_method(found, verb.upper(), given)
     return method
 
 

@@ -42,7 +42,9 @@ _STEPS: Final = 20_000
 _OPEN_ENDED: Final = frozenset({408, 500, 502, 504})
 """Statuses that leave it open whether a change took effect: a gateway may have given up first."""
 _LISTED: Final = 50
-"""Requests that an error lists by name."""
+"""Requests that the details of an error list by name."""
+_NAMED: Final = 10
+"""Those of each kind that its message names."""
 
 
 class Change(NamedTuple):
@@ -160,6 +162,23 @@ def _details(changes: Sequence[Change], at: int, outcome: ChangeOutcome) -> dict
     }
 
 
+def _shares(changes: Sequence[Change], at: int, outcome: ChangeOutcome, fate: str) -> str:
+    """What became of each request: many callers see the message alone."""
+    left = [each.shown for each in changes[at + 1 :]]
+    return (
+        f" Of {len(changes)} requests {len(outcome.done)} were done{_named(outcome.done)},"
+        f" this one {fate} ({changes[at].shown}), and"
+        f" {len(left)} were not sent{_named(left)}."
+    )
+
+
+def _named(requests: Sequence[str]) -> str:
+    if not requests:
+        return ""
+    more = ", ..." if len(requests) > _NAMED else ""
+    return f" ({', '.join(requests[:_NAMED])}{more})"
+
+
 def _failed(
     error: TidegateError, changes: Sequence[Change], at: int, outcome: ChangeOutcome
 ) -> TidegateError:
@@ -171,10 +190,7 @@ def _failed(
         details["retryable"] = False
     if len(changes) > 1:
         details |= _details(changes, at, outcome)
-        message += (
-            f" Of {len(changes)} requests {len(outcome.done)} were done, this one failed, and"
-            f" {len(changes) - at - 1} were not sent."
-        )
+        message += _shares(changes, at, outcome, "failed")
     return TidegateError(
         error.code, message, hint=hint, retry_after_s=error.retry_after_s, details=details
     )
@@ -183,9 +199,11 @@ def _failed(
 def _unknown(
     change: Change, reason: str, changes: Sequence[Change], at: int, outcome: ChangeOutcome
 ) -> TidegateError:
+    shares = _shares(changes, at, outcome, "is in doubt") if len(changes) > 1 else ""
     return TidegateError(
         Code.SQL_OUTCOME,
-        f"{change.shown} was sent, and its outcome is unknown: {reason} It may have taken effect.",
+        f"{change.shown} was sent, and its outcome is unknown: {reason} It may have taken effect."
+        f"{shares}",
         hint="Look whether the change is there before you send it again.",
         details=_details(changes, at, outcome),
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
+
+from sqlglot import exp
 
 from tidegate.cloud.accounts import is_spread
 from tidegate.cloud.descriptions import Rows
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method
+from tidegate.cloud.names import folded
 from tidegate.cloud.requests import find_method
 from tidegate.cloud.statements import (
     CloudStatement,
@@ -15,7 +19,7 @@ from tidegate.cloud.statements import (
 )
 from tidegate.engines.cloud.change_plan import plan_changes
 from tidegate.engines.cloud.change_text import ChangeText, read_change
-from tidegate.engines.cloud.statement_text import bind_tables, no_method, with_literals
+from tidegate.engines.cloud.statement_text import bind_tables, no_method, parsed, with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
 from tidegate.engines.cloud.virtual_tables import TablePlan, VirtualTable
 
@@ -38,7 +42,8 @@ async def explain(
             plans = await work.in_thread(run.plans)
         finally:
             await work.in_thread(run.close)
-        rows = [_loop(*each) for each in plans]
+        lengths = _list_lengths(with_literals(statement.text, params))
+        rows = [_loop(*each, lengths) for each in plans]
         rows += [(each.shown, "", each.text, "", "0", "") for each in run.joined.values()]
     elif isinstance(statement, SqlStatement) and await _reads_resources(statement, params, work):
         rows = await work.in_thread(_unread, statement, params, work)
@@ -59,11 +64,25 @@ async def explain(
     return Rows(COLUMNS, rows)
 
 
-def _loop(table: VirtualTable, plan: TablePlan) -> tuple[Any, ...]:
+def _list_lengths(text: str) -> dict[str, int]:
+    """How many members the lists of literals in a SELECT have, by the folded names of their
+    columns; without a name that has several lists."""
+    lengths: dict[str, list[int]] = {}
+    for each in parsed(text).find_all(exp.In):
+        members: list[Any] = each.expressions
+        if isinstance(each.this, exp.Column):
+            known = {member.sql() for member in members if isinstance(member, exp.Literal)}
+            count = len(known) if members and len(members) == len(known) else 0
+            lengths.setdefault(folded(each.this.name), []).append(count)
+    return {name: counts[0] for name, counts in lengths.items() if len(counts) == 1 and counts[0]}
+
+
+def _loop(table: VirtualTable, plan: TablePlan, lengths: Mapping[str, int]) -> tuple[Any, ...]:
     table.check_fit(plan)
     method = plan.method.method
     names: list[str] = []
     calls: list[str] = []
+    total = 1
     for argument in plan.arguments:
         if argument.looks_up:
             continue
@@ -72,16 +91,19 @@ def _loop(table: VirtualTable, plan: TablePlan) -> tuple[Any, ...]:
         names.append(name)
         if is_spread(table.table.found.provider, parameter):
             calls.append(f"one for each that {name} means")
+            total = 0
         if argument.is_list:
             calls.append(f"one for each member of {name}")
+            total *= lengths.get(folded(name), 0)
     if not plan.waits:
         calls.append("one for each key from another table")
+        total = 0
     return (
         table.table.found.path,
         method.name,
         _request(method),
         ", ".join(names),
-        ", ".join(calls) or "1",
+        ": ".join(filter(None, [str(total) if total else "", ", ".join(calls)])),
         _paging(method),
     )
 
@@ -124,6 +146,6 @@ def _unread(
     names = text.names or tuple([each.name for each in text.assignments])
     method = find_method(found.resource, text.verb, names)
     if method is None:
-        raise no_method(found, text.verb.upper())
+        raise no_method(found, text.verb.upper(), names)
     calls = "one for each row of its query"
     return [(found.path, method.name, _request(method), ", ".join(names), calls, "")]

@@ -255,10 +255,10 @@ class StatementRun:
                 if table.lacks is not None and not table.fits:
                     for place in table.lacks & table.table.barred:
                         return table.parameter_refused(place)
-                    return no_method(table.table.found, "SELECT")
+                    return no_method(table.table.found, "SELECT", table.bound_names)
             for table in self._tables.values():
                 if table.lacks is not None:
-                    return no_method(table.table.found, "SELECT")
+                    return no_method(table.table.found, "SELECT", table.bound_names)
         text = re.sub(r"^\w+Error: ", "", message)
         return TidegateError(Code.SQL_FAILED, text[:1_000] or "The statement failed.")
 

@@ -17,6 +17,7 @@ from tidegate.cloud.data_rules import ResourceRules
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import View
 from tidegate.cloud.names import folded
+from tidegate.cloud.requests import spellings
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.hidden_rows import HiddenRows
 from tidegate.engines.cloud.resource_table import quoted, reading_methods
@@ -288,14 +289,15 @@ class _Binder:
         return f"SELECT {', '.join(shown)} FROM ({inner}) WHERE {where}"
 
 
-def no_method(found: Found, verb: str) -> TidegateError:
-    """The refusal of a statement for which no method can be used."""
+def no_method(found: Found, verb: str, given: Iterable[str] = ()) -> TidegateError:
+    """The refusal of a statement for which no method can be used. `given` are the names that it
+    binds."""
     return TidegateError(
         Code.ARGUMENT_INVALID,
         "cannot find matching operation, possible causes include missing required parameters or"
         " an unsupported method for the resource, to find required parameters for supported"
         f" methods run SHOW METHODS IN {found.path}",
-        hint=f"{verb} has these methods: {_needs(found, verb)}.",
+        hint=f"{verb} has these methods: {_needs(found, verb)}.{_lacks(found, verb, given)}",
         details={"resource": found.path},
     )
 
@@ -310,6 +312,26 @@ def _needs(found: Found, verb: str) -> str:
     return ", ".join(shown) or "none"
 
 
+def _lacks(found: Found, verb: str, given: Iterable[str]) -> str:
+    """What each method lacks, where something is given: else that is all it requires."""
+    bound = {folded(each) for each in given}
+    if not bound:
+        return ""
+    methods = [found.resource.methods[name] for name in found.resource.verbs.get(verb.lower(), ())]
+    needed = [
+        (method.name, [each.name for each, names in zip(method.parameters, spellings(method),
+                       strict=True) if each.is_required and not names & bound])
+        for method in methods
+    ]  # fmt: skip
+    if verb == "SELECT":
+        needed += [
+            ("view", [each for each in view.required if folded(each) not in bound])
+            for view in found.resource.views
+        ]
+    lacking = [f"{name} lacks {', '.join(names)}" for name, names in needed if names]
+    return f" Of these {'; '.join(lacking)}." if lacking else ""
+
+
 def _fitting(found: Found, tree: exp.Expr, table: exp.Table) -> View | None:
     """The first view of the resource of which all required parameters are bound."""
     if not found.resource.views:
@@ -320,7 +342,7 @@ def _fitting(found: Found, tree: exp.Expr, table: exp.Table) -> View | None:
             return view
     if found.resource.verbs.get("select"):
         return None
-    raise no_method(found, "SELECT")
+    raise no_method(found, "SELECT", bound)
 
 
 def _bound_names(tree: exp.Expr, alias: str) -> set[str]:

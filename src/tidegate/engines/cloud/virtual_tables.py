@@ -135,6 +135,11 @@ class VirtualTable:
             info.estimatedCost = _INCOMPLETE_COST
         return True
 
+    @property
+    def bound_names(self) -> list[str]:
+        """The columns that were bound where no method could be used."""
+        return [self.table.columns[place].name for place in self.lacks or ()]
+
     def _choose(self, given: frozenset[int]) -> tuple[TableMethod, str | None] | None:
         """The first method in the document's order whose required parameters are bound, and that
         takes all that are bound; else the first, and the name of what it does not take."""

@@ -109,12 +109,27 @@ class ServerInfo(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Validation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether a query could run."""
+    """Whether a query could run. `explain_output` has a row for each resource, as EXPLAIN gives;
+    the document has it in the text alone, which clients that read payloads do not see."""
 
     valid: bool
     errors: list[str] = []
+    explain_output: list[dict[str, Any]] = []
 
 
+VALIDATION_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "valid": {"type": "boolean"},
+        "errors": {"type": "array", "items": {"type": "string"}},
+        "explain_output": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "For each resource the method, its parameters and its calls.",
+        },
+    },
+    "required": ["valid"],
+}
 ROWS_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -57,8 +57,7 @@ def error_text(error: TidegateError, tool: str, mode: str, *, can_ask: bool) -> 
         retryable = _json(bool(error.details.get("retryable")))
         about = f'{{"http_status": {int(status)}, "retryable": {retryable}}}'
         return f"upstream http error: {about}: {error.message}"
-    text = error.message if error.message.endswith((".", "!", "?")) else f"{error.message}."
-    return f"{text} {error.hint}" if error.hint else text
+    return error.in_full
 
 
 def unknown_tool(name: str, context: Context) -> NoReturn:

@@ -26,6 +26,7 @@ from tidegate.surfaces.cloud import statements
 from tidegate.surfaces.cloud.arguments import (
     MESSAGES_SCHEMA,
     ROWS_SCHEMA,
+    VALIDATION_SCHEMA,
     DescribeMethodArgs,
     ListArgs,
     MethodArgs,
@@ -160,19 +161,18 @@ class CloudTools:
                 call.context, f"EXPLAIN {args.sql}", args.row_limit, call.until
             )
         except Refusal as refusal:
-            reason = refusal.finding.reason.removesuffix(".")
-            problem = f"{reason}. {refusal.finding.hint or ''}".strip()
+            problem = refusal.error().in_full
         except TidegateError as error:
             if error.code not in _ABOUT_SQL:
                 raise
-            problem = f"{error.message} {error.hint}".strip()
+            problem = error.in_full
         else:
             plan, problem = found.rows, ""
         errors = [problem] if problem else []
         shown: dict[str, Any] = {"valid": not errors, "errors": _json(errors or None)}
         if errors or plan:
             shown["explain_output"] = _json(plan or None)
-        validation = Validation(valid=not errors, errors=errors)
+        validation = Validation(valid=not errors, errors=errors, explain_output=plan)
         return call.shown(validation, records("Validation Result", [shown]))
 
     async def run_select_query(self, call: CloudCall, args: QueryArgs) -> ToolResult:
@@ -301,10 +301,11 @@ _TOOLS: tuple[tuple[str, str, type[msgspec.Struct], Annotations, Any], ...] = (
     ),
     (
         "validate_select_query",
-        "Parse and plan a SELECT without running it: {valid, errors}. Sends no request.",
+        "Parse and plan a SELECT without running it: {valid, errors}, and for each resource the"
+        " method, its parameters and its calls. Sends no request.",
         QueryArgs,
         _READS,
-        Validation,
+        VALIDATION_SCHEMA,
     ),
     ("run_select_query", "Run a SELECT: {rows}.", QueryArgs, _QUERIES, ROWS_SCHEMA),
     (
