@@ -97,6 +97,15 @@ async def test_a_secret_is_not_shown_in_the_spelling_of_urls_and_json(
     error = await ask.refusal("SELECT * FROM farm.live.animals WHERE id = 3")
     assert "?key=***" in error.message
     assert "k3y" not in error.message
+    for spelled in (
+        r"k3y\u002bof/a\u0022b\u003d\u003D",
+        r"k3y\u002Bof\/a\"b==",
+        "k3y&#43;of&#x2F;a&quot;b&#061;=",
+        "k3y%252Bof%252fa%2522b==",
+    ):
+        farm.special["/animals/3"] = lambda _, said=spelled: Reply(400, {"url": f"?{said}."})
+        error = await ask.refusal("SELECT * FROM farm.live.animals WHERE id = 3")
+        assert "?***." in error.message, spelled
 
 
 async def test_a_change_is_made_with_the_account_that_it_names(farms: Any, farm: Farm) -> None:

@@ -7,8 +7,9 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -39,6 +40,11 @@ _QUOTED: Final = 300
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 _LOGIN_PIECES: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _SHORTEST_SECRET: Final = 4
+_NAMED: Final = {
+    "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;",
+    " ": r"\+", "\n": r"\\+n", "\r": r"\\+r", "\t": r"\\+t",
+}  # fmt: skip
+"""Spellings of characters by a name of their own, as patterns."""
 
 
 class _GraphqlReply(msgspec.Struct):
@@ -387,17 +393,29 @@ def _discreet(response: HttpResponse, authorized: AuthorizedRequest) -> HttpResp
     body = response.body.decode("utf-8", "replace")
     for secret in authorized.secrets:
         if len(secret) >= _SHORTEST_SECRET:
-            for form in _forms(secret):
-                body = body.replace(form, "***")
+            body = _spellings(secret).sub("***", body)
     for piece in _LOGIN_PIECES.findall(dict(authorized.headers).get("Authorization", "")):
         body = body.replace(piece, "***")
     return response._replace(body=body.encode())
 
 
-def _forms(secret: str) -> list[str]:
-    """The secret as URLs, forms and JSON have it, the longest first."""
-    escaped = msgspec.json.encode(secret).decode()[1:-1]
-    forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escaped}
-    forms |= {re.sub("%..", lambda match: match[0].lower(), each) for each in forms}
-    forms |= {escaped.replace("/", "\\/")}
-    return sorted(forms, key=len, reverse=True)
+@lru_cache(256)
+def _spellings(secret: str) -> re.Pattern[str]:
+    """Matches a secret as it stands, and as URLs, forms, JSON and XML spell it, which escape what
+    is no letter or digit, some of them more than others do."""
+    return re.compile("".join(map(_spelling, secret)))
+
+
+def _spelling(character: str) -> str:
+    if character.isascii() and character.isalnum():
+        return character
+    code, units = ord(character), character.encode("utf-16-be", "surrogatepass").hex()
+    found = [
+        rf"\\*{re.escape(character)}",
+        "".join(f"%(?:25)*{each:02x}" for each in character.encode("utf-8", "surrogatepass")),
+        "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        f"&(?:amp;)*#(?:0*{code}|x0*{code:x});",
+    ]
+    if character in _NAMED:
+        found.append(_NAMED[character])
+    return f"(?i:{'|'.join(found)})"
