@@ -10,7 +10,8 @@ from msgspec import structs
 
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.commands import CopyOut
-from tidegate.edges.pgwire.values import RowEncoder, is_whole_type, row_encoder, wire_type
+from tidegate.edges.pgwire.row_encoder import RowEncoder, row_encoder
+from tidegate.edges.pgwire.values import is_whole_type, wire_type
 from tidegate.model.results import Column, ColumnKind, DataRows
 from tidegate.sql.dialects import find
 

@@ -16,13 +16,14 @@ from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.parameters import read_parameter
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import MAX_EACH, Portal, PreparedStatement, SessionObjects
+from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, RowSender
 from tidegate.edges.pgwire.session_commands import SessionCommands
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
-from tidegate.edges.pgwire.values import TEXT_OID, TEXT_OIDS, RowEncoder, oid_of, type_name
+from tidegate.edges.pgwire.values import TEXT_OID, TEXT_OIDS, oid_of, type_name
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
 from tidegate.model.actors import Actor

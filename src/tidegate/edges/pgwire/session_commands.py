@@ -29,11 +29,11 @@ from tidegate.edges.pgwire.commands import (
 from tidegate.edges.pgwire.errors import refused, warning
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import Portal, PreparedStatement, SessionObjects
+from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender
 from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings, is_on
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.transaction import TransactionBlock
-from tidegate.edges.pgwire.values import RowEncoder
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
 from tidegate.model.transactions import MarkTransaction, TransactionModes

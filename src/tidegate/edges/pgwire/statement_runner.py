@@ -17,11 +17,11 @@ from tidegate.edges.pgwire.errors import (
 )
 from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
+from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.tags import command_tag
 from tidegate.edges.pgwire.transaction import TransactionBlock
-from tidegate.edges.pgwire.values import RowEncoder
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation

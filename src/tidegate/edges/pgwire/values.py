@@ -1,4 +1,5 @@
-"""Columns and rows in PostgreSQL's text and binary formats. Pure. `parameters` reads values.
+"""Types and values in PostgreSQL's text and binary formats. Pure. `parameters` reads values,
+`row_encoder` writes rows of them.
 
 Source: PostgreSQL 17, `src/backend/utils/adt` (the `out` and `send` functions of each type) and
 `pg_type.dat` for the oids. Values come as engines give them, see `results/json_values.py`: times as
@@ -12,8 +13,6 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
-from math import isfinite
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -30,7 +29,6 @@ from tidegate.edges.pgwire.packers import (
     TIME_TZ,
     UINT32,
 )
-from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 from tidegate.results import json_values
 from tidegate.sql.dialects import find
@@ -63,7 +61,7 @@ class WireType(NamedTuple):
 # Text.
 
 
-def _write_text(value: Any) -> bytes:
+def write_text(value: Any) -> bytes:
     if type(value) is int:
         return b"%d" % value
     written = value if type(value) is str else json_values.text(value)
@@ -75,12 +73,12 @@ def _write_boolean(value: Any) -> bytes:
         return b"t"
     if value == 0:
         return b"f"
-    return _write_text(value)  # a database without strict types keeps anything in any column
+    return write_text(value)  # a database without strict types keeps anything in any column
 
 
 def _write_bytes(value: Any) -> bytes:
     if isinstance(value, str):
-        return _write_text(value)
+        return write_text(value)
     return b"\\x" + bytes(value).hex().encode()
 
 
@@ -288,30 +286,30 @@ def _pack_long_numeric(value: Any) -> bytes:
 
 # Types.
 
-_TEXT = WireType(TEXT_OID, -1, _write_text, _write_text, 1009)
+_TEXT = WireType(TEXT_OID, -1, write_text, write_text, 1009)
 _BY_NAME: dict[str, WireType] = {
     "boolean": WireType(16, 1, _write_boolean, _pack_boolean, 1000),
     "bytea": WireType(17, -1, _write_bytes, _pack_bytes, 1001),
-    '"char"': WireType(18, 1, _write_text, _write_text, 1002),
-    "name": WireType(19, 64, _write_text, _write_text, 1003),
-    "bigint": WireType(20, 8, _write_text, _pack_integer(INT64), 1016),
-    "smallint": WireType(21, 2, _write_text, _pack_integer(INT16), 1005),
-    "integer": WireType(23, 4, _write_text, _pack_integer(INT32), 1007),
+    '"char"': WireType(18, 1, write_text, write_text, 1002),
+    "name": WireType(19, 64, write_text, write_text, 1003),
+    "bigint": WireType(20, 8, write_text, _pack_integer(INT64), 1016),
+    "smallint": WireType(21, 2, write_text, _pack_integer(INT16), 1005),
+    "integer": WireType(23, 4, write_text, _pack_integer(INT32), 1007),
     "text": _TEXT,
-    "oid": WireType(26, 4, _write_text, _pack_integer(UINT32), 1028),
+    "oid": WireType(26, 4, write_text, _pack_integer(UINT32), 1028),
     "json": WireType(114, -1, _write_json, _write_json, 199),
-    "real": WireType(700, 4, _write_text, _pack_float(FLOAT4), 1021),
-    "double precision": WireType(701, 8, _write_text, _pack_float(FLOAT8), 1022),
-    "character": WireType(1042, -1, _write_text, _write_text, 1014),
-    "character varying": WireType(1043, -1, _write_text, _write_text, 1015),
+    "real": WireType(700, 4, write_text, _pack_float(FLOAT4), 1021),
+    "double precision": WireType(701, 8, write_text, _pack_float(FLOAT8), 1022),
+    "character": WireType(1042, -1, write_text, write_text, 1014),
+    "character varying": WireType(1043, -1, write_text, write_text, 1015),
     "date": WireType(1082, 4, _write_time, _pack_date, 1182),
     "time without time zone": WireType(1083, 8, _write_time, _pack_time, 1183),
     "timestamp without time zone": WireType(1114, 8, _write_time, _pack_timestamp, 1115),
     "timestamp with time zone": WireType(1184, 8, _write_time, _pack_timestamp_tz, 1185),
     "interval": WireType(1186, 16, _write_interval, _pack_interval, 1187),
     "time with time zone": WireType(1266, 12, _write_time, _pack_time_tz, 1270),
-    "numeric": WireType(1700, -1, _write_text, _pack_numeric, 1231),
-    "uuid": WireType(2950, 16, _write_text, _pack_uuid, 2951),
+    "numeric": WireType(1700, -1, write_text, _pack_numeric, 1231),
+    "uuid": WireType(2950, 16, write_text, _pack_uuid, 2951),
     "jsonb": WireType(3802, -1, _write_json, _pack_jsonb, 3807),
 }
 """PostgreSQL's types as `format_type` names them. What is not here travels as text: a client that
@@ -379,7 +377,7 @@ def _array_of(element: WireType) -> WireType:
         return (
             _write_array(cast("list[Any]", value), element.text)
             if isinstance(value, list)
-            else _write_text(value)
+            else write_text(value)
         )
 
     def pack(value: Any) -> bytes:
@@ -430,105 +428,6 @@ def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
             packed = element.binary(item)
             parts += INT32.pack(len(packed)), packed
     return b"".join(parts)
-
-
-_NULL = INT32.pack(-1)
-"""The length of a cell that is NULL."""
-
-
-def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
-    """The values with their lengths before them."""
-    pack = INT32.pack
-    found: list[bytes] = []
-    add = found.append
-    if encode is _write_text:
-        for value in values:
-            if value is None:
-                add(_NULL)
-                continue
-            if type(value) is str and "\0" not in value:
-                cell = value.encode("utf-8", "replace")
-            elif type(value) is int:
-                cell = b"%d" % value
-            elif type(value) is float and isfinite(value):
-                cell = repr(value).encode()
-            else:
-                cell = _write_text(value)
-            add(pack(len(cell)) + cell)
-        return found
-    for value in values:
-        if value is None:
-            add(_NULL)
-        else:
-            cell = encode(value)
-            add(pack(len(cell)) + cell)
-    return found
-
-
-class RowEncoder:
-    """Writes rows as DataRow messages. `formats` are those of a Bind: none means all text, one
-    stands for all. Raises: TidegateError ARGUMENT_INVALID for another number of formats."""
-
-    def __init__(self, columns: Sequence[Column], dialect: str, formats: Sequence[int]) -> None:
-        if len(formats) not in (0, 1, len(columns)):
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                f"Bind asks for {len(formats)} formats, and the result has {len(columns)} columns.",
-            )
-        types = [wire_type(column, dialect) for column in columns]
-        if len(formats) == 1:
-            formats = tuple(formats) * len(types)
-        forms = [*formats, *[0] * (len(types) - len(formats))]
-        self._columns = columns
-        self.fields = [
-            field_of(column, kind, form)
-            for column, kind, form in zip(columns, types, forms, strict=True)
-        ]
-        self._encoders = [
-            kind.binary if form else kind.text for kind, form in zip(types, forms, strict=True)
-        ]
-        self._count = struct.pack("!H", len(types))
-
-    def append(self, buffer: bytearray, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows behind what the buffer holds. Raises: TidegateError SQL_FAILED for a value
-        that is none of its column's type, of which the binary format has no room."""
-        if not rows:
-            return
-        try:
-            # Column by column: one function serves all of its values in a row.
-            columns = [
-                _cells(values, encode)
-                for values, encode in zip(zip(*rows, strict=True), self._encoders, strict=True)
-            ]
-        except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
-            raise self._unfit(rows) from None
-        pack, count = INT32.pack, self._count
-        parts: list[bytes] = []
-        for body in map(b"".join, zip(*columns, strict=True)):
-            parts += b"D", pack(len(body) + 6), count, body
-        buffer += b"".join(parts)
-
-    def _unfit(self, rows: Sequence[Sequence[Any]]) -> TidegateError:
-        for values, column, encode in zip(
-            zip(*rows, strict=True), self._columns, self._encoders, strict=True
-        ):
-            try:
-                _cells(values, encode)
-            except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
-                return TidegateError(
-                    Code.SQL_FAILED,
-                    f"A value of the column `{column.name[:80]}` does not fit its type"
-                    f" ({column.type[:80] or column.kind}) in the format that was asked for.",
-                    hint="Cast the column to text, or ask for the text format.",
-                    details={"sqlstate": "22P03"},
-                )
-        raise AssertionError("every value fits")
-
-
-@lru_cache(maxsize=256)
-def row_encoder(columns: tuple[Column, ...], dialect: str, formats: tuple[int, ...]) -> RowEncoder:
-    """The encoder of these columns: statements that come again share it."""
-    return RowEncoder(columns, dialect, formats)
 
 
 _NAMES_BY_OID = {kind.oid: name for name, kind in _BY_NAME.items()} | {

@@ -14,7 +14,8 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
 from tidegate.edges.pgwire.parameters import read_parameter
-from tidegate.edges.pgwire.values import RowEncoder, wire_type
+from tidegate.edges.pgwire.row_encoder import RowEncoder
+from tidegate.edges.pgwire.values import wire_type
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
 
