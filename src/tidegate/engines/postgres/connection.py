@@ -9,7 +9,7 @@ first one still is this BEGIN is seen by its answer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import msgspec
@@ -29,6 +29,7 @@ from tidegate.engines.postgres.command_protocol import (
 from tidegate.engines.postgres.errors import is_stale_plan, is_unknown_name, rejected, translate
 from tidegate.engines.postgres.prepared_statements import PreparedStatements
 from tidegate.engines.postgres.schema_state import SCHEMA_STATE, PinnedSchema, version_of
+from tidegate.engines.postgres.search_path import pinned_path
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.engines.postgres.url import Conninfo
@@ -147,7 +148,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
     async def _set_up(self) -> None:
         line = self.line
         ((path, user),) = await self.own(_ARRIVAL)
-        pinned = _pinned(path or "", user)
+        pinned = pinned_path(path or "", user)
         (row,) = await self.own(_SETUP, [pinned.encode()])
         if line.server_version >= 140000:
             line.send((_CHECK_CLIENT, None))
@@ -510,32 +511,3 @@ class PostgresSession(ServerSession[CommandProtocol]):
         line = self.line
         while line.unanswered:
             await line.result()
-
-
-def _pinned(path: str, user: str) -> str:
-    """A search path in which pg_catalog comes first, as always where it is not named, and the
-    session's temporary objects last. `$user` stays the account that logged in: names mean the same
-    whatever role a caller has."""
-    names = [user if name == '"$user"' else name for name in _split(path)]
-    return ", ".join(
-        [name for name in names if name not in ("pg_catalog", "pg_temp")] + ["pg_temp"]
-    )
-
-
-def _split(path: str) -> Sequence[str]:
-    """The names of a search path, quoted as they are."""
-    names: list[str] = []
-    rest = path.strip()
-    while rest:
-        if rest.startswith('"'):
-            end = rest.find('"', 1)
-            while end != -1 and rest[end + 1 : end + 2] == '"':
-                end = rest.find('"', end + 2)
-            end = len(rest) if end == -1 else end + 1
-        else:
-            end = rest.find(",")
-            end = len(rest) if end == -1 else end
-        name, rest = rest[:end].strip(), rest[end:].lstrip().removeprefix(",").lstrip()
-        if name and name != '""':
-            names.append(name)
-    return names

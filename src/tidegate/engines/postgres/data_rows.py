@@ -18,6 +18,7 @@ from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.pq.abc import PGresult
 from psycopg.types.string import ByteaBinaryLoader, BytesBinaryDumper
 
+from tidegate.engines.api import Cursor
 from tidegate.engines.postgres.cursor import PostgresCursor
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
@@ -118,6 +119,32 @@ class BinaryFits:
             self._known.clear()
         self._known[key] = fits
         return fits
+
+    def form_in_block(
+        self, sink: DataRowSink | None, key: Key, *, types_may_differ: bool
+    ) -> int | None:
+        """The format code in which rows of a statement in a transaction go on as the server
+        encoded them; None: they are decoded. The binary one is asked for only where an earlier run
+        has shown that it fits, and not where the transaction may have changed a type."""
+        if sink is None or not sink.form:
+            return None if sink is None else sink.form
+        return 1 if self.of(key) and not types_may_differ else None
+
+    async def check_cursor(
+        self, sink: DataRowSink | None, key: Key, cursor: Cursor, form: int | None
+    ) -> None:
+        """Note whether the sink takes the binary format of a result. Closes the cursor and raises,
+        as `check`, if that format was asked for and does not fit."""
+        if sink is None or sink.form != 1:
+            return
+        if form is None:
+            self.note(key, sink.takes_binary(cursor.columns))
+            return
+        try:
+            self.check(sink, cursor.columns)
+        except TidegateError:
+            await cursor.close()
+            raise
 
     def check(self, sink: DataRowSink, columns: tuple[Column, ...]) -> None:
         """Raises: TidegateError if a result came in binary format and the sink does not take it:

@@ -306,6 +306,8 @@ class PostgresEngine:
             raise TidegateError(
                 Code.UNSUPPORTED, "This does not run in a transaction over several statements."
             )
+        database, sink = self._database(request.database), sink_of(request)
+        key = _key(database, admitted.encoded, admitted.schema)
         statement = BlockStatement(
             admitted.text,
             admitted.encoded,
@@ -320,48 +322,16 @@ class PostgresEngine:
             and request.in_parts
             and reads
             and judgement.verb == "select",
-            types=self._database(request.database).types,
-            form=self._form_in(transaction, request, admitted),
+            types=database.types,
+            form=database.binary.form_in_block(sink, key, types_may_differ=transaction.writes),
         )
         try:
             cursor = await transaction.start(statement, cancellation)
-            await self._check_form(cursor, request, admitted, statement.form)
+            await database.binary.check_cursor(sink, key, cursor, statement.form)
             return cursor
         finally:
             if not reads:
-                self._database(request.database).watch.wake()
-
-    def _form_in(
-        self, transaction: PostgresTransaction, request: Query | Explain, admitted: _Admitted
-    ) -> int | None:
-        """The form in which rows of a statement in a transaction go on as the server encoded them.
-        The binary one is asked for only where an earlier run has shown that it fits, and not where
-        the transaction may have changed a type."""
-        sink = sink_of(request)
-        if sink is None or not sink.form:
-            return None if sink is None else sink.form
-        database = self._database(request.database)
-        fits = database.binary.of(_key(database, admitted.encoded, admitted.schema))
-        return 1 if fits and not transaction.writes else None
-
-    async def _check_form(
-        self, cursor: Cursor, request: Query | Explain, admitted: _Admitted, form: int | None
-    ) -> None:
-        """Note whether the sink takes the binary format of a result. Raises: as
-        `BinaryFits.check`, if it was asked for."""
-        sink = sink_of(request)
-        if sink is None or sink.form != 1:
-            return
-        database = self._database(request.database)
-        if form is None:
-            key = _key(database, admitted.encoded, admitted.schema)
-            database.binary.note(key, sink.takes_binary(cursor.columns))
-            return
-        try:
-            database.binary.check(sink, cursor.columns)
-        except TidegateError:
-            await cursor.close()
-            raise
+                database.watch.wake()
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         request, _ = prepare_of(permit)
