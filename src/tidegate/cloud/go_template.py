@@ -296,10 +296,10 @@ def _unquoted(text: str) -> str:
         return text[1:-1]
 
     def decode(match: re.Match[str]) -> str:
-        said = match[1]
-        if said[0] in "xuU" and len(said) > 1:
-            return chr(int(said[1:], 16))
-        return _ESCAPES.get(said, said)
+        escaped = match[1]
+        if escaped[0] in "xuU" and len(escaped) > 1:
+            return chr(int(escaped[1:], 16))
+        return _ESCAPES.get(escaped, escaped)
 
     escape = r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|.)"
     return re.sub(escape, decode, text[1:-1])

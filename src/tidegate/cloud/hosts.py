@@ -239,7 +239,7 @@ def _is_local_name(host: str) -> bool:
 
 
 def _may_be_public(host: str) -> bool:
-    """What can be said of a host without asking for its addresses. `127.1` and `0x7f000001` are
+    """What is known of a host without asking for its addresses. `127.1` and `0x7f000001` are
     addresses for some resolvers."""
     if _is_address(host):
         return _is_public(host)

@@ -41,22 +41,22 @@ def read_provider(
     )
 
 
-def _service(name: str, entry: Any, document: str) -> ServiceEntry:
-    said = require_mapping(entry, f"the service `{name[:80]}`", document)
-    key = "resources" if "resources" in said else "service"
+def _service(name: str, value: Any, document: str) -> ServiceEntry:
+    entry = require_mapping(value, f"the service `{name[:80]}`", document)
+    key = "resources" if "resources" in entry else "service"
     path: Any = ""
-    if key in said:  # an older registry lists services that it has no document of
-        link = require_mapping(said[key], f"`{key}` of `{name[:80]}`", document)
+    if key in entry:  # an older registry lists services that it has no document of
+        link = require_mapping(entry[key], f"`{key}` of `{name[:80]}`", document)
         path = link.get("$ref")
         if not isinstance(path, str) or not _is_inside(path):
             raise refused(document, f"the service `{name[:80]}` names no file of the registry")
     return ServiceEntry(
-        id=str(said.get("id") or name),
-        name=str(said.get("name") or name),
-        title=str(said.get("title") or ""),
-        description=str(said.get("description") or ""),
+        id=str(entry.get("id") or name),
+        name=str(entry.get("name") or name),
+        title=str(entry.get("title") or ""),
+        description=str(entry.get("description") or ""),
         path=path,
-        is_preferred=said.get("preferred") is True,
+        is_preferred=entry.get("preferred") is True,
         lists_resources=key == "resources",
     )
 

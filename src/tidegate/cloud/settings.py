@@ -28,10 +28,10 @@ def read_settings(config: Any, document: str) -> Settings:
     entries = require_mapping(config, "a `config`", document)
 
     def algorithm(key: str, known: tuple[str, ...]) -> str:
-        said = entries.get(key)
-        if said is None:
+        value = entries.get(key)
+        if value is None:
             return ""
-        name = mapping(said).get("algorithm", said)
+        name = mapping(value).get("algorithm", value)
         if name not in known:
             raise refused(document, f"`{key}` has an algorithm that is not known: {str(name)[:60]}")
         return str(name)
@@ -46,11 +46,11 @@ def read_settings(config: Any, document: str) -> Settings:
     )
 
 
-def _pagination(said: Any, document: str) -> Pagination | None:
-    if said is None:
+def _pagination(value: Any, document: str) -> Pagination | None:
+    if value is None:
         return None
-    problem = refused(document, f"the pagination `{str(said)[:120]}` is not known")
-    entries = mapping(said)
+    problem = refused(document, f"the pagination `{str(value)[:120]}` is not known")
+    entries = mapping(value)
     algorithm = entries.get("algorithm", "token")
     request = _token(entries.get("requestToken"), _REQUEST_PLACES, problem)
     response = _token(entries.get("responseToken"), _RESPONSE_PLACES, problem)
@@ -62,9 +62,9 @@ def _pagination(said: Any, document: str) -> Pagination | None:
     return Pagination("token", request[0], request[1], response[0], response[1])  # type: ignore[arg-type]
 
 
-def _token(said: Any, places: tuple[str, ...], problem: TidegateError) -> tuple[str, str]:
+def _token(value: Any, places: tuple[str, ...], problem: TidegateError) -> tuple[str, str]:
     """Its place and its key."""
-    place, key = mapping(said).get("location"), mapping(said).get("key", "")
+    place, key = mapping(value).get("location"), mapping(value).get("key", "")
     if place not in places or not isinstance(key, str) or (not key and place != "request"):
         raise problem
     return str(place), key
@@ -73,5 +73,5 @@ def _token(said: Any, places: tuple[str, ...], problem: TidegateError) -> tuple[
 def _optional_mapping(
     entries: Mapping[str, Any], key: str, document: str
 ) -> Mapping[str, Any] | None:
-    said = entries.get(key)
-    return None if said is None else require_mapping(said, f"`{key}`", document)
+    value = entries.get(key)
+    return None if value is None else require_mapping(value, f"`{key}`", document)

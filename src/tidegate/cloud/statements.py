@@ -174,6 +174,17 @@ def read_statement(text: str) -> ReadStatement:
     )
 
 
+def read_judged_statement(text: str) -> ReadStatement:
+    """As `read_statement`, for an engine: the gate has judged the text before.
+
+    Raises: TidegateError with the code of the refusal.
+    """
+    try:
+        return read_statement(text)
+    except Refusal as refusal:
+        raise refusal.error() from None
+
+
 def _unsupported(tokens: list[Token]) -> Refusal | None:
     """The refusal of a statement that StackQL has and this source does not."""
     first = tokens[0].key

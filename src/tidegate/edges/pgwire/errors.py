@@ -102,7 +102,7 @@ def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str
 
 def _detail(error: TidegateError) -> str:
     """`CODE, call ID, {"http_status": 403, "retryable": false}`: our code, and where they are known
-    the id of the call and what a provider said."""
+    the id of the call and what a provider answered."""
     text = error.code.value + (f", call {error.call_id}" if error.call_id else "")
-    said = {name: error.details[name] for name in _OF_A_PROVIDER if name in error.details}
-    return f"{text}, {msgspec.json.encode(said).decode()}" if said else text
+    reply = {name: error.details[name] for name in _OF_A_PROVIDER if name in error.details}
+    return f"{text}, {msgspec.json.encode(reply).decode()}" if reply else text

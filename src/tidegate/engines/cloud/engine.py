@@ -22,7 +22,7 @@ from tidegate.cloud.statements import (
     RegistryStatement,
     ShowStatement,
     SqlStatement,
-    read_statement,
+    read_judged_statement,
 )
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.cloud.change_plan import PlannedChanges, carry_out, plan_changes
@@ -63,7 +63,6 @@ from tidegate.model.schema import (
 )
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
-from tidegate.sql.finding import Refusal
 
 _PLAN_S = 10.0
 
@@ -125,7 +124,7 @@ class CloudEngine:
         self._check_open()
         check_cancelled(cancellation)
         request, judgement = query_of(permit)
-        read = _read(request.statement.text)
+        read = read_judged_statement(request.statement.text)
         if judgement.effect is not Effect.READ and (
             permit.effect < Effect.WRITE or not self._writable
         ):
@@ -157,7 +156,7 @@ class CloudEngine:
         work = self._begin_work(permit, cancellation, cached_for)
         try:
             if read.explained in ("digest", "preview"):
-                return _cursor(await self._foretell(read, request.statement, work))
+                return _cursor(await self._explain_change(read, request.statement, work))
             if explains:
                 return _cursor(await explain(statement, request.statement.params, work))
             if isinstance(statement, SqlStatement) and statement.verb == "select":
@@ -175,7 +174,7 @@ class CloudEngine:
             self._end_work(work)
             raise
 
-    async def _foretell(
+    async def _explain_change(
         self, read: ReadStatement, statement: Statement, work: StatementWork
     ) -> Rows:
         """What a change would send, for a server that has it approved before it sends the change
@@ -237,7 +236,7 @@ class CloudEngine:
     ) -> OtherTables | None:
         """The tables of other sources that a SELECT names. Raises: TidegateError TABLE_UNKNOWN."""
         self._check_open()
-        whole = _read(statement.text)
+        whole = read_judged_statement(statement.text)
         read, options = whole.statement, self._options
         if not isinstance(read, SqlStatement) or read.verb != "select":
             return None
@@ -258,7 +257,7 @@ class CloudEngine:
         self._check_open()
         check_cancelled(cancellation)
         request, _ = prepare_of(permit)
-        read = _read(request.statement.text)
+        read = read_judged_statement(request.statement.text)
         statement = read.statement
         if read.explained in ("digest", "preview"):
             return StatementDescription(_columns([str(read.explained)]))
@@ -293,7 +292,7 @@ class CloudEngine:
         self._check_open()
         check_cancelled(cancellation)
         request, _ = query_of(permit)
-        statement = _read(request.statement.text).statement
+        statement = read_judged_statement(request.statement.text).statement
         work = self._begin_work(permit, cancellation)
         try:
             planned = await plan_changes(statement, request.statement.params, work)
@@ -310,7 +309,7 @@ class CloudEngine:
         Raises: TidegateError, as planning the change.
         """
         self._check_open()
-        read = _read(statement.text).statement
+        read = read_judged_statement(statement.text).statement
         if _has_query(read, statement):
             return ""
         work = StatementWork(
@@ -376,13 +375,6 @@ class CloudEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
-
-
-def _read(text: str) -> ReadStatement:
-    try:
-        return read_statement(text)
-    except Refusal as refusal:
-        raise refusal.error() from None
 
 
 def _has_query(read: CloudStatement, statement: Statement) -> bool:

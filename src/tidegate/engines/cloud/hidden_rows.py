@@ -173,7 +173,7 @@ def hidden_reply(
 
 
 def without_reply(error: TidegateError, rules: ResourceRules | None) -> TidegateError:
-    """The error of a change on a resource with masks, without what the provider said: that can
+    """The error of a change on a resource with masks, without what the provider answered: that can
     quote what is masked."""
     status = error.details.get("http_status")
     if rules is None or status is None or error.code is Code.SQL_OUTCOME:

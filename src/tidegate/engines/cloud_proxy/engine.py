@@ -17,7 +17,7 @@ from tidegate.cloud.statements import (
     ExecStatement,
     ReadStatement,
     SqlStatement,
-    read_statement,
+    read_judged_statement,
 )
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.cloud.resource_table import quoted
@@ -51,7 +51,6 @@ from tidegate.model.schema import (
 )
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
-from tidegate.sql.finding import Refusal
 
 _PLAN_S = 10.0
 _MOST_CALLER = 256
@@ -108,7 +107,7 @@ class CloudProxyEngine:
                 Code.POLICY_READ_ONLY, "The statement changes something at a provider."
             )
         text = request.statement.text
-        read = _read(text)
+        read = read_judged_statement(text)
         if isinstance(read.statement, (SqlStatement, ExecStatement)) and read.explained != "plan":
             _refuse_hidden(permit)
         if self._kind == "postgres":
@@ -159,7 +158,7 @@ class CloudProxyEngine:
         request, _ = prepare_of(permit)
         _refuse_hidden(permit)
         text = request.statement.text
-        read = _read(text)
+        read = read_judged_statement(text)
         if read.statement_class != "select":
             raise TidegateError(Code.UNSUPPORTED, "Only a query is prepared.")
         if isinstance(read.statement, SqlStatement):
@@ -181,7 +180,7 @@ class CloudProxyEngine:
         request, _ = query_of(permit)
         _refuse_hidden(permit)
         seconds = permit.limits.timeout_s
-        found = await self._foretold("PREVIEW", request.statement, seconds, permit.actor)
+        found = await self._explain_change("PREVIEW", request.statement, seconds, permit.actor)
         try:
             return msgspec.json.decode(found, type=DryRun)
         except (msgspec.DecodeError, RecursionError):
@@ -194,13 +193,13 @@ class CloudProxyEngine:
         Raises: TidegateError, as planning the change.
         """
         self._check_open()
-        return await self._foretold("DIGEST", statement, _PLAN_S)
+        return await self._explain_change("DIGEST", statement, _PLAN_S)
 
-    async def _foretold(
+    async def _explain_change(
         self, what: str, statement: Statement, seconds: float, actor: Actor | None = None
     ) -> str:
         text = statement.text
-        if isinstance(_read(text).statement, SqlStatement):
+        if isinstance(read_judged_statement(text).statement, SqlStatement):
             text = with_literals(text, statement.params)
         connection = await self._take(Limits(timeout_s=seconds), actor, 0, writing=False)
         try:
@@ -353,14 +352,6 @@ class CloudProxyEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
-
-
-def _read(text: str) -> ReadStatement:
-    try:
-        return read_statement(text)
-    except Refusal as refusal:
-        code = refusal.finding.code or Code.SQL_UNREADABLE
-        raise TidegateError(code, refusal.finding.reason, hint=refusal.finding.hint) from None
 
 
 def _undivided(text: str) -> str:

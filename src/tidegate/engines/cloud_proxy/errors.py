@@ -65,24 +65,24 @@ def refused_connection(message: str, place: str) -> TidegateError:
                 details={"cause": SETTINGS, "setting": setting},
             )
     error = postgres.unreachable(message)
-    said = error.message.partition(": ")[2] or error.message
+    reason = error.message.partition(": ")[2] or error.message
     if error.code is Code.SOURCE_URL:
         return TidegateError(Code.SOURCE_URL, error.message, details={"cause": SETTINGS})
-    answers = "FATAL:" in message and not any(each in said for each in _PASSES)
-    if "is no source that" in said or 'database "' in said:
+    answers = "FATAL:" in message and not any(each in reason for each in _PASSES)
+    if "is no source that" in reason or 'database "' in reason:
         error.details["cause"] = SETTINGS
     elif answers or error.details.get("cause") in (ACCOUNT, LOGIN):
         error.details["cause"] = LOGIN
         return TidegateError(
             Code.SOURCE_UNREACHABLE,
-            f"The backing server {place} refuses the login: {said}",
+            f"The backing server {place} refuses the login: {reason}",
             hint="The user is the name of a token there, and the password is the token: give it as"
             " ${ENV:NAME} or ${FILE:/path} in the URL, by PGPASSWORD or in a password file.",
             details=error.details,
         )
     return TidegateError(
         Code.SOURCE_UNREACHABLE,
-        f"The backing server {place} cannot be reached: {said}",
+        f"The backing server {place} cannot be reached: {reason}",
         hint="Check that it runs, and its address.",
         details=error.details,
     )
@@ -137,12 +137,12 @@ def _foreign(result: PGresult) -> TidegateError:
 
 
 def _read(text: str | None) -> dict[str, Any]:
-    """What a provider said: `http_status` and `retryable`."""
+    """What a provider answered: `http_status` and `retryable`."""
     try:
-        said: Any = msgspec.json.decode(text or "{}")
+        reply: Any = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError):
         return {}
-    status, retryable = said.get("http_status"), said.get("retryable")
+    status, retryable = reply.get("http_status"), reply.get("retryable")
     found: dict[str, Any] = {"http_status": status} if isinstance(status, int) else {}
     return found | ({"retryable": retryable} if isinstance(retryable, bool) else {})
 
