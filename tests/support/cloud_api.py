@@ -227,7 +227,7 @@ SERVICE: dict[str, Any] = {
             "heavy_animals": {
                 "id": "farm.live.heavy_animals",
                 "name": "heavy_animals",
-                "methods": {},
+                "methods": {"feed": _method("/animals/{id}/feed", "post")},
                 "sqlVerbs": {"select": []},
                 "config": {
                     "views": {

@@ -8,14 +8,15 @@ from typing import Any, Final, NamedTuple
 
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.go_template import to_json
-from tidegate.cloud.model import Method, Schema
+from tidegate.cloud.model import Method, Schema, View
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.statements import DescribeStatement, ShowStatement
 from tidegate.errors import Code, TidegateError
+from tidegate.sql.finding import Refusal
 
 VIEW_METHOD: Final = "__view__"
-"""The method of a resource that has a view and no methods."""
+"""Stands for the view by which a resource is read that has no method for SELECT."""
 _DEEPEST: Final = 8
 _MOST_PROPERTIES: Final = 2_000
 _ANNOTATIONS: Final = ("type", "format", "enum", "pattern", "minimum", "maximum", "default")
@@ -72,6 +73,8 @@ def describe(statement: DescribeStatement, documents: DocumentCatalog) -> Rows:
         for name, schema in columns_of(found, method).items():
             kind = found.document.schemas.kind(schema) or "any"
             rows.append((name, kind, str(schema.get("description") or "")))
+    elif view := _reading_view(found):
+        rows = [(name, "any", "") for name in _view_columns(view)]
     columns = ("name", "type", "description")
     if not statement.is_extended:
         return Rows(columns[:2], [each[:2] for each in rows])
@@ -133,13 +136,38 @@ def _methods(found: Found) -> Rows:
         )
         for method in found.resource.methods.values()
     ]
-    if not rows and found.resource.views:
-        needs = ", ".join(sorted(found.resource.views[0].required))
-        rows.append((VIEW_METHOD, needs, "SELECT", ""))
+    if view := _reading_view(found):
+        rows.append((VIEW_METHOD, ", ".join(sorted(view.required)), "SELECT", ""))
     return Rows(("MethodName", "RequiredParams", "SQLVerb", "description"), rows)
 
 
+def _reading_view(found: Found) -> View | None:
+    """The view by which a resource is read that has no method for it."""
+    if found.resource.verbs.get("select") or not found.resource.views:
+        return None
+    return found.resource.views[0]
+
+
+def _view_columns(view: View) -> list[str]:
+    """The names that a view gives its columns; none if its text cannot be read."""
+    from tidegate.sql.parse import parse  # the parser is slow to load
+
+    try:
+        tree: Any = parse(view.sql.strip().rstrip(";"), "sqlite", len(view.sql))
+    except Refusal:
+        return []
+    names: list[str] = [each.alias_or_name for each in tree.selects]
+    return [each for each in names if each not in ("", "*")]
+
+
 def _method(found: Found, name: str) -> Rows:
+    columns = ("name", "type", "param_type", "shape", "description")
+    view = _reading_view(found)
+    if view is not None and name.casefold() == VIEW_METHOD:
+        shape = to_json({})
+        rows = [(each, "any", "input_required", shape, "") for each in sorted(view.required)]
+        rows += [(each, "any", "output", shape, "") for each in _view_columns(view)]
+        return Rows(columns, rows)
     method = find_method_by_name(found, name)
     schemas = found.document.schemas
     rows = [
@@ -153,7 +181,7 @@ def _method(found: Found, name: str) -> Rows:
             _described(schemas, column, schema, "", "output")
             for column, schema in columns_of(found, method).items()
         ]
-    return Rows(("name", "type", "param_type", "shape", "description"), rows)
+    return Rows(columns, rows)
 
 
 def _described(

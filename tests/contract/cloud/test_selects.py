@@ -148,6 +148,17 @@ async def test_columns_are_in_the_order_of_the_statement_and_names_may_be_qualif
 
 
 async def test_a_view_of_a_document_gets_its_parameters_from_outside(ask, farm: Farm):
+    assert await ask("SHOW METHODS IN farm.live.heavy_animals") == [
+        ("feed", "id", "EXEC"),
+        ("__view__", "field", "SELECT"),
+    ]
+    names = ["field", "name", "first_tag"]
+    assert [row[0] for row in await ask("DESCRIBE farm.live.heavy_animals")] == names
+    described = await ask("DESCRIBE METHOD EXTENDED farm.live.heavy_animals.__view__")
+    assert [(row[0], row[2]) for row in described] == [
+        ("field", "input_required"),
+        *((name, "output") for name in names),
+    ]
     rows = await ask("SELECT * FROM farm.live.heavy_animals WHERE field = 'east' ORDER BY name")
     assert rows[0] == ("east", "animal 11", "a")
     assert farm.paths() == ["/fields/east/animals"]
