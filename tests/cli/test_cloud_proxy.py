@@ -239,6 +239,16 @@ def test_a_postgresql_behind_answers_select_where_no_tool_sends_anything_else(
         assert ask("validate_select_query", "SELECT id FROM item")["structuredContent"]["valid"]
         for sql in ("SHOW PROVIDERS", "DELETE FROM a.b.item", "SELECT pg_sleep(0)"):
             assert ask("run_select_query", sql)["isError"]
+        for sql in (  # that PostgreSQL reads in another way than SQLite
+            "SELECT ARRAY[pg_read_file('PG_VERSION')] FROM item",
+            "SELECT ARRAY [(SELECT max(id) FROM item)]",
+            "SELECT id [pg_read_file('PG_VERSION')] FROM item",
+            "SELECT 1 AS n /* /* */ , 2 AS m",
+            "SELECT E 'a\\', ' , pg_read_file(1) --'",
+        ):
+            refused = ask("run_select_query", sql)
+            assert refused["isError"]
+            assert "is a PostgreSQL" in repr(refused["content"]), sql
         assert not ask("run_select_query", "SELECT 1 AS n").get("isError")
 
 

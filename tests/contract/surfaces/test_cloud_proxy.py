@@ -340,8 +340,14 @@ async def test_a_stackql_behind_answers_and_its_http_errors_keep_their_status(
             )
             await client.good("run_mutation_query", sql=STACKQL_DELETE)
             assert stackql.statements[-1] == STACKQL_DELETE
-            hidden = "SELECT '; DELETE FROM github.repos.repos' AS n"
-            assert "semicolon" in await client.bad("run_select_query", sql=hidden)
+            for hidden in (
+                "SELECT '; DELETE FROM github.repos.repos' AS n",
+                "SELECT 'a\\' AS n, ' FROM github.repos.repos -- ' AS m",
+                "SELECT 1 --(SELECT name FROM github.repos.repos)",
+                "SELECT 1 /*! , (SELECT name FROM github.repos.repos) */ AS n",
+                "SELECT ARRAY [(SELECT name FROM github.repos.repos)]",
+            ):
+                assert "semicolon" in await client.bad("run_select_query", sql=hidden)
             assert stackql.statements[-1] == STACKQL_DELETE
             assert client.asked[0]["message"].endswith(f"SQL: {STACKQL_DELETE}")
         finally:

@@ -9,6 +9,7 @@ behind: here nothing could apply them, so a caller who has some is refused.
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 
@@ -51,8 +52,14 @@ from tidegate.model.schema import (
 )
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
+from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, lex
 
 _PLAN_S = 10.0
+_DOUBTFUL = re.compile(r"[;\\]|--|/\*(?!\+)")
+"""What parts or hides text by the grammar of MySQL, and not by ours or in other places."""
 _MOST_CALLER = 256
 
 
@@ -114,6 +121,8 @@ class CloudProxyEngine:
             self._check_plain(read)
         if isinstance(read.statement, SqlStatement):
             text = with_literals(text, request.statement.params)
+            if self._kind == "postgres":
+                self._check_alike(with_literals(read.statement.text, request.statement.params))
         if isinstance(request, Explain):
             text = f"EXPLAIN {text}"
         if self._kind == "stackql":
@@ -149,6 +158,22 @@ class CloudProxyEngine:
                 f"The backing server {self._target.place} is a PostgreSQL: only SELECT runs there.",
                 hint="Send a SELECT.",
             )
+
+    def _check_alike(self, text: str) -> None:
+        """Refuse a query that PostgreSQL reads in another way than SQLite, by whose grammar it was
+        judged: `[f()]` is a name to one, and a call to the other. Raises: TidegateError
+        UNSUPPORTED."""
+        ours, theirs = judge(text, "cloud"), judge(text, "postgres")
+        if theirs.effect is Effect.READ and _names(ours) == _names(theirs):
+            return
+        reason = "" if theirs.effect is Effect.READ else f" {theirs.reason}."
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The backing server {self._target.place} is a PostgreSQL, and the statement is no"
+            f" plain query there.{reason}",
+            hint="Write names without brackets, and use functions that both SQLite and PostgreSQL"
+            " have.",
+        )
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         """Columns as the server behind describes them. A parameter counts as bound."""
@@ -354,18 +379,29 @@ class CloudProxyEngine:
             raise closed()
 
 
+def _names(judgement: Judgement) -> set[str]:
+    return {each.casefold() for each in judgement.tables}
+
+
 def _undivided(text: str) -> str:
     """The text without what ends it. StackQL runs each piece between semicolons, and it is not
-    known whether it sees those in strings and comments as we do.
+    known whether it sees those in strings and comments as we do; nor where these end, if there are
+    backslashes, comments or brackets, which mean something else to MySQL, whose grammar it has.
 
-    Raises: TidegateError UNSUPPORTED for a text with another semicolon.
+    Raises: TidegateError UNSUPPORTED for a text with another semicolon, or with one of these.
     """
     found = text.rstrip("; \t\r\n\f\v")
-    if ";" not in found:
+    try:
+        tokens = lex(found, find("cloud").lexical_rules)
+        in_brackets = any(each.kind == NAME and found[each.at] == "[" for each in tokens)
+    except Refusal:  # EXEC has words that are not SQL
+        in_brackets = "[" in found
+    if not (_DOUBTFUL.search(found) or in_brackets):
         return found
     raise TidegateError(
         Code.UNSUPPORTED,
-        "A statement for a StackQL behind holds no semicolon, also not in a string or a comment.",
+        "A statement for a StackQL behind holds no semicolon, backslash, bracket around a name or"
+        " comment, also not in a string.",
         hint="Write the statement without it.",
     )
 
