@@ -75,32 +75,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     check_surfaces(config)
     if "cloud" in config.surface:
         config = with_cloud_server(config, arguments)
-    changes: dict[str, object] = {}
-    if arguments.surface:
-        changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
-    if arguments.http:
-        changes["http"] = arguments.http
-    if arguments.pg:
-        changes["pg"] = msgspec.structs.replace(config.pg, listen=arguments.pg)
-    if arguments.tls_cert or arguments.tls_key:
-        changes["tls"] = _tls(arguments, config.tls)
-    if arguments.token_file:
-        changes["token_files"] = tuple(
-            dict.fromkeys(config.token_files + tuple(arguments.token_file))
-        )
-    if arguments.stdio:
-        changes["stdio"] = True
-    if arguments.allow_writes:
-        changes["allow_writes"] = True
-    if arguments.extended:
-        workbench = config.surface.get("workbench", {}) | {"extended": True}
-        cloud = config.surface.get("cloud", {}) | {"extended": True}
-        changes["surface"] = config.surface | {"workbench": workbench, "cloud": cloud}
-    if "postgres" in cast("tuple[str, ...]", changes.get("surfaces", config.surfaces)):
-        changes = _of_pgedge_variables(arguments, config) | changes
-    if arguments.no_auth:
-        _check_no_auth(arguments)
-        changes["auth"] = False
+    changes = _flag_changes(arguments, config)
+    names = cast("tuple[str, ...]", changes.get("surfaces", config.surfaces))
     given = tuple(
         SourceSettings(
             name=name,
@@ -109,7 +85,6 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         )
         for name, url in arguments.source
     )
-    names = cast("tuple[str, ...]", changes.get("surfaces", config.surfaces))
     if not given and not config.sources and "postgres" in names:
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
@@ -137,6 +112,38 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
             hint="Add --http HOST:PORT.",
         )
     return config
+
+
+def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, object]:
+    """The fields of the settings that the flags of `serve` replace, but for its sources. Raises:
+    TidegateError CONFIG_INVALID, ARGUMENT_INVALID."""
+    changes: dict[str, object] = {}
+    if arguments.surface:
+        changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
+    if arguments.http:
+        changes["http"] = arguments.http
+    if arguments.pg:
+        changes["pg"] = msgspec.structs.replace(config.pg, listen=arguments.pg)
+    if arguments.tls_cert or arguments.tls_key:
+        changes["tls"] = _tls(arguments, config.tls)
+    if arguments.token_file:
+        changes["token_files"] = tuple(
+            dict.fromkeys(config.token_files + tuple(arguments.token_file))
+        )
+    if arguments.stdio:
+        changes["stdio"] = True
+    if arguments.allow_writes:
+        changes["allow_writes"] = True
+    if arguments.extended:
+        workbench = config.surface.get("workbench", {}) | {"extended": True}
+        cloud = config.surface.get("cloud", {}) | {"extended": True}
+        changes["surface"] = config.surface | {"workbench": workbench, "cloud": cloud}
+    if "postgres" in cast("tuple[str, ...]", changes.get("surfaces", config.surfaces)):
+        changes = _of_pgedge_variables(arguments, config) | changes
+    if arguments.no_auth:
+        _check_no_auth(arguments)
+        changes["auth"] = False
+    return changes
 
 
 def _has_cloud(sources: tuple[SourceSettings, ...]) -> bool:

@@ -40,9 +40,9 @@ from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.source_connections import SourceConnections, connect, find
 from tidegate.gateway.transactions import (
     check_statement,
-    join,
+    enter_transaction,
     judgement_of,
-    leave,
+    leave_transaction,
     note_failure,
 )
 from tidegate.history.history import History
@@ -124,11 +124,11 @@ class Gateway:
             raise
         finally:
             if ctx.transaction is not None:
-                leave(ctx)
+                leave_transaction(ctx)
 
     async def _answer(self, ctx: CallContext) -> Any:
         find(ctx)
-        join(ctx)
+        enter_transaction(ctx)
         await decide(ctx)
         call, handler = ctx.call, None
         ctx.plan = call.plan

@@ -41,7 +41,7 @@ _VERBS = frozenset({"select", "values", "insert", "update", "delete", "merge", "
 connections see it, and could not see what the transaction itself made of it."""
 
 
-def join(ctx: CallContext) -> None:
+def enter_transaction(ctx: CallContext) -> None:
     """Find the transaction that the call belongs to, if it names one.
 
     Raises: TidegateError 25P01; 25P02 for anything but its end in one that has failed.
@@ -65,7 +65,7 @@ def join(ctx: CallContext) -> None:
         transaction.calls += 1
 
 
-def leave(ctx: CallContext) -> None:
+def leave_transaction(ctx: CallContext) -> None:
     """The call has ended."""
     transaction = ctx.transaction
     if transaction is None or isinstance(ctx.call.request, BeginTransaction):

@@ -1,4 +1,4 @@
-"""A proxy names the callers for whom it speaks, and nobody else does."""
+"""A proxy names the callers for whom it speaks, and no other client may."""
 
 from __future__ import annotations
 

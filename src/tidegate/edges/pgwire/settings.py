@@ -248,6 +248,13 @@ class SessionSettings:
         if key == "tidegate.confirm":
             self._confirm(new)
             return None
+        new = self._checked(key, new)
+        self._keep(key, new, local=local)
+        shown = _REPORTED.get(key)
+        return None if shown is None else (shown, new)
+
+    def _checked(self, key: str, new: str) -> str:
+        """The value as the setting has it from now on. Raises: TidegateError 22023."""
         fixed = _FIXED.get(key)
         if fixed is not None and new.lower() not in fixed:
             raise refused(
@@ -278,9 +285,7 @@ class SessionSettings:
             new = new.lower()
             if new not in ISOLATIONS:
                 raise refused("22023", f"There is no isolation level {new[:40]!r}.")
-        self._keep(key, new, local=local)
-        shown = _REPORTED.get(key)
-        return None if shown is None else (shown, new)
+        return new
 
     def _confirm(self, phrase: str) -> None:
         """Confirm the next statement, or with an empty phrase no longer. Raises: TidegateError

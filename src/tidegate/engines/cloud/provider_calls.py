@@ -209,11 +209,7 @@ class ProviderCalls:
                     if is_last:
                         raise
                 else:
-                    if not 200 <= response.status < 300 or _has_errors(method, response.body):
-                        response = _discreet(response, authorized)
-                    if response.status in (401, 403):
-                        refusal = self._credentials.refused(use, authorized, response.status)
-                        raise _login_refused(found, method, response, refusal)
+                    response = self._checked(found, method, use, authorized, response)
                     if is_last or response.status not in rules.statuses:
                         return response
                     named = retry_after(response.headers.get("retry-after"))
@@ -225,6 +221,25 @@ class ProviderCalls:
             counts.retries += 1
             await asyncio.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
+
+    def _checked(
+        self,
+        found: Found,
+        method: Method,
+        use: CredentialUse,
+        authorized: AuthorizedRequest,
+        response: HttpResponse,
+    ) -> HttpResponse:
+        """The reply; one that reports an error has no secrets of the login in it.
+
+        Raises: TidegateError if the login is refused.
+        """
+        if not 200 <= response.status < 300 or _has_errors(method, response.body):
+            response = _discreet(response, authorized)
+        if response.status in (401, 403):
+            refusal = self._credentials.refused(use, authorized, response.status)
+            raise _login_refused(found, method, response, refusal)
+        return response
 
     async def _parsed(
         self,
