@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from xml.sax.saxutils import escape, quoteattr
 
-from tidegate.cloud.go_template import to_json
 from tidegate.cloud.model import Schema
 from tidegate.cloud.schema import Schemas
+from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.tree import mapping
 from tidegate.errors import Code, TidegateError
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
-from tidegate.cloud.go_template import to_json
 from tidegate.cloud.model import Method, Schema, View
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.statements import DescribeStatement, ShowStatement
+from tidegate.cloud.template_functions import to_json
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.finding import Refusal
 

@@ -8,14 +8,21 @@ writes JSON strings.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn, cast
 
 import msgspec
 
+from tidegate.cloud.template_functions import (
+    CONSTANTS,
+    FUNCTIONS,
+    TemplateError,
+    is_true,
+    kind_of,
+    member,
+    printed,
+)
 from tidegate.errors import Code, TidegateError
 
 MOST_OUTPUT: Final = 64 * 1_048_576
@@ -37,10 +44,6 @@ _TOKEN: Final = re.compile(
     r"\s+|(?P<text>\"(?:\\.|[^\"\\])*\"|`[^`]*`)|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
     r"|(?P<variable>\$\w*)|(?P<field>\.\w+)|(?P<dot>\.)|(?P<word>\w+)|(?P<mark>:=|[=|(),])"
 )
-
-
-class TemplateError(Exception):
-    """A template cannot be read, or not rendered for this input."""
 
 
 class _Literal(msgspec.Struct, frozen=True):
@@ -241,12 +244,12 @@ def _command(
     if at >= len(tokens):
         raise TemplateError("a value is missing")
     kind, word = tokens[at]
-    if kind != "word" or word in _CONSTANTS:
+    if kind != "word" or word in CONSTANTS:
         value, at = _operand(tokens, at, depth)
         if last:
             raise TemplateError("a pipeline leads into a value that is no function")
         return value, at
-    if word not in _FUNCTIONS and word not in ("and", "or"):
+    if word not in FUNCTIONS and word not in ("and", "or"):
         raise TemplateError(f"the function `{word[:60]}` is not known")
     at += 1
     arguments: list[Any] = []
@@ -270,9 +273,9 @@ def _operand(tokens: list[tuple[str, str]], at: int, depth: int) -> tuple[Any, i
         value = _Dot()
     elif kind == "field":
         value = _Field(_Dot(), text[1:])
-    elif kind == "word" and text in _CONSTANTS:
-        value = _Literal(_CONSTANTS[text])
-    elif kind == "word" and text in _FUNCTIONS:
+    elif kind == "word" and text in CONSTANTS:
+        value = _Literal(CONSTANTS[text])
+    elif kind == "word" and text in FUNCTIONS:
         value = _Call(text, ())
     elif (kind, text) == ("mark", "("):
         value, at = _piped(tokens, at, depth + 1)
@@ -327,7 +330,7 @@ class _Rendering:
             if isinstance(node, _Text):
                 self._write(node.text)
             elif isinstance(node, _Output):
-                self._write(_printed(self._value(node.value, dot)))
+                self._write(printed(self._value(node.value, dot)))
             elif isinstance(node, _Assign):
                 self._assign(node, self._value(node.value, dot))
             elif isinstance(node, _If):
@@ -354,7 +357,7 @@ class _Rendering:
     def _branch(self, node: _If, dot: Any) -> None:
         value = self._value(node.condition, dot)
         self._scopes.append({node.declared: value} if node.declared else {})
-        if _is_true(value):
+        if is_true(value):
             self._nodes(node.then, value if node.moves_dot else dot)
         else:
             self._nodes(node.otherwise, dot)
@@ -370,7 +373,7 @@ class _Rendering:
         elif over is None:
             pairs = []
         else:
-            raise TemplateError(f"range cannot go over a {_kind(over)}")
+            raise TemplateError(f"range cannot go over a {kind_of(over)}")
         if not pairs:
             self._nodes(node.otherwise, dot)
         for key, value in pairs:
@@ -392,7 +395,7 @@ class _Rendering:
                     return scope[node.name]
             raise TemplateError(f"the variable `{node.name}` is not declared")
         if isinstance(node, _Field):
-            return _member(self._value(node.of, dot), node.name)
+            return member(self._value(node.of, dot), node.name)
         return self._called(node, dot)
 
     def _called(self, node: _Call, dot: Any) -> Any:
@@ -400,165 +403,14 @@ class _Rendering:
             value: Any = None
             for each in node.arguments:
                 value = self._value(each, dot)
-                if _is_true(value) is (node.function == "or"):
+                if is_true(value) is (node.function == "or"):
                     break
             return value
         arguments = [self._value(each, dot) for each in node.arguments]
         try:
-            return _FUNCTIONS[node.function](*arguments)
+            return FUNCTIONS[node.function](*arguments)
         except (TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
             raise TemplateError(f"{node.function}: {error}") from None
-
-
-def _is_true(value: Any) -> bool:
-    """Go's truth: not false, zero, nil, or empty."""
-    return bool(value)
-
-
-def _kind(value: Any) -> str:
-    """The kind of a value as Go's package reflect names it, for values decoded from JSON."""
-    if value is None:
-        return "invalid"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, (int, float)):
-        return "float64"
-    if isinstance(value, Mapping):
-        return "map"
-    return "slice" if isinstance(value, list) else "func"
-
-
-def _member(value: Any, name: str) -> Any:
-    if value is None or isinstance(value, dict):
-        return None if value is None else cast("dict[str, Any]", value).get(name)
-    raise TemplateError(f"a {_kind(value)} has no field `{name[:60]}`")
-
-
-def _index(value: Any, *keys: Any) -> Any:
-    for key in keys:
-        if isinstance(value, dict):
-            value = cast("dict[Any, Any]", value).get(key)
-        elif isinstance(value, list) and isinstance(key, int) and key >= 0:
-            value = cast("list[Any]", value)[key]
-        elif value is None:
-            raise TemplateError(f"there is nothing to take `{str(key)[:60]}` of")
-        else:
-            raise TemplateError(f"a {_kind(value)} has no index `{str(key)[:60]}`")
-    return value
-
-
-def _printed(value: Any) -> str:
-    """What an action writes for a value: text as it is, all else as JSON."""
-    if value is None:
-        return "<no value>"
-    return value if isinstance(value, str) else to_json(value)
-
-
-def to_json(value: Any) -> str:
-    """A value as compact JSON. Raises: ValueError for a number that JSON has not."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def _equals(first: Any, *others: Any) -> bool:
-    if not others:
-        raise TypeError("it needs two values")
-    return any(_kind(first) == _kind(each) and first == each for each in others)
-
-
-def _differs(first: Any, second: Any) -> bool:
-    return not _equals(first, second)
-
-
-def _negated(value: Any) -> bool:
-    return not _is_true(value)
-
-
-def _compare(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def compare(first: Any, second: Any) -> bool:
-        if _kind(first) != _kind(second) or _kind(first) not in ("float64", "string"):
-            raise TypeError(f"a {_kind(first)} and a {_kind(second)} have no order")
-        return decide(first, second)
-
-    return compare
-
-
-_FORMAT: Final = re.compile(r"%(?:%|[-+# 0]*\d{0,4}(?:\.\d{1,4})?([a-zA-Z]))")
-
-
-def _printf(template: Any, *values: Any) -> str:
-    if not isinstance(template, str):
-        raise TypeError("the format is no text")
-    waiting = list(values)
-
-    def write(match: re.Match[str]) -> str:
-        verb = match[1]
-        if verb is None:
-            return "%"
-        if not waiting:
-            return f"%!{verb}(MISSING)"
-        value = waiting.pop(0)
-        if verb == "q":
-            return to_json(value if isinstance(value, str) else _printed(value))
-        if verb in "sv":
-            return _printed(value)
-        if verb in "dfgeE" and _kind(value) == "float64":
-            return match[0].replace("v", "g") % value
-        if verb == "t" and isinstance(value, bool):
-            return to_json(value)
-        raise ValueError(f"%{verb} does not fit a {_kind(value)}")
-
-    text = _FORMAT.sub(write, template)
-    if waiting:
-        raise ValueError("there are more values than the format has places")
-    return text
-
-
-def _parsed_map(text: Any) -> dict[str, Any]:
-    if not isinstance(text, str):
-        raise TypeError("it is no text")
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise TypeError("it is no JSON object")
-    return cast("dict[str, Any]", value)
-
-
-def _separator(text: Any) -> Callable[[], str]:
-    """A function that gives nothing the first time, and `text` from then on."""
-    waiting = [""]
-
-    def separate() -> str:
-        return waiting.pop() if waiting else str(text)
-
-    return separate
-
-
-def _call(function: Any, *arguments: Any) -> Any:
-    if not callable(function):
-        raise TypeError("it is no function")
-    return function(*arguments)
-
-
-_CONSTANTS: Final[dict[str, Any]] = {"true": True, "false": False, "nil": None}
-_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "call": _call,
-    "eq": _equals,
-    "ne": _differs,
-    "lt": _compare(lambda first, second: first < second),
-    "le": _compare(lambda first, second: first <= second),
-    "gt": _compare(lambda first, second: first > second),
-    "ge": _compare(lambda first, second: first >= second),
-    "index": _index,
-    "jsonMapFromString": _parsed_map,
-    "kindOf": _kind,
-    "len": len,
-    "not": _negated,
-    "print": lambda *values: "".join(map(_printed, values)),
-    "printf": _printf,
-    "separator": _separator,
-    "toJson": to_json,
-}
 
 
 def render_template(text: str, data: Any, what: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
 from tidegate.cloud.body_formats import multipart_body, plain_body, xml_body
-from tidegate.cloud.go_template import render_template, to_json
+from tidegate.cloud.go_template import render_template
 from tidegate.cloud.graphql import first_request
 from tidegate.cloud.model import (
     WHOLE_BODY,
@@ -27,6 +27,7 @@ from tidegate.cloud.model import (
 from tidegate.cloud.model import ApiRequest as ApiRequest
 from tidegate.cloud.names import folded
 from tidegate.cloud.schema import Schemas
+from tidegate.cloud.template_functions import to_json
 from tidegate.errors import Code, TidegateError
 
 _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")

@@ -7,11 +7,12 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from tidegate.cloud.go_template import render_template, to_json
+from tidegate.cloud.go_template import render_template
 from tidegate.cloud.graphql import check_errors
 from tidegate.cloud.model import Method
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.schema import ANONYMOUS, Schemas
+from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
 from tidegate.cloud.xml_rows import read_xml_map, read_xml_rows
 from tidegate.errors import Code, TidegateError

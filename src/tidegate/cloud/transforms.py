@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tidegate.cloud.go_template import TemplateError, parse_template
+from tidegate.cloud.go_template import parse_template
 from tidegate.cloud.model import Transform
+from tidegate.cloud.template_functions import TemplateError
 
 TEMPLATE: Final = re.compile(r"golang_template_(json|text|mxj)_v0\.[1-3]\.0")
 """A Go template; the group says what it is given: values of JSON, the text, or values of XML."""

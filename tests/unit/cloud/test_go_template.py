@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.cloud import go_template
-from tidegate.cloud.go_template import TemplateError, parse_template, render_template
+from tidegate.cloud.go_template import parse_template, render_template
+from tidegate.cloud.template_functions import TemplateError
 from tidegate.errors import Code, TidegateError
 
 
