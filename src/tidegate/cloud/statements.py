@@ -7,6 +7,7 @@ refused, whatever the mode: the original looks at the first word alone and runs 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -225,18 +226,16 @@ def _sql(text: str, tokens: list[Token]) -> ReadStatement:
     verb = first.lower()
     if statement_class == "select":
         verb = "select"
-        changing = next((each for each in tokens if each.key in _CHANGES), None)
-        # `replace(…)` is a function; as a statement it is followed by a name.
-        at = tokens.index(changing) + 1 if changing else 0
-        if changing and not (
-            changing.key == "REPLACE" and tokens[at : at + 1] and tokens[at].key == "("
-        ):
-            raise Refusal(
-                Code.SQL_UNKNOWN,
-                "cloud.change_in_query",
-                f"A query that holds {changing.key} is no query",
-                "Send the change as a statement of its own.",
-            )
+        for each, following in itertools.zip_longest(tokens, tokens[1:]):
+            # `replace(…)` is a function; as a statement it is followed by a name.
+            is_function = each.key == "REPLACE" and following is not None and following.key == "("
+            if each.key in _CHANGES and not is_function:
+                raise Refusal(
+                    Code.SQL_UNKNOWN,
+                    "cloud.change_in_query",
+                    f"A query that holds {each.key} is no query",
+                    "Send the change as a statement of its own.",
+                )
     end = tokens[-1].at + len(text[tokens[-1].at :].rstrip("; \t\r\n\f\v"))
     hints = _hints(text)
     skips = "ON_ERROR=SKIP" in hints

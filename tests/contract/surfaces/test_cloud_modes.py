@@ -138,6 +138,7 @@ UNREADABLE = (
     f"SELECT 1;{DELETE}",
     f"{SELECT};;{DELETE}",
     "/* SELECT */ GRANT ALL",
+    f"WITH x AS (SELECT replace('a', 'b', 'c')) {DELETE}",
     "",
     ";",
     "BEGIN",

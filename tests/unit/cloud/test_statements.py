@@ -92,6 +92,7 @@ def test_the_class_is_that_of_the_statement(text: str, verb: str, statement_clas
         ("SHOW PROVIDERS; EXEC p.s.r.m", Code.SQL_MULTIPLE),
         ("WITH x AS (DELETE FROM p.s.r RETURNING *) SELECT * FROM x", Code.SQL_UNKNOWN),
         ("WITH x AS (SELECT 1) INSERT INTO p.s.r SELECT * FROM x", Code.SQL_UNKNOWN),
+        ("WITH x AS (SELECT replace('a', 'b', 'c')) DELETE FROM p.s.r", Code.SQL_UNKNOWN),
         ("DROP TABLE x", Code.SQL_UNKNOWN),
         ("SET a = 1", Code.SQL_UNKNOWN),
         ("AUTH LOGIN google", Code.SQL_UNKNOWN),

@@ -244,7 +244,7 @@ class _Binder:
         view = _fitting(found, tree, table)
         if view is None:
             if not reading_methods(found):
-                raise no_method(found, "SELECT")
+                raise _no_reading_method(found)
             name = f"{found.path}#{len(self.tables)}:{self._unguessable}"
             self.tables[name] = found
             return _Change(start, stop, quoted(name) + alias)
@@ -298,6 +298,21 @@ def no_method(found: Found, verb: str, given: Iterable[str] = ()) -> TidegateErr
         " an unsupported method for the resource, to find required parameters for supported"
         f" methods run SHOW METHODS IN {found.path}",
         hint=f"{verb} has these methods: {_needs(found, verb)}.{_lacks(found, verb, given)}",
+        details={"resource": found.path},
+    )
+
+
+def _no_reading_method(found: Found) -> TidegateError:
+    """The refusal of a SELECT from a resource that no method reads."""
+    named = found.resource.verbs.get("select", ())
+    if not named:
+        return no_method(found, "SELECT")
+    method = found.resource.methods[named[0]]
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"A SELECT from {found.path} would send {method.http_verb}, which changes something: no"
+        " SELECT does.",
+        hint=f"EXEC {found.path}.{method.name} calls it, as the change that it is.",
         details={"resource": found.path},
     )
 
