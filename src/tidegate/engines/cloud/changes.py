@@ -30,6 +30,7 @@ from tidegate.engines.cloud.http_client import RequestFailed
 from tidegate.engines.cloud.provider_calls import ProviderCalls, check_status
 from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_run import MOST_CELL, authorize_reading
+from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, CostEstimate
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.statements import NewState
@@ -275,6 +276,11 @@ def returned(
             [tuple(row.get(name) for name in columns) for row in rows],
         )
         connection.authorizer = authorize_reading
+        query = f"SELECT {returning} FROM {table}"
+        # No step of SQLite can be stopped midway, so none may take long.
+        program = CostEstimate(connection.execute(f"EXPLAIN {query}").fetchall())
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, min(MOST_CELL, program.max_value_bytes))
+        connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
         until = time.monotonic() + RETURNING_S
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         described: list[tuple[str, str | None]] = []
@@ -285,7 +291,7 @@ def returned(
 
         cursor = connection.cursor()
         cursor.exec_trace = note
-        found_rows = cursor.execute(f"SELECT {returning} FROM {table}").fetchall()
+        found_rows = cursor.execute(query).fetchall()
         return [Column(name, "") for name, _ in described], found_rows
     except apsw.InterruptError:
         raise TidegateError(
