@@ -40,6 +40,7 @@ def database() -> Iterator[CatalogDatabase]:
     [
         ("SELECT hex(zeroblob(400000000)) FROM pg_class", "0A000"),
         ("SELECT hex(zeroblob(450000)) AS x FROM pg_class, pg_type, pg_type AS t", "54000"),
+        (f"SELECT relname LIKE '{'%a' * 600}' AS x FROM pg_class", "0A000"),
         (f"SELECT {', '.join(['1'] * 600)} FROM pg_class", "0A000"),
         (f"SELECT 1 FROM pg_class WHERE '{'a' * 60}!' ~ '^(a|a)*$'", "0A000"),
     ],

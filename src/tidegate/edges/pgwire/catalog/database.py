@@ -34,6 +34,8 @@ MAX_S = 10.0
 MAX_BYTES = 33_554_432
 """Of the texts of one answer."""
 _MAX_VALUE = 1_000_000
+_MAX_PATTERN = 1_000
+"""Of LIKE and GLOB, which cannot be stopped midway: a longer one takes many seconds for a value."""
 _MAX_COLUMNS = 500
 _STEPS = 20_000
 _INFORMATION_COLUMNS = {name: block.split() for name, block in INFORMATION.items()}
@@ -57,6 +59,7 @@ class CatalogDatabase:
         self._connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
         self._connection.limit(apsw.SQLITE_LIMIT_COLUMN, _MAX_COLUMNS)
+        self._connection.limit(apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _MAX_PATTERN)
         self._connection.set_authorizer(_only_reading)
 
     @property
