@@ -49,7 +49,8 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class CallFile:
     """The file at `path`, mode 0600; its directory is made with mode 0700. `max_bytes` is its size
     before it is rotated; of rotated files `backups` are kept, and none older than `age_s`; 0 keeps
-    all. Blocking; safe to use from several threads."""
+    all. `series` is a pattern for the names of files that other processes began in the directory,
+    which are removed by age as well. Blocking; safe to use from several threads."""
 
     def __init__(
         self,
@@ -58,12 +59,14 @@ class CallFile:
         max_bytes: int,
         backups: int = 0,
         age_s: float = 0.0,
+        series: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path = path
         self._max_bytes = max_bytes
         self._backups = backups
         self._age_s = age_s
+        self._series = series
         self._clock = clock
         self._lock = threading.Lock()
         self._descriptor: int | None = None
@@ -178,12 +181,24 @@ class CallFile:
         if self._age_s:
             since = self._clock() - self._age_s
             old += [each for each in rotated if each not in old and each.stat().st_mtime < since]
+            self._remove_begun_by_others(since)
         for each in old:
             each.unlink(missing_ok=True)
 
     def _rotated(self) -> list[Path]:
         name = f"{re.escape(self.path.stem)}-{_STAMP}{re.escape(self.path.suffix)}"
         return [each for each in self.path.parent.iterdir() if re.fullmatch(name, each.name)]
+
+    def _remove_begun_by_others(self, since: float) -> None:
+        if not self._series:
+            return
+        name = re.compile(rf"{self._series}(?:-{_STAMP})?{re.escape(self.path.suffix)}")
+        for each in list(self.path.parent.iterdir()):
+            if each != self.path and name.fullmatch(each.name):
+                # Another process may remove it at the same time, or own it.
+                with suppress(OSError):
+                    if each.stat().st_mtime < since:
+                        each.unlink()
 
     def _close(self) -> None:
         """Close the descriptor, unless it leads to another file by now: then another part of the

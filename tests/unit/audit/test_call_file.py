@@ -118,6 +118,21 @@ def test_a_server_that_starts_removes_rotated_files_that_are_too_old_or_too_many
     assert len(statements(path)) == 2
 
 
+def test_files_of_earlier_starts_are_removed_by_age(path: Path) -> None:
+    path.parent.mkdir()
+    names = ("calls_1.log", "calls_2-20200101T000000.000000Z.log", "calls_3.log", "calls_x.log")
+    earlier, rotated, recent, foreign = [path.with_name(name) for name in names]
+    for each in (earlier, rotated, recent, foreign):
+        each.write_text("{}\n")
+        if each != recent:
+            os.utime(each, (0, 0))
+    calls = CallFile(path.with_name("calls_4.log"), max_bytes=MIB, age_s=86_400, series=r"calls_\d")
+    calls.write(record())
+    calls.close()
+    left = {each.name for each in path.parent.iterdir()}
+    assert left == {"calls_3.log", "calls_4.log", "calls_x.log"}
+
+
 def test_a_line_that_did_not_fit_the_disk_follows_when_it_fits(calls: CallFile, path: Path) -> None:
     calls.write(record("SELECT 'before'"))
     before = path.read_bytes()

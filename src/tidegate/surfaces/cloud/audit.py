@@ -33,6 +33,8 @@ _MOST_ARGUMENTS = 32
 """A tool has fewer: of a call that no tool takes, the first are kept."""
 MIB = 1_048_576
 DAY_S = 86_400.0
+_SERIES = r"stackql_mcp_server_\d{8}T\d{6}Z"
+"""The names, less their ends, of the files that servers begin at each start."""
 _OF_THE_SOURCE = frozenset({Code.SQL_FAILED, Code.SQL_OUTCOME})
 """What a statement can end with after it was admitted; other errors about SQL refuse it."""
 _BEFORE = frozenset({"policy", "approval", "argument"})
@@ -186,6 +188,7 @@ def _file(where: AuditFile, directory: str) -> CallFile:
         max_bytes=(where.max_size_mb or 100) * MIB,
         backups=where.max_backups,
         age_s=where.max_age_days * DAY_S,
+        series="" if where.path is not None else _SERIES,
     )
 
 

@@ -44,7 +44,8 @@ DEFAULT_ADDRESS = "127.0.0.1:9876"
 class AuditFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file of the audit: `path`, or a new file at each start in `dir`, which is by default in
     the state directory. It is rotated at `max_size_mb` (MiB; 0 stands for 100). Of the rotated ones
-    `max_backups` are kept, and none that is older than `max_age_days`; 0 keeps all."""
+    `max_backups` are kept, and none that is older than `max_age_days`; 0 keeps all. In `dir`
+    `max_age_days` counts for the files of earlier starts as well."""
 
     path: str | None = None
     dir: str | None = None
