@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 
 from support.cloud_api import Farm, write_farm
 from support.permits import permit_for
+from tidegate.cli.main import main
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.errors import TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -19,10 +21,23 @@ from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
+DOCUMENTS = Path(__file__).with_name("documents")
+
 
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_farm(tmp_path_factory.mktemp("registry"))
+
+
+def copy_documents(factory: pytest.TempPathFactory) -> Path:
+    """A folder of a registry with the documents beside these tests, and the one that is imported
+    from OpenAPI."""
+    folder = factory.mktemp("registry")
+    shutil.copytree(DOCUMENTS / "src", folder / "src")
+    openapi, state = str(DOCUMENTS / "openapi" / "prometheus.yaml"), str(factory.mktemp("state"))
+    words = ("--provider", "prom", "--folder", str(folder), "--state", state)
+    assert main(["cloud", "import", openapi, *words]) == 0
+    return folder
 
 
 @pytest.fixture(scope="session")

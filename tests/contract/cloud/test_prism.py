@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,21 +16,19 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from contract.cloud.conftest import Ask
+from contract.cloud.conftest import Ask, copy_documents
 from contract.cloud.document_calls import Call, calls, plain_request, rows_of
 from support.cloud_api import write_farm
 from support.cloud_registry import write_registry
 from support.cloud_surface import write_desk
 from support.document_server import DocumentServer, document_server
 from support.prism import Prism, running_prism
-from tidegate.cli.main import main
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 
-DOCUMENTS = Path(__file__).with_name("documents")
 FOLDER = os.environ.get("TIDEGATE_CLOUD_REGISTRY")
 LOGIN = "WORD_FOR_PRISM"
 LARGEST = 200_000
@@ -80,15 +77,7 @@ def documents() -> Iterator[DocumentServer]:
 
 @pytest.fixture(scope="module")
 def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("registry")
-    shutil.copytree(DOCUMENTS / "src", folder / "src")
-    openapi = str(DOCUMENTS / "openapi" / "prometheus.yaml")
-    state = str(tmp_path_factory.mktemp("state"))
-    assert main([
-        "cloud", "import", openapi, "--provider", "prom", "--folder", str(folder),
-        "--state", state,
-    ]) == 0  # fmt: skip
-    return write_registry(write_desk(write_farm(folder)))
+    return write_registry(write_desk(write_farm(copy_documents(tmp_path_factory))))
 
 
 async def test_our_documents_are_answered(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,32 +17,22 @@ from typing import Any
 import httpx
 import pytest
 
-from contract.cloud.conftest import Ask
+from contract.cloud.conftest import Ask, copy_documents
 from support.cloud_surface import MODERN, CloudClient, answering, opened, recorded
 from support.eventually import until
 from support.real_apis import RealApi, running
-from tidegate.cli.main import main
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code
 from tidegate.model.results import Truncation
 from tidegate.model.sources import Source
 
-DOCUMENTS = Path(__file__).with_name("documents")
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 REPOSITORIES = [f"team/app{number}" for number in range(7)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("registry")
-    shutil.copytree(DOCUMENTS / "src", folder / "src")
-    openapi = str(DOCUMENTS / "openapi" / "prometheus.yaml")
-    state = str(tmp_path_factory.mktemp("state"))
-    assert main([
-        "cloud", "import", openapi, "--provider", "prom", "--folder", str(folder),
-        "--state", state,
-    ]) == 0  # fmt: skip
-    return folder
+    return copy_documents(tmp_path_factory)
 
 
 def source(folder: Path, endpoints: Mapping[str, str], **options: str) -> Ask:
