@@ -22,6 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Call, Connect
+from tidegate.secrets import UNRESOLVED
 from tidegate.surfaces.cloud.settings import PLAIN_TOOLS, CloudSurfaceSettings
 from tidegate.surfaces.registry import read_settings
 
@@ -157,10 +158,17 @@ async def wait_for_backing_server(
             state = (await app.gateway.handle(call)).payload
         except TidegateError as error:
             waits = error.code in (Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY)
+            if error.details.get("cause") == UNRESOLVED:
+                raise TidegateError(
+                    error.code,
+                    error.message,
+                    hint="Set that variable, or write that file, where the proxy starts.",
+                    details=error.details,
+                ) from None
             if wait_s is None or not waits or "cause" in error.details:
                 raise
             print_status(
-                f"tidegate: {error.message} Trying again in {wait_s:g} s"
+                f"tidegate: {error.message.rstrip('.')}. Trying again in {wait_s:g} s"
                 f" ({number} of {len(waits_s)})."
             )
             try:

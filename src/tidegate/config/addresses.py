@@ -30,7 +30,8 @@ def http_address(text: str) -> tuple[str, int]:
         host = ""
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise invalid(
-            f"`{text}` is not an HTTP address.", hint="Write HOST:PORT, such as 127.0.0.1:7878."
+            f"`{text}` is not an address to listen on.",
+            hint="Write HOST:PORT, such as 127.0.0.1:7878.",
         )
     return host, int(port)
 

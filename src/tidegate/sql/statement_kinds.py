@@ -60,6 +60,7 @@ def classify_statement(tokens: list[Token], dialect: Dialect) -> Reading:
             Code.SQL_UNKNOWN,
             "root.unlisted",
             f"Statements that begin with {root.text[:40]!r} are not known to read",
+            "Send rows by INSERT." if root.key == "COPY" else None,
         )
     reader = _FORMS.get(form)
     if reader is not None:

@@ -134,6 +134,27 @@ def test_copy_writes_csv_and_text(server: WireServer):
     assert plain.stdout == "1\t79.5\n2\t\\N\n3\t3.0\n", plain.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (r"\sf nothing", "not emulated: the oid of a function"),
+        (r"\sv nothing", 'The relation "nothing" does not exist'),
+        (r"\password", "the password is a token"),
+        ("SHOW nothing", 'Unrecognized configuration parameter "nothing"'),
+        (r"\copy item from /dev/null", "Send rows by INSERT"),
+    ],
+)
+def test_what_psql_asks_in_vain_is_refused_in_words(server: WireServer, command: str, said: str):
+    found = psql(server, *commands(command))
+    assert found.returncode == 1
+    assert said in found.stderr
+
+
+def test_databases_are_listed_with_their_sizes(server: WireServer):
+    found = psql(server, *commands(r"\l+"))
+    assert "shop|writer|UTF8" in found.stdout, found.stderr
+
+
 @pytest.mark.parametrize("command", [r"\d kinds", r"\dt", r"\di", r"\dn", r"\d+ kinds"])
 def test_commands_of_psql_show_a_postgresql_source(server: WireServer, command: str):
     found = psql(server, "-c", command, database="pg")

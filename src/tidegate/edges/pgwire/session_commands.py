@@ -34,7 +34,7 @@ from tidegate.edges.pgwire.rows import Client, CopySender, RowSender
 from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings, is_on
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.transaction import TransactionBlock
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.transactions import MarkTransaction, TransactionModes
 from tidegate.sql.dialects import find
@@ -149,7 +149,12 @@ class SessionCommands:
         else:
             # What is no setting may be a statement of the source: SHOW TABLES, SHOW PROVIDERS.
             sender = RowSender(self._client, self._dialect, formats, describes=describes)
-            await self._runner.run(f"SHOW {command.name}", None, sender, whole=False)
+            try:
+                await self._runner.run(f"SHOW {command.name}", None, sender, whole=False)
+            except TidegateError as error:
+                if error.code is Code.SQL_UNKNOWN:  # the source has no SHOW
+                    raise _unknown_setting(command.name) from None
+                raise
 
     async def _set_config(
         self, command: SetConfig, formats: Sequence[int], describes: bool
@@ -374,4 +379,12 @@ _MODES: dict[str, Callable[[str], TransactionModes]] = {
 
 
 def _unknown_setting(name: str) -> TidegateError:
-    return refused("42704", f'Unrecognized configuration parameter "{name[:80]}".')
+    if name == "password_encryption":  # what psql asks first for \password
+        return refused(
+            "0A000",
+            "No password is changed here: the password is a token.",
+            "The operator makes another token: `tidegate token create`.",
+        )
+    return refused(
+        "42704", f'Unrecognized configuration parameter "{name[:80]}".', "SHOW ALL lists them."
+    )

@@ -114,6 +114,7 @@ def test_arrays_and_sets_of_rows_are_as_postgresql_gives_them(
         ("SELECT \"nothing\" FROM pg_class", "0A000"),
         ("SELECT 1 FROM pg_class, LATERAL (SELECT relname) AS x", "0A000"),
         ("SELECT conkey[1:2] FROM pg_constraint", "0A000"),
+        ("SELECT 'nothing'::pg_catalog.regproc::pg_catalog.oid", "0A000"),
         ("SELECT generate_series(1, 100000000)", "0A000"),
     ],
 )  # fmt: skip

@@ -20,6 +20,7 @@ PUBLIC = 2_200
 _SYSTEM = 11
 _INFORMATION = 13_000
 _OWNER = 10
+_TABLESPACE = 1663
 _RELKINDS = {"view": "v", "materialized view": "m", "foreign table": "f"}
 
 _TYPES: tuple[tuple[int, str, int, str, int, ColumnKind], ...] = (
@@ -177,6 +178,7 @@ class _Writer:
             add(
                 "pg_database", oid=self._next(), datname=name, datdba=_OWNER, encoding=6,
                 datlocprovider="c", datallowconn=1, datconnlimit=-1, datcollate="C", datctype="C",
+                dattablespace=_TABLESPACE,
             )  # fmt: skip
         add(
             "pg_roles", oid=_OWNER, rolname=self._user, rolinherit=1, rolcanlogin=1,
@@ -185,7 +187,7 @@ class _Writer:
         add("pg_user", usename=self._user, usesysid=_OWNER)
         add("pg_am", oid=2, amname="heap", amtype="t")
         add("pg_am", oid=403, amname="btree", amtype="i")
-        add("pg_tablespace", oid=1663, spcname="pg_default", spcowner=_OWNER)
+        add("pg_tablespace", oid=_TABLESPACE, spcname="pg_default", spcowner=_OWNER)
         add("pg_collation", oid=100, collname="default", collnamespace=_SYSTEM)
         for name, setting in settings:
             add(

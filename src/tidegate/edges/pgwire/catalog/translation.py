@@ -92,6 +92,8 @@ def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
             return True
     if from_table:
         return False
+    if any(_is_naming_cast(tokens, at) for at in range(len(tokens))):  # \sf and \sv of psql
+        return True
     called = [
         _name(token)
         for at, token in enumerate(tokens)
@@ -112,6 +114,14 @@ def _is_qualifier(tokens: list[Token], at: int) -> bool:
 
 def _is_call(tokens: list[Token], at: int) -> bool:
     return at + 1 < len(tokens) and tokens[at + 1].key == "("
+
+
+def _is_naming_cast(tokens: list[Token], at: int) -> bool:
+    if tokens[at].key != "::":
+        return False
+    is_qualified = at + 2 < len(tokens) and _is_qualifier(tokens, at + 1)
+    kind = at + 3 if is_qualified and _name(tokens[at + 1]) == "pg_catalog" else at + 1
+    return kind < len(tokens) and _name(tokens[kind]) in _NAMING_TYPES
 
 
 @lru_cache(maxsize=128)
@@ -382,6 +392,8 @@ def _cast(node: Any) -> Any:
     if kind == "boolean":
         return call("to_boolean", inner)
     if kind == "oid":
+        if isinstance(inner, exp.Anonymous) and inner.this == "oid_of_function":
+            raise SqlglotError("the oid of a function")
         return inner if not isinstance(inner, exp.Literal) else exp.cast(inner, "INTEGER")
     if kind.endswith("[]"):
         return inner
