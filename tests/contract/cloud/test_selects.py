@@ -393,6 +393,14 @@ async def test_a_caller_that_goes_away_ends_its_requests(ask, farm: Farm):
     assert caught.value.code is Code.CALL_CANCELLED
 
 
+async def test_an_answer_that_names_a_long_wait_is_not_retried_and_says_it(ask, farm: Farm):
+    farm.special["/fields"] = lambda _: Reply(429, None, Retry_After="3600")
+    error = await ask.refusal("SELECT name FROM farm.live.fields")
+    assert (error.code, error.retry_after_s) == (Code.PROVIDER_RATE, 3600)
+    assert error.hint == "Retry in 3,600 s, as the provider asks."
+    assert len(farm.asked) == 1
+
+
 async def test_a_time_limit_ends_a_statement_that_waits(ask, farm: Farm):
     farm.special["/fields"] = lambda _: Reply(503, None, Retry_After="9")
     error = await ask.refusal("SELECT name FROM farm.live.fields", timeout_s=0.2)

@@ -226,6 +226,26 @@ async def test_a_connection_that_breaks_is_said_and_the_next_call_connects_again
         assert len(writes) == (2 if tool == "run_mutation_query" else 1)
 
 
+async def test_of_idle_connections_to_a_server_that_stalls_one_is_tried(
+    tmp_path: Path, backing: Backing
+) -> None:
+    async with between("127.0.0.1", backing.server.port) as line:
+        url = backing.dsn(port=line.port, scheme="cloud+postgresql") + "?connect_timeout=1"
+        sources = [{"name": "cloud", "url": url, "access": "write"}]
+        async with proxy_of(backing, tmp_path, sources=sources) as app:
+            client = CloudClient(app)
+            calls = [client.good("run_select_query", sql=SELECT) for _ in range(5)]
+            await asyncio.gather(*calls)
+            before = line.accepted
+            assert before >= 3
+            line.stall()
+            assert "no answer" in await client.bad("run_select_query", sql=SELECT)
+            # For each one that is tried there is a request to cancel, and then a new connection.
+            assert line.accepted - before <= 2
+            line.flow()
+            await client.good("run_select_query", sql=SELECT)
+
+
 async def test_a_caller_with_masks_is_refused_at_a_proxy(tmp_path: Path, backing: Backing) -> None:
     masks = [{"column": f"{RESOURCE}.title"}]
     sent = len(backing.desk.requests)

@@ -361,11 +361,13 @@ def check_status(found: Found, method: Method, response: HttpResponse) -> None:
         raise redirected(response.url, status, response.headers.get("location"))
     is_retryable = status in (408, 429) or status >= 500
     codes = {401: Code.PROVIDER_REFUSED, 403: Code.PROVIDER_REFUSED, 429: Code.PROVIDER_RATE}
+    wait_s = retry_after(response.headers.get("retry-after"))
+    when = "in a moment" if wait_s is None else f"in {wait_s:,.0f} s, as the provider asks"
     raise TidegateError(
         codes.get(status, Code.PROVIDER_FAILED),
         f"{found.path}.{method.name} was answered with HTTP status {status}{_ending(response)}",
-        hint="Retry in a moment." if is_retryable else "Correct the request or its credential.",
-        retry_after_s=retry_after(response.headers.get("retry-after")),
+        hint=f"Retry {when}." if is_retryable else "Correct the request or its credential.",
+        retry_after_s=wait_s,
         details={"http_status": status, "retryable": is_retryable, "provider": found.provider.name},
     )
 

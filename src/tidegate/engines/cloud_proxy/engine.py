@@ -279,9 +279,7 @@ class CloudProxyEngine:
         if self._closed:
             return
         self._closed = True
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
+        self._drop_idle()
         for connection in tuple(self._used):
             connection.cancel("closed")
 
@@ -322,6 +320,8 @@ class CloudProxyEngine:
                 connection.close()
                 if error.code not in (Code.SOURCE_UNREACHABLE, Code.LIMIT_TIME):
                     raise
+                if error.code is Code.LIMIT_TIME:
+                    self._drop_idle()  # they lead to the same server, and each would wait as long
             else:
                 return connection
         connection = await BackingConnection.open(self._target)
@@ -373,6 +373,11 @@ class CloudProxyEngine:
         else:
             connection.close()
         self._places.release()
+
+    def _drop_idle(self) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -253,8 +253,7 @@ class Pool(Generic[ConnectionT]):
             return connection
         raise TidegateError(
             Code.SOURCE_UNREACHABLE,
-            f"No connection to the server could be made within {timeout_s:.3g} s, the time limit of"
-            " the statement.",
+            f"No connection to the server could be made within {timeout_s:.3g} s.",
         )
 
     async def _next(self, timeout_s: float) -> ConnectionT | None:
