@@ -126,6 +126,7 @@ async def test_an_upstream_error_is_an_error_with_its_status(tmp_path: Path, des
         failing = SELECT.replace("'red'", "'failing'")
         text = await CloudClient(app).bad("run_select_query", sql=failing)
         assert text.startswith('upstream http error: {"http_status": 403, "retryable": false}: ')
+        assert '{"message": "not for you"}. The provider desk asks for a login' in text
 
 
 async def test_missing_parameters_are_named_with_where_to_find_them(tmp_path: Path) -> None:

@@ -387,8 +387,8 @@ def _login_refused(
     found: Found, method: Method, response: HttpResponse, refusal: TidegateError
 ) -> TidegateError:
     """The error of a request that was refused: what the provider says, and whose login it was."""
-    ending = _ending(response)
-    text = f"{found.path}.{method.name} was answered with HTTP status {response.status}{ending}"
+    ending = _ending(response).removesuffix(".")
+    text = f"{found.path}.{method.name} was answered with HTTP status {response.status}{ending}."
     details = {"http_status": response.status, "retryable": False, "provider": found.provider.name}
     return TidegateError(
         refusal.code, f"{text} {refusal.message}", hint=refusal.hint, details=details
