@@ -150,6 +150,14 @@ def test_what_psql_asks_in_vain_is_refused_in_words(server: WireServer, command:
     assert said in found.stderr
 
 
+def test_columns_are_described_without_a_run(server: WireServer):
+    for given, shown in (
+        (r"SELECT id, name FROM item \gdesc", "id|bigint\nname|text\n"),
+        (r"SELECT 1 AS x \gdesc", "x|text\n"),
+    ):
+        assert psql(server, given=given).stdout == shown
+
+
 def test_databases_are_listed_with_their_sizes(server: WireServer):
     found = psql(server, *commands(r"\l+"))
     assert "shop|writer|UTF8" in found.stdout, found.stderr

@@ -91,7 +91,7 @@ def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
         if name in COLUMNS and not _is_qualifier(tokens, at + 1):
             return True
     if from_table:
-        return False
+        return _asks_types_of_columns(tokens)
     if any(_is_naming_cast(tokens, at) for at in range(len(tokens))):  # \sf and \sv of psql
         return True
     called = [
@@ -116,6 +116,18 @@ def _is_call(tokens: list[Token], at: int) -> bool:
     return at + 1 < len(tokens) and tokens[at + 1].key == "("
 
 
+def _asks_types_of_columns(tokens: list[Token]) -> bool:
+    r"""Whether it is psql's \gdesc: pg_catalog.format_type of a list of values alone."""
+    words = [_name(token) for token in tokens]
+    tables = [at for at, token in enumerate(tokens) if token.key in ("FROM", "JOIN")]
+    return (
+        "pg_catalog" in words
+        and "format_type" in words
+        and len(tables) == 1
+        and [each.key for each in tokens[tables[0] + 1 : tables[0] + 3]] == ["(", "VALUES"]
+    )
+
+
 def _is_naming_cast(tokens: list[Token], at: int) -> bool:
     if tokens[at].key != "::":
         return False
@@ -138,6 +150,7 @@ def translate(text: str) -> CatalogQuery:
         parameters = _parameter_types(tree)
         constants = frozenset([each.name for each in tree.find_all(exp.Literal)])
         _label(tree)
+        _name_values(tree)
         qualify_conditions(tree)
         rewrite_set_functions(tree)
         # From the leaves up: what is replaced holds parts that were.
@@ -152,6 +165,21 @@ def translate(text: str) -> CatalogQuery:
             "0A000", f"This query on PostgreSQL's catalogs is not emulated: {str(error)[:200]}."
         ) from None
     return CatalogQuery(written, columns, parameters, constants)
+
+
+def _name_values(tree: Any) -> None:
+    """Write `(VALUES …) AS t (a, b)` as selects: SQLite names no columns of a table's alias."""
+    for values in list(tree.find_all(exp.Values)):
+        alias = values.args.get("alias")
+        if alias is None or not alias.columns:
+            continue
+        names = [each.name for each in alias.columns]
+        rows: list[Any] = [
+            exp.select(*(exp.alias_(*pair) for pair in zip(row.expressions, names, strict=False)))
+            for row in values.expressions
+        ]
+        table = rows[0] if len(rows) == 1 else exp.union(*rows, distinct=False)
+        values.replace(table.subquery(alias.name))
 
 
 def _columns(tree: Any) -> tuple[tuple[str, str | None], ...]:
