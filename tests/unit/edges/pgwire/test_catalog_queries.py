@@ -142,3 +142,8 @@ def test_a_schema_is_named_by_itself_by_its_oid_or_by_a_pattern():
     assert named_schemas(schemas, ["a.%"], ()) == ["a.b", "a.c"]
     assert named_schemas(schemas, [r"^(a\.b)$"], ()) == ["a.b"]
     assert named_schemas(schemas, ["%", "", "%%"], ()) == []
+
+
+def test_a_constant_with_escapes_is_a_constant():
+    text = r"SELECT 1 FROM pg_namespace WHERE nspname ~ E'^(desk\\.api)$'"
+    assert named_schemas({1: "desk.api"}, translate(text).constants, ()) == ["desk.api"]

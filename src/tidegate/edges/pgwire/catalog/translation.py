@@ -145,6 +145,10 @@ def translate(text: str) -> CatalogQuery:
         raise not_emulated("42601", "This query on PostgreSQL's catalogs cannot be read.") from None
     if not isinstance(tree, exp.Query):
         raise not_emulated("0A000", "PostgreSQL's catalogs are only read here.")
+    # psql writes a pattern with backslashes as E'…'. It is read already: written as a node of its
+    # own kind, its backslashes would be read a second time.
+    for escaped in list(tree.find_all(exp.ByteString)):
+        escaped.replace(exp.Literal.string(escaped.name))
     try:
         columns = _columns(tree)
         parameters = _parameter_types(tree)
