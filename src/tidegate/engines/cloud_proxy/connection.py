@@ -20,7 +20,7 @@ from tidegate.engines.cloud_proxy.values import RowReader
 from tidegate.engines.common.errors import stopped
 from tidegate.errors import Code, TidegateError
 
-Kind = Literal["tidegate", "stackql", "postgres"]
+Kind = Literal["tidegate", "stackql", "plain"]
 Notices = list[tuple[str, str]]
 """SQLSTATE and detail of what the server warned of."""
 
@@ -89,7 +89,7 @@ class BackingConnection:
     def version(self) -> str:
         """The server's name and version."""
         found = self._parameter("tidegate.version") or self._parameter("server_version")
-        names = {"tidegate": "Tidegate", "stackql": "StackQL", "postgres": "PostgreSQL"}
+        names = {"tidegate": "Tidegate", "stackql": "StackQL", "plain": "PostgreSQL"}
         return f"{names[self.kind]} {found}".rstrip()
 
     def _parameter(self, name: str) -> str:
@@ -112,7 +112,7 @@ class BackingConnection:
         except TidegateError as error:
             if error.code is Code.SOURCE_UNREACHABLE:
                 raise
-            self.kind = "postgres"
+            self.kind = "plain"
             if not self._target.accepts_plain:
                 raise _unfit(
                     f"The backing server {place} is a PostgreSQL and no Tidegate or StackQL: it has"

@@ -79,7 +79,7 @@ class CloudProxyEngine:
             transactions=False,
             schemas=True,
             explains=True,
-            explains_changes=first.kind != "postgres",
+            explains_changes=first.kind != "plain",
             explains_as_json=False,
             primary_keys=False,
             foreign_keys=False,
@@ -117,11 +117,11 @@ class CloudProxyEngine:
         read = read_judged_statement(text)
         if isinstance(read.statement, (SqlStatement, ExecStatement)) and read.explained != "plan":
             _refuse_hidden(permit)
-        if self._kind == "postgres":
+        if self._kind == "plain":
             self._check_plain(read)
         if isinstance(read.statement, SqlStatement):
             text = with_literals(text, request.statement.params)
-            if self._kind == "postgres":
+            if self._kind == "plain":
                 self._check_alike(with_literals(read.statement.text, request.statement.params))
         if isinstance(request, Explain):
             text = f"EXPLAIN {text}"
@@ -144,7 +144,7 @@ class CloudProxyEngine:
         try:
             check_cancelled(cancellation)
             cancellation.listen(cancel)
-            await cursor.begin(text, alone=self._kind == "postgres")
+            await cursor.begin(text, alone=self._kind == "plain")
         except BaseException:
             await cursor.close()
             raise
@@ -262,7 +262,7 @@ class CloudProxyEngine:
 
     async def _catalog(self, schema: str | None, permit: Permit) -> Catalog:
         """The services as schemas, and the resources of `schema` alone; nothing of a PostgreSQL."""
-        if self._kind == "postgres":
+        if self._kind == "plain":
             return Catalog(self._target.database, "", (), (), "")
         connection = await self._take(permit.limits, permit, 0, writing=False)
         try:
@@ -345,7 +345,7 @@ class CloudProxyEngine:
     ) -> str:
         """What is set before a statement: what it may do, for how long, and for whom it is."""
         milliseconds = max(1, round(limits.timeout_s * 1_000))
-        if self._kind == "postgres":
+        if self._kind == "plain":
             return f"BEGIN READ ONLY; SET LOCAL statement_timeout = {milliseconds}"
         if self._kind == "stackql":
             return ""
@@ -363,7 +363,7 @@ class CloudProxyEngine:
 
     async def _give_back(self, connection: BackingConnection, usable: bool) -> None:
         self._used.discard(connection)
-        if usable and self._kind == "postgres":
+        if usable and self._kind == "plain":
             try:
                 await connection.ask("ROLLBACK", self._target.connect_s)
             except TidegateError:
