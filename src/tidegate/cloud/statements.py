@@ -38,7 +38,7 @@ _PARAMETER: Final = r"\?[0-9]*+|@@?[A-Za-z_][A-Za-z0-9_.-]*+"
 _COMMAND_RULES: Final = structs.replace(
     _SQLITE, parameters=_PARAMETER, operators=_SQLITE.operators | {"-"}
 )
-_HINTS: Final = re.compile(r"\s*\w+\s*/\*\+([^*]{1,200})\*/")
+_HINTS: Final = re.compile(r"\s*(?:\w+\s*)?/\*\+([^*]{1,200})\*/")
 _VERSION: Final = re.compile(r"v?\d{1,9}(?:\.\d{1,9}){0,3}(?:-[\w.]{1,40})?")
 _QUERY_HINT: Final = "Put the query into WITH at the beginning of a SELECT."
 _TABLE_HINT: Final = (
@@ -247,7 +247,8 @@ def _sql(text: str, tokens: list[Token]) -> ReadStatement:
 
 
 def _hints(text: str) -> frozenset[str]:
-    """The words of `/*+ FRESH on_error=skip */` behind the first word, in capitals."""
+    """The words of `/*+ FRESH on_error=skip */` behind the first word or before it, in
+    capitals."""
     found = _HINTS.match(text)
     return frozenset(re.sub(r"\s*=\s*", "=", found[1]).upper().split() if found else ())
 

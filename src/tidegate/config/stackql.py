@@ -30,6 +30,14 @@ def translate(settings: dict[str, Any]) -> dict[str, Any]:
     """
     own = sorted(settings.keys() - _KEYS)
     if own:
+        from difflib import get_close_matches
+
+        near = get_close_matches(own[0], _KEYS, 1, 0.8)
+        if near:
+            raise invalid(
+                f"`{own[0]}` is no key of StackQL's configuration.",
+                hint=f"Did you mean `{near[0]}`?",
+            )
         theirs = sorted(settings.keys() & _KEYS)[0]
         raise invalid(
             f"`{theirs}` is a key of StackQL's configuration and `{own[0]}` is none of it: they"

@@ -186,6 +186,7 @@ async def test_what_cannot_be_sent_whole_sends_nothing(ask, farm: Farm):
         ),
         ("INSERT INTO farm.live.fields(name) VALUES ('a')", "cannot find matching operation"),
         ("DELETE /*+ AWAIT */ FROM farm.live.animals WHERE id = 1", "AWAIT"),
+        ("/*+ AWAIT */ DELETE FROM farm.live.animals WHERE id = 1", "AWAIT"),
     ):
         error = await ask.refusal(text)
         assert said in f"{error.message} {error.hint}", (text, error.message)

@@ -231,3 +231,10 @@ def test_durations_are_those_of_go(text: str, expected: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(TidegateError, match="`x` cannot be"):
         seconds(text, "x")
+
+
+def test_a_misspelt_key_of_the_object_alone_gets_the_nearest_one() -> None:
+    with pytest.raises(TidegateError) as caught:
+        load('{"server": {"mode": "safe"}, "enabled_tols": ["server_info"]}')
+    assert "`enabled_tols`" in caught.value.message
+    assert caught.value.hint == "Did you mean `enabled_tools`?"

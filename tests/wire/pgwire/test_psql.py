@@ -50,6 +50,15 @@ def test_several_statements_of_one_text_run_in_order_and_give_their_results(serv
     assert found.stdout == "1\n;\n2\n", found.stderr
 
 
+def test_psql_without_a_language_reads_utf8(server: WireServer):
+    words = ["psql", "-X", "-A", "-t", "-c", "SHOW client_encoding", "-c", "SELECT 'ü'"]
+    found = subprocess.run(
+        [*words, server.conninfo()], capture_output=True, timeout=HANG_S, check=False,
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C", "PGCLIENTENCODING": "SQL_ASCII"},
+    )  # fmt: skip
+    assert (found.returncode, found.stdout) == (0, "UTF8\nü\n".encode()), found.stderr
+
+
 def test_two_changes_in_one_text_are_refused_before_the_first_runs(server: WireServer):
     first = "INSERT INTO item VALUES (50, 'a', 1, NULL)"
     second = "INSERT INTO item VALUES (51, 'b', 1, NULL)"

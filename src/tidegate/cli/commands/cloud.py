@@ -53,7 +53,9 @@ def _import(arguments: argparse.Namespace) -> int:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise TidegateError(
-            Code.DOCUMENT_INVALID, f"{path} cannot be read: {error.strerror or error}."
+            Code.DOCUMENT_INVALID,
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint="Name an OpenAPI document, a YAML or JSON file that can be read.",
         ) from None
     made = import_openapi(
         read_yaml(content, path.name),

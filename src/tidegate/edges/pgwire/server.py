@@ -253,7 +253,7 @@ class WireServer:
             if name not in _QUIET and not name.startswith("_pq_."):
                 settings.set(name, value)
         encoding = startup.get("client_encoding", "utf8").strip("'").lower()
-        if encoding not in ("utf8", "utf-8", "unicode", "auto"):
+        if encoding not in ("utf8", "utf-8", "unicode", "auto", "sql_ascii"):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"The client's encoding is {encoding[:40]!r}, and only UTF8 is spoken here.",

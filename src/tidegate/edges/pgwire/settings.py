@@ -77,13 +77,14 @@ _REPORTED = {
 
 _FIXED = {
     "bytea_output": {"hex"},
-    "client_encoding": {"utf8", "utf-8", "unicode"},
+    "client_encoding": {"utf8", "utf-8", "unicode", "sql_ascii"},
     "integer_datetimes": {"on"},
     "intervalstyle": {"postgres"},
     "standard_conforming_strings": {"on", "true", "1"},
     "row_security": {"on", "off"},
 }
-"""Settings on which the form of values depends, and what they may be set to."""
+"""Settings on which the form of values depends, and what they may be set to. psql asks for
+SQL_ASCII where no language is set: PostgreSQL converts nothing then, and what is here is UTF8."""
 
 _READ_ONLY = frozenset(
     {

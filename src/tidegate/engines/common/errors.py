@@ -10,7 +10,7 @@ def stopped(cause: str, timeout_s: float | None = None) -> TidegateError:
     """The error of a statement that was stopped. `cause` is `time`, `space`, `closed`, or the
     caller's reason."""
     if cause == "time":
-        after = f" after {timeout_s:g} s" if timeout_s is not None else ""
+        after = f" after {round(timeout_s, 2):g} s" if timeout_s is not None else ""
         return TidegateError(Code.LIMIT_TIME, f"The statement was stopped{after}.")
     if cause == "space":
         return TidegateError(
