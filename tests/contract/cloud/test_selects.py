@@ -225,6 +225,12 @@ async def test_unknown_names_say_what_is_near(ask):
     assert "provider.service.resource" in (await ask.refusal("SELECT 1 FROM fields")).hint
 
 
+async def test_a_cast_in_postgresqls_spelling_gets_the_one_that_is_read(ask, farm: Farm):
+    error = await ask.refusal("SELECT name::text FROM farm.live.fields")
+    assert "CAST(value AS type)" in error.hint
+    assert farm.asked == []
+
+
 async def test_the_functions_that_are_added(ask):
     assert await ask(
         "SELECT split_part('a/b/c', '/', 2), split_part('a/b', '/', -1), split_part('a', '/', 5),"

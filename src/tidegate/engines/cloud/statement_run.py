@@ -27,6 +27,7 @@ from tidegate.engines.cloud.virtual_tables import (
 )
 from tidegate.engines.common.errors import closed
 from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, CostEstimate
+from tidegate.engines.sqlite.errors import translate
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 
@@ -260,7 +261,13 @@ class StatementRun:
                 if table.lacks is not None:
                     return no_method(table.table.found, "SELECT", table.bound_names)
         text = re.sub(r"^\w+Error: ", "", message)
-        return TidegateError(Code.SQL_FAILED, text[:1_000] or "The statement failed.")
+        known = translate(error)
+        return TidegateError(
+            Code.SQL_FAILED,
+            text[:1_000] or "The statement failed.",
+            hint=known.hint if known.code is Code.SQL_FAILED else None,
+            details=known.details,
+        )
 
 
 def authorize_reading(

@@ -73,6 +73,7 @@ _HINTS = (
     (re.compile(r"^no such column"), "Describe the table to see its columns."),
     (re.compile(r"^no such function"), "Use a function that SQLite has."),
     (re.compile(r"^ambiguous column"), "Write the table's name before the column."),
+    (re.compile(r'^unrecognized token: ":"'), "Write CAST(value AS type) in place of value::type."),
 )
 
 _STATES = {
