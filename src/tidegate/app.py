@@ -40,6 +40,8 @@ from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
 from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import OperatorPassphrase
+from tidegate.identity.operators import PREFIX as OPERATOR
+from tidegate.identity.operators import Operators
 from tidegate.identity.pairing import PairingService
 from tidegate.identity.token_files import TokenFiles
 from tidegate.identity.tokens import Tokens, check_token
@@ -120,12 +122,26 @@ class App:
             config.bridge, self.server_audit.record, sources=self.connections.sources
         )
         self.workspace = Workspace(self.state.windows)
+        self.operators = Operators(
+            self.state.operators,
+            note=self.server_audit.record_as,
+            note_done=self.server_audit.record_done_as,
+            note_anonymous=self.server_audit.record_anonymous,
+            lockout=Lockout(
+                config.lockout.failures,
+                config.lockout.window_s,
+                config.lockout.lock_s,
+                shared=self.state.shared,
+                kind="console",
+            ),
+        )
         self.approvals = Approvals(
             self.state.approvals,
             config.approvals,
             note=self.server_audit.record_as,
             note_done=self.server_audit.record_done_as,
             name_of=self.name_of,
+            count_operators=lambda: len(self.operators.list()),
         )
         self.settings_listeners: list[Callable[[Config], None]] = []
         """Called with settings that were read again, when they take effect."""
@@ -338,6 +354,8 @@ class App:
         made without a name rather than not at all."""
         if actor.partition("-")[0] in BUILTIN:
             return actor.partition("-")[0]
+        if actor.startswith(OPERATOR):
+            return actor.removeprefix(OPERATOR)
         with suppress(TidegateError):
             return next((token.name for token in self.tokens.list() if token.id == actor), "")
         return ""

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from tidegate.engines.registry import language_of
 from tidegate.model.actors import Actor
@@ -18,7 +19,8 @@ from tidegate.store.records import Subject
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
     """One request of one caller. `database` and `schema` say where the statement would run, `plan`
-    is a digest of what it would send, where that is known."""
+    is a digest of what it would send, where that is known, and `reason` what the caller says it is
+    for."""
 
     actor: Actor
     source: Source
@@ -31,6 +33,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     tool: str = ""
     client: str = ""
     plan: str = ""
+    reason: str = ""
 
     @property
     def digest(self) -> str:
@@ -51,6 +54,12 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
         )
         # Not as JSON, where the text 'AA==' and the byte 0 look the same.
         return sha256(repr(bound).encode()).hexdigest()
+
+    @property
+    def circumstances(self) -> str:
+        """A digest of the rights under which it is asked: what the source and the token allow."""
+        actor = structs.replace(self.actor, expires_at=None)
+        return sha256(repr((self.source, actor, self.verdict.rule)).encode()).hexdigest()
 
     def subject(self) -> Subject:
         """What a person is shown of it, and what is kept: without secrets, as in the records."""
@@ -80,9 +89,14 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             schema=self.schema,
             guarded=_asks_about_reads(source),
             outside_transaction=self.judgement.outside_transaction,
+            agent_reason=redact(self.reason[:MAX_REASON]),
+            circumstances=self.circumstances,
+            owner=self.actor.owner,
         )
 
 
+MAX_REASON = 500
+"""Characters of what a caller says that a call is for."""
 _MAX_NAME = 200
 _MAX_PARAMS = 65_536
 

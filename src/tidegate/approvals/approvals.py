@@ -22,7 +22,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.api import ApprovalStore
-from tidegate.store.records import ApprovalBounds, PendingApproval
+from tidegate.store.records import ApprovalBounds, ApprovedRun, PendingApproval
 
 RunDryRun = Callable[[], Awaitable[DryRun]]
 RecordEvent = Callable[[str, str, Mapping[str, str]], None]
@@ -35,6 +35,8 @@ KEPT_S = 30 * 86_400.0
 """How long a question waits, and how long one that has ended is shown."""
 MAX_PENDING = 1_000
 MAX_PENDING_PER_ACTOR = 50
+_EACH_TIME = frozenset({"sql.irreversible", "sql.administration"})
+"""The rules whose questions are answered for one call at a time."""
 _SWEEP_S = 60.0
 _LOOK_S = 0.25
 _WAITING = 0.1
@@ -67,7 +69,8 @@ class ApprovalNeeded(TidegateError):
 
 
 class Approvals:
-    """Questions kept in `book`, which processes share. `note` puts on record what is decided."""
+    """Questions kept in `book`, which processes share. `note` puts on record what is decided.
+    `count_operators` says how many people have accounts."""
 
     def __init__(
         self,
@@ -77,12 +80,14 @@ class Approvals:
         note: RecordEvent | None = None,
         note_done: RecordEvent | None = None,
         name_of: Callable[[str], str] | None = None,
+        count_operators: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = book
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
         self._name_of = name_of
+        self._count_operators = count_operators
         self._note_done = note_done or self._note
         self._clock = clock
         self._swept_at = 0.0
@@ -115,8 +120,12 @@ class Approvals:
                 hint="Send it outside BEGIN and COMMIT, or first in its block.",
             )
         question = await self.request(approval_request)
-        if question.state == "used":
-            return question.id
+        while question.state == "used":
+            if question.until is None or await self._still_fits(
+                question, approval_request, dry_run
+            ):
+                return question.id
+            question = await self.request(approval_request)
         if question.askers == 1 and self.settings.dry_run:
             question = await self.attach_dry_run(question, await dry_run())
         if client_may_ask or not self.settings.wait_s:
@@ -130,6 +139,20 @@ class Approvals:
             message = "What a person approved was used by another call like this one"
             raise ApprovalNeeded(question, client_may_ask=False, message=message)
         return answer.id
+
+    async def _still_fits(
+        self, question: PendingApproval, approval_request: ApprovalRequest, dry_run: RunDryRun
+    ) -> bool:
+        """Whether a grant for some minutes holds for this call: the rights are those under which it
+        was given, and the change is about no more rows than the person saw. If not, it ends."""
+        shown = None if question.dry_run is None else question.dry_run.affected
+        if question.subject.circumstances == approval_request.circumstances and shown is not None:
+            affected = (await dry_run()).affected
+            if affected is not None and affected <= shown:
+                return True
+        await self.give_back(question.id)
+        await asyncio.to_thread(self.revoke, question.id, "")
+        return False
 
     async def request(self, approval_request: ApprovalRequest) -> PendingApproval:
         """The question of this request: state `used` if a person allowed it, which uses that up;
@@ -170,6 +193,8 @@ class Approvals:
         cancellation.listen(gone.set)
         loop = asyncio.get_running_loop()
         until = loop.time() + self.settings.wait_s
+        waits_until = self._clock() + self.settings.wait_s
+        await asyncio.to_thread(self._store.set_waiting, question.id, waits_until)
         try:
             while not gone.is_set() and (left := until - loop.time()) > 0:
                 with suppress(TimeoutError):
@@ -179,21 +204,42 @@ class Approvals:
                     return True
         finally:
             cancellation.forget(gone.set)
+            with suppress(TidegateError):  # the card says for longer that the caller waits
+                await asyncio.to_thread(self._store.set_waiting, question.id, None)
         return False
 
     def resolve(
-        self, id: str, state: Literal["allowed", "denied"], by: str, reason: str = ""
+        self,
+        id: str,
+        state: Literal["allowed", "denied"],
+        by: str,
+        reason: str = "",
+        *,
+        operator: str = "",
+        minutes: int = 0,
     ) -> PendingApproval:
-        """Answer a question. The answer is final. `by` names the person for the record.
+        """Answer a question. The answer is final. `by` names the person for the record, and
+        `operator` the account in which it was given, if it was in one. With `minutes` the grant
+        counts for so long, for calls like this one.
 
-        Raises: TidegateError ARGUMENT_INVALID if there is no such question or it is not pending.
+        Raises: TidegateError ARGUMENT_INVALID if there is no such question, it is not pending, or
+        its grant cannot be for minutes; OPERATOR_CONSENT if another person must answer.
         """
         question = self.find(id)
         if question.state == "pending":
+            until, most_uses = None, 1
             # A denial takes a right away: nothing may prevent it, not even a full disk.
             if state == "allowed":
-                self._record(state, question, by, reason)
-            if self._store.resolve(question.id, state, by, reason, self._clock()):
+                if (why := self.why_not(question, operator)) is not None:
+                    raise TidegateError(
+                        Code.OPERATOR_CONSENT, why, hint="Ask another operator to answer."
+                    )
+                if minutes:
+                    until, most_uses = self._bounds_of(question, minutes)
+                self._record(state, question, by, reason, minutes=minutes)
+            if self._store.resolve(
+                *(question.id, state, by, reason, self._clock()), until=until, most_uses=most_uses
+            ):
                 if state == "denied":
                     self._record(state, question, by, reason, done=True)
                 return self.find(question.id)
@@ -205,6 +251,58 @@ class Approvals:
             f"The question {question.id} is no longer open: it was {question.state}{by_whom}",
             hint="`tidegate approvals list` shows the open questions.",
         )
+
+    def why_not(self, question: PendingApproval, operator: str) -> str | None:
+        """Why a yes of this operator does not count; empty is one that was given in no account, at
+        the command line or in the caller's client. None if it counts."""
+        mode, owner = self.settings.four_eyes, question.subject.owner
+        if mode == "off" and owner and self._count_operators() > 1:
+            mode = "own"
+        if mode == "off" or (mode == "own" and not owner):
+            return None
+        if operator and operator != owner:
+            return None
+        if operator:
+            return "The token that asks is yours: another operator must answer"
+        other = f", other than {owner}" if owner else ""
+        return f"An operator must answer in the console{other}"
+
+    def most_minutes(self, question: PendingApproval) -> int:
+        """For how many minutes a grant of this question can be given at most; 0: for one call."""
+        tried = question.dry_run is not None and question.dry_run.affected is not None
+        one_by_one = question.subject.rule in _EACH_TIME or question.subject.outside_transaction
+        return self.settings.grant_minutes if tried and not one_by_one else 0
+
+    def _bounds_of(self, question: PendingApproval, minutes: int) -> tuple[float, int]:
+        most = self.most_minutes(question)
+        if not 0 < minutes <= most:
+            message = (
+                f"This can be allowed for {most} minutes at most"
+                if most
+                else "This can be allowed for one call only: either its rows are not known, or it"
+                " cannot be undone"
+            )
+            raise TidegateError(Code.ARGUMENT_INVALID, message)
+        return self._clock() + 60.0 * minutes, self.settings.grant_uses
+
+    def revoke(self, id: str, by: str) -> PendingApproval:
+        """End a grant. Works without a record.
+
+        Raises: TidegateError ARGUMENT_INVALID if there is no such question, or no grant of it.
+        """
+        question = self.find(id)
+        if not self._store.revoke(question.id, self._clock()):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The question {question.id} has no grant: it was {question.state}",
+                hint="`tidegate approvals list --all` shows the state of each.",
+            )
+        self._record("revoked", question, by, done=True)
+        return self.find(question.id)
+
+    def attach_run(self, id: str, run: ApprovedRun) -> None:
+        """Keep what became of the call that used a grant. Raises: TidegateError STATE_FAILED."""
+        self._store.attach_run(id, run)
 
     async def record_client_answer(
         self, question: PendingApproval, actor: str, allow: bool, by: str, reason: str = ""
@@ -315,9 +413,12 @@ class Approvals:
         reason: str = "",
         *,
         done: bool = False,
+        minutes: int = 0,
     ) -> None:
         subject = question.subject
         details = {"approval": question.id, "source": subject.source, "caller": question.actor}
+        if minutes:
+            details["minutes"] = str(minutes)
         name = "" if self._name_of is None else self._name_of(question.actor)
         if name:
             details["caller_name"] = name

@@ -79,11 +79,19 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `grant_ttl_s` is how long an approval may lie unused. A call that asks in the inbox waits
     `wait_s` for the answer before the reply says that it needs one. `dry_run`: where it can be done
     without harm, the person sees what would change.
+
+    In the console an approval can be given for up to `grant_minutes` minutes and `grant_uses`
+    calls. `four_eyes`: `own` takes no yes from the operator whose token asks, neither in the
+    console nor in that operator's client; `always` takes each yes in the console alone, from
+    another operator; `off` takes any. From the second operator on, `off` means `own`.
     """
 
     grant_ttl_s: Seconds = 86_400.0
     wait_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     dry_run: bool = True
+    grant_minutes: Annotated[int, msgspec.Meta(ge=0, le=1_440)] = 60
+    grant_uses: Count = 20
+    four_eyes: Literal["off", "own", "always"] = "off"
 
 
 class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any, Literal
 
 from msgspec import structs
 
@@ -18,9 +19,13 @@ from tidegate.gateway.recorder import record_failure, record_intent, record_outc
 from tidegate.gateway.transactions import may_wait
 from tidegate.model.datalog import DatalogRequest
 from tidegate.model.requests import Call, EngineRequest, Query
-from tidegate.model.results import Limits
+from tidegate.model.results import Limits, Page
 from tidegate.model.statements import DryRun, Effect, NewState
+from tidegate.store.records import ApprovedRun
 
+_UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME, Code.BRIDGE_OUTCOME})
+"""The errors after which it is not known whether the call took effect, or was recorded."""
+_MOST_MESSAGE = 500
 DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 """What a dry run may take: it shows a sample, and must not hold up other callers."""
 
@@ -43,7 +48,7 @@ async def approve(ctx: CallContext) -> None:
     approval_request = ApprovalRequest(
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
-        ctx.plan,
+        ctx.plan, call.reason,
     )  # fmt: skip
 
     async def dry_run() -> DryRun:
@@ -78,11 +83,42 @@ async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:
     """Let the person's approval count again if the call failed before the engine could run it, as
     when its intent could not be recorded or no connection was free. Raises nothing."""
     approvals = ctx.services.approvals
-    if not ctx.grant or approvals is None or (ctx.sent and error.code is not Code.SOURCE_BUSY):
+    if not ctx.grant or approvals is None:
         return
     grant, ctx.grant = ctx.grant, ""
+    if ctx.sent and error.code is not Code.SOURCE_BUSY:
+        state = "unknown" if error.code in _UNKNOWN else "failed"
+        await _keep_run(ctx, grant, state, message=error.without_secrets().message)
+        return
     with suppress(TidegateError):  # the state cannot be written: the person is asked again
         await approvals.give_back(grant)
+
+
+async def note_run(ctx: CallContext, payload: Any = None) -> None:
+    """Keep with an approval that its call runs, or that it has ended with this answer."""
+    if not ctx.grant:
+        return
+    if payload is None:
+        await _keep_run(ctx, ctx.grant, "running")
+        return
+    rows = (payload.affected or payload.row_count) if isinstance(payload, Page) else None
+    await _keep_run(ctx, ctx.grant, "done", rows=rows)
+
+
+async def _keep_run(
+    ctx: CallContext,
+    grant: str,
+    state: Literal["running", "done", "failed", "unknown"],
+    *,
+    rows: int | None = None,
+    message: str = "",
+) -> None:
+    approvals = ctx.services.approvals
+    if approvals is None:
+        return
+    run = ApprovedRun(state, ctx.services.clock(), ctx.call_id, rows, message[:_MOST_MESSAGE])
+    with suppress(TidegateError):  # the audit log has it; this is for the person's card
+        await asyncio.to_thread(approvals.attach_run, grant, run)
 
 
 async def record_new_state(ctx: CallContext, state: NewState | None) -> None:

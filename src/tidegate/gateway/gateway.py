@@ -19,7 +19,7 @@ from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
 from tidegate.engines.api import can_join
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.approval import answer_approval, approve, give_back_grant
+from tidegate.gateway.approval import answer_approval, approve, give_back_grant, note_run
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.decision import BY_PERSON, decide, inspect
 from tidegate.gateway.execution import run
@@ -156,8 +156,12 @@ class Gateway:
             await record_intent(ctx)
         if joins is not None:
             await read_joined(ctx, joins, self.handle)
+        if ctx.grant:
+            await note_run(ctx)
         payload = await (run(ctx) if handler is None else handler(ctx))
         await record_outcome(ctx, payload)
+        if ctx.grant:
+            await note_run(ctx, payload)
         if isinstance(payload, Page) and not ctx.is_held_back:
             add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)
         if handler is None and call.progress is not None:

@@ -47,7 +47,9 @@ class OperatorPassphrase:
             )
         salt = secrets.token_bytes(16)
         try:
-            replace_file(self._path, msgspec.json.encode(_Kept(salt, _hash(passphrase, salt))))
+            replace_file(
+                self._path, msgspec.json.encode(_Kept(salt, hash_passphrase(passphrase, salt)))
+            )
         except OSError as error:
             raise self._failed(f"cannot be written: {error.strerror}") from error
 
@@ -64,7 +66,7 @@ class OperatorPassphrase:
             kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
         except (OSError, msgspec.MsgspecError) as error:
             raise self._failed("cannot be read or does not hold a passphrase") from error
-        return hmac.compare_digest(_hash(passphrase, kept.salt), kept.hash)
+        return hmac.compare_digest(hash_passphrase(passphrase, kept.salt), kept.hash)
 
     def _failed(self, problem: str) -> TidegateError:
         return TidegateError(
@@ -74,7 +76,8 @@ class OperatorPassphrase:
         )
 
 
-def _hash(passphrase: str, salt: bytes) -> bytes:
+def hash_passphrase(passphrase: str, salt: bytes) -> bytes:
+    """The scrypt hash of a passphrase. Takes some 0.1 s of CPU and 32 MB."""
     return hashlib.scrypt(
         passphrase.encode(), salt=salt, n=_COST, r=_BLOCK, p=_PARALLEL, maxmem=_MEMORY, dklen=32
     )

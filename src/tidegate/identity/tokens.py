@@ -71,6 +71,7 @@ def _actor(entry: TokenEntry) -> Actor:
         tags=entry.tags,
         tables=entry.tables,
         proxy=entry.proxy,
+        owner=entry.owner,
     )
 
 

@@ -32,6 +32,7 @@ class Actor(msgspec.Struct, frozen=True):
     `source:table`; None means all (`policy.data_rules`).
     `proxy`: the caller is a server with a gate of its own. On the wire protocol it may name the
     caller for whom it speaks; what a person must approve was approved there.
+    `owner` is the operator whose token it is, empty if it has none.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -44,3 +45,4 @@ class Actor(msgspec.Struct, frozen=True):
     tags: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     proxy: bool = False
+    owner: str = ""

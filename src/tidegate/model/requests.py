@@ -344,6 +344,7 @@ class Call(msgspec.Struct, frozen=True):
     call pass, and `plan` the digest of the requests that were approved there; both are empty for
     every other caller.
     `transaction` is the id of the transaction that it belongs to, empty if it belongs to none.
+    `reason` is what the caller says that the call is for, shown to a person who is to approve it.
     """
 
     actor: Actor
@@ -364,3 +365,4 @@ class Call(msgspec.Struct, frozen=True):
     on_behalf_of: str = ""
     plan: str = ""
     transaction: str = ""
+    reason: str = ""

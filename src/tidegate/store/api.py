@@ -21,6 +21,9 @@ from tidegate.store.records import (
     AnswerEntry,
     ApprovalBounds,
     ApprovalState,
+    ApprovedRun,
+    OperatorEntry,
+    OperatorSession,
     PairEntry,
     Pairing,
     PairingState,
@@ -184,13 +187,34 @@ class ApprovalStore(Protocol):
         ...
 
     def give_back(self, id: str) -> None:
-        """Let a grant that was used up count again, with the time at which it was given."""
+        """Let a use of a grant not count, with the time at which it was given."""
         ...
 
     def resolve(
-        self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
+        self,
+        id: str,
+        state: Literal["allowed", "denied"],
+        by: str,
+        reason: str,
+        now: float,
+        *,
+        until: float | None = None,
+        most_uses: int = 1,
     ) -> bool:
-        """Answer a pending request; False if it is not pending."""
+        """Answer a pending request; False if it is not pending. A grant with `until` ends then, and
+        is used `most_uses` times at most."""
+        ...
+
+    def revoke(self, id: str, now: float) -> bool:
+        """End a grant, which expires; False if it is none, or used up."""
+        ...
+
+    def set_waiting(self, id: str, until: float | None) -> None:
+        """Keep until when the caller waits for the answer; None: it does not."""
+        ...
+
+    def attach_run(self, id: str, run: ApprovedRun) -> None:
+        """Keep what became of the call that used the grant."""
         ...
 
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
@@ -214,6 +238,60 @@ class ApprovalStore(Protocol):
     ) -> tuple[PendingApproval, ...]:
         """Expire grants given and requests made before those times, and return them; remove what
         ended before `ended`."""
+        ...
+
+
+# Operators
+
+
+class OperatorStore(Protocol):
+    """The people with accounts, the links that sign them in, and their sessions. Links and sessions
+    are found by the digest of their secret. What belongs to an operator goes with it."""
+
+    def list(self) -> tuple[OperatorEntry, ...]:
+        """All operators by name."""
+        ...
+
+    def add(self, operator: OperatorEntry) -> None:
+        """Keep an operator. Raises: TidegateError ARGUMENT_INVALID if the name is taken, in any
+        case of its letters."""
+        ...
+
+    def change(self, operator: OperatorEntry) -> bool:
+        """Keep other roles or another passphrase of an operator; False if there is none."""
+        ...
+
+    def remove(self, id: str) -> bool:
+        """Remove an operator with its links and sessions; False if there was none."""
+        ...
+
+    def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:
+        """Keep a link that signs the operator in, once. Removes those that have expired."""
+        ...
+
+    def use_link(self, digest: bytes, now: float) -> str | None:
+        """Use a link up and return its operator's id; None if there is none, or it has expired. Of
+        two callers at once one gets it."""
+        ...
+
+    def add_session(self, session: OperatorSession, digest: bytes) -> None:
+        """Keep a session. Removes those that have ended."""
+        ...
+
+    def session(self, digest: bytes) -> OperatorSession | None:
+        """The session whose secret has this digest, also if it has ended."""
+        ...
+
+    def sessions(self) -> tuple[OperatorSession, ...]:
+        """All sessions that are kept, oldest first."""
+        ...
+
+    def touch_session(self, id: str, seen_at: float, confirmed_at: float | None) -> None:
+        """Save when a session was last used and confirmed."""
+        ...
+
+    def end_sessions(self, *, id: str | None = None, operator: str | None = None) -> int:
+        """Remove the session of that id, or all of an operator; how many there were."""
         ...
 
 
@@ -404,6 +482,8 @@ class State(Protocol):
     def history(self) -> HistoryStore: ...
     @property
     def approvals(self) -> ApprovalStore: ...
+    @property
+    def operators(self) -> OperatorStore: ...
     @property
     def windows(self) -> WindowStore: ...
     @property

@@ -1,4 +1,4 @@
-"""What a store keeps: the records of tokens, approvals, windows and pairings.
+"""What a store keeps: the records of tokens, approvals, operators, windows and pairings.
 
 Sources (`model.sources`) and the history (`model.replies`) are values of the whole program.
 """
@@ -21,7 +21,8 @@ class TokenEntry(msgspec.Struct, frozen=True):
     Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
     `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
     what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
-    were made before version 4 of the state. `proxy` see `model.actors.Actor`.
+    were made before version 4 of the state. `proxy` see `model.actors.Actor`. `owner` is the name
+    of the operator whose token it is, empty if it has none.
     """
 
     id: str
@@ -37,6 +38,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     tables: frozenset[str] | None = None
     scram_verifier: str | None = None
     proxy: bool = False
+    owner: str = ""
 
 
 # Approvals
@@ -49,6 +51,9 @@ class Subject(msgspec.Struct, frozen=True):
 
     `withheld`: something was left out of them, because it may be a secret. `params` are as text,
     None if there are none. `guarded`: the caller asks before it reads, so its client shows no rows.
+    `agent_reason` is what the caller says it is for. `circumstances` is a digest of the rights
+    under which it was asked: a grant for some minutes ends when they change. `owner` is the
+    operator whose token the caller has, empty if it has none.
     """
 
     actor_name: str
@@ -69,11 +74,31 @@ class Subject(msgspec.Struct, frozen=True):
     schema: str | None = None
     guarded: bool = False
     outside_transaction: bool = False
+    agent_reason: str = ""
+    circumstances: str = ""
+    owner: str = ""
+
+
+class ApprovedRun(msgspec.Struct, frozen=True):
+    """What became of a call that was approved. `at` is Unix seconds; `rows` those that it changed
+    or returned, None if that is not known; `message` says why it failed, or what is not known. With
+    `change_id` its rows can be put back."""
+
+    state: Literal["running", "done", "failed", "unknown"]
+    at: float
+    call_id: str
+    rows: int | None = None
+    message: str = ""
+    change_id: str = ""
 
 
 class PendingApproval(msgspec.Struct, frozen=True):
     """One request for approval. Times are Unix seconds; `actor` is the caller's id; `askers` counts
-    the calls that made it. `ended_at` is when an answer was used or expired."""
+    the calls that made it. `ended_at` is when an answer was used or expired.
+
+    The caller waits until `waits_until` for the answer; None: it has to call again. A grant is used
+    `most_uses` times at most, `uses` of which are over, and not after `until`. `run` is what became
+    of the call that used it last."""
 
     id: str
     digest: str
@@ -87,6 +112,11 @@ class PendingApproval(msgspec.Struct, frozen=True):
     reason: str = ""
     ended_at: float | None = None
     dry_run: DryRun | None = None
+    waits_until: float | None = None
+    until: float | None = None
+    uses: int = 0
+    most_uses: int = 1
+    run: ApprovedRun | None = None
 
 
 class ApprovalBounds(msgspec.Struct, frozen=True):
@@ -97,6 +127,45 @@ class ApprovalBounds(msgspec.Struct, frozen=True):
     denials_since: float
     most: int
     most_of_actor: int
+
+
+# Operators
+
+Role = Literal["viewer", "approver", "admin"]
+"""What a person may do: look; look and answer; both, and give rights."""
+
+
+class RoleGrant(msgspec.Struct, frozen=True):
+    """A role on some sources, None all."""
+
+    role: Role
+    sources: frozenset[str] | None = None
+
+
+class OperatorEntry(msgspec.Struct, frozen=True):
+    """A person with an account. `hash` is that of the passphrase with `salt`."""
+
+    id: str
+    name: str
+    salt: bytes
+    hash: bytes
+    roles: tuple[RoleGrant, ...]
+    created_at: float
+
+
+class OperatorSession(msgspec.Struct, frozen=True):
+    """A browser in which an operator (its id) is signed in. Times are Unix seconds; `confirmed_at`
+    is when the passphrase was typed in it, None if it never was."""
+
+    id: str
+    operator: str
+    signed_in_by: Literal["link", "passphrase"]
+    created_at: float
+    seen_at: float
+    ends_at: float
+    confirmed_at: float | None
+    address: str
+    browser: str
 
 
 # Windows

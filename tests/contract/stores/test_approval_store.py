@@ -7,7 +7,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
-from tidegate.store.records import ApprovalBounds, PendingApproval, Subject
+from tidegate.store.records import ApprovalBounds, ApprovedRun, PendingApproval, Subject
 
 SUBJECT = Subject(
     *("claude", "client/1", "core", "query", "shop", "id-shop", "UPDATE t SET a = 1"),
@@ -120,3 +120,51 @@ def test_a_grant_that_is_given_back_counts_once_more(state, other):
     assert state.approvals.find("a1").ended_at is None
     assert state.approvals.answer("d", BOUNDS, 121.0).state == "used"
     assert other.approvals.answer("d", BOUNDS, 122.0) is None
+
+
+def test_a_grant_for_some_minutes_is_used_until_it_ends_or_is_used_up(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    assert state.approvals.resolve("a1", "allowed", "ada", "", 110.0, until=200.0, most_uses=2)
+    first, second = (other.approvals.answer("d", BOUNDS, 120.0) for _ in range(2))
+    assert (first.state, first.uses) == ("used", 1)
+    assert (second.state, second.uses) == ("used", 2)
+    assert other.approvals.answer("d", BOUNDS, 120.0) is None
+    assert state.approvals.find("a1").state == "used"
+
+
+def test_a_grant_for_some_minutes_counts_no_more_when_they_are_over(state):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.resolve("a1", "allowed", "ada", "", 110.0, until=200.0, most_uses=9)
+    assert state.approvals.answer("d", BOUNDS, 200.0) is None
+    expired = state.approvals.expire_old(200.0, grants=0.0, questions=0.0, ended=0.0)
+    assert [(one.id, one.state) for one in expired] == [("a1", "expired")]
+
+
+def test_a_use_that_is_given_back_does_not_count(state):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.resolve("a1", "allowed", "ada", "", 110.0, until=200.0, most_uses=2)
+    for _ in range(5):
+        assert state.approvals.answer("d", BOUNDS, 120.0) is not None
+        state.approvals.give_back("a1")
+    state.approvals.give_back("a1")
+    assert state.approvals.find("a1").uses == 0
+
+
+def test_a_grant_that_is_revoked_counts_no_more(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    assert not state.approvals.revoke("a1", 105.0)
+    state.approvals.resolve("a1", "allowed", "ada", "", 110.0, until=200.0, most_uses=2)
+    assert other.approvals.revoke("a1", 120.0)
+    assert state.approvals.answer("d", BOUNDS, 130.0) is None
+    assert state.approvals.find("a1").state == "expired"
+
+
+def test_what_became_of_the_call_and_how_long_the_caller_waits_are_kept(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    run = ApprovedRun("done", 120.0, "call-1", 3, change_id="c1")
+    state.approvals.set_waiting("a1", 160.0)
+    state.approvals.attach_run("a1", run)
+    found = other.approvals.find("a1")
+    assert (found.waits_until, found.run) == (160.0, run)
+    state.approvals.set_waiting("a1", None)
+    assert other.approvals.find("a1").waits_until is None

@@ -12,13 +12,16 @@ import pytest
 
 import support.postgres_server as postgres_server
 from support.eventually import PATIENCE_S, wait_until
-from tidegate.store.sqlite import approvals, pairings
+from tidegate.store.sqlite import approvals, operators, pairings
 
 TABLES = """
 CREATE TABLE approvals (serial int, id text, digest text, state text, decided_at float8,
-    decided_by text, reason text, ended_at float8);
+    decided_by text, reason text, ended_at float8, until float8, uses int DEFAULT 0,
+    most_uses int DEFAULT 1);
 INSERT INTO approvals VALUES (1, 'granted', 'd', 'allowed', 100, '', '', NULL),
     (2, 'asked', 'e', 'pending', NULL, '', '', NULL);
+CREATE TABLE operator_links (digest text, operator text, expires_at float8);
+INSERT INTO operator_links VALUES ('l', 'ann', 1000);
 CREATE TABLE pairings (id text, state text, expires_at float8, token_name text, granted text);
 INSERT INTO pairings VALUES ('asked', 'pending', 1000, '', NULL),
     ('code', 'approved', 1000, '', '{}');
@@ -27,8 +30,12 @@ WRITES = {
     "a grant is used": (approvals.USE_GRANT, {"now": 200.0, "digest": "d", "since": 0.0}),
     "a request is decided": (
         approvals.DECIDE,
-        {"state": "allowed", "by": "ann", "reason": "", "now": 200.0, "id": "asked"},
+        {
+            "state": "allowed", "by": "ann", "reason": "", "now": 200.0, "id": "asked",
+            "until": None, "most_uses": 1,
+        },
     ),
+    "a link is used": (operators.USE_LINK, {"digest": "l", "now": 200.0}),
     "a pairing is decided": (
         pairings.DECIDE,
         {

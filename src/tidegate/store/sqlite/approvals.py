@@ -15,28 +15,40 @@ from typing import Any, Literal, cast
 
 import apsw
 import msgspec
+from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
-from tidegate.store.records import ApprovalBounds, ApprovalState, PendingApproval, Subject
+from tidegate.store.records import (
+    ApprovalBounds,
+    ApprovalState,
+    ApprovedRun,
+    PendingApproval,
+    Subject,
+)
 from tidegate.store.sqlite.connection import StateConnection
 
 _Rows = list[tuple[Any, ...]]
 _FIELDS = PendingApproval.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
 _WAITING = "SELECT count(*) FROM approvals WHERE state = 'pending'"
-_TYPES: dict[str, Any] = {"subject": Subject, "dry_run": DryRun}
+_TYPES: dict[str, Any] = {"subject": Subject, "dry_run": DryRun, "run": ApprovedRun}
 
 
 # The two that decide who may go on, with the names of their values. A test runs them on PostgreSQL.
 USE_GRANT = (
-    "UPDATE approvals SET state = 'used', ended_at = :now WHERE serial = (SELECT serial FROM"
-    " approvals WHERE digest = :digest AND state = 'allowed' AND decided_at > :since"
-    " ORDER BY serial LIMIT 1) AND state = 'allowed' AND decided_at > :since"
+    "UPDATE approvals SET uses = uses + 1,"
+    " state = CASE WHEN uses + 1 < most_uses THEN 'allowed' ELSE 'used' END, ended_at = :now"
+    " WHERE serial = (SELECT serial FROM approvals WHERE digest = :digest AND state = 'allowed'"
+    " AND decided_at > :since AND (until IS NULL OR until > :now) ORDER BY serial LIMIT 1)"
+    " AND state = 'allowed' AND decided_at > :since"
 )
 DECIDE = (
-    "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason,"
-    " decided_at = :now WHERE id = :id AND state = 'pending'"
+    "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason, decided_at = :now,"
+    " until = :until, most_uses = :most_uses WHERE id = :id AND state = 'pending'"
+)
+REVOKE = (
+    "UPDATE approvals SET state = 'expired', ended_at = :now WHERE id = :id AND state = 'allowed'"
 )
 
 
@@ -86,7 +98,9 @@ class SqliteApprovalStore:
             f"{USE_GRANT} RETURNING {_COLUMNS}",
             {"now": now, "digest": digest, "since": bounds.grants_since},
         )
-        return granted or _one(
+        if granted is not None:
+            return structs.replace(granted, state="used")  # by this caller
+        return _one(
             connection,
             f"SELECT {_COLUMNS} FROM approvals WHERE digest = ? AND state = 'denied'"
             " AND decided_at > ? ORDER BY serial DESC LIMIT 1",
@@ -96,20 +110,51 @@ class SqliteApprovalStore:
     def give_back(self, id: str) -> None:
         with self._file.changing() as connection:
             connection.execute(
-                "UPDATE approvals SET state = 'allowed', ended_at = NULL"
-                " WHERE id = ? AND state = 'used'",
+                "UPDATE approvals SET state = 'allowed', ended_at = NULL, uses = uses - 1"
+                " WHERE id = ? AND state IN ('used', 'allowed') AND uses > 0",
                 (id,),
             )
 
     def resolve(
-        self, id: str, state: Literal["allowed", "denied"], by: str, reason: str, now: float
+        self,
+        id: str,
+        state: Literal["allowed", "denied"],
+        by: str,
+        reason: str,
+        now: float,
+        *,
+        until: float | None = None,
+        most_uses: int = 1,
     ) -> bool:
         with self._file.changing(uses_reserve=True) as connection:
             connection.execute(
                 DECIDE,
-                {"state": state, "by": by, "reason": reason, "now": now, "id": id},
+                {
+                    "state": state,
+                    "by": by,
+                    "reason": reason,
+                    "now": now,
+                    "until": until,
+                    "most_uses": most_uses,
+                    "id": id,
+                },
             )
             return connection.changes() > 0
+
+    def revoke(self, id: str, now: float) -> bool:
+        with self._file.changing(uses_reserve=True) as connection:
+            connection.execute(REVOKE, {"id": id, "now": now})
+            return connection.changes() > 0
+
+    def set_waiting(self, id: str, until: float | None) -> None:
+        with self._file.changing() as connection:
+            connection.execute("UPDATE approvals SET waits_until = ? WHERE id = ?", (until, id))
+
+    def attach_run(self, id: str, run: ApprovedRun) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE approvals SET run = ? WHERE id = ?", (_column("run", run), id)
+            )
 
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
         with self._file.changing() as connection:
@@ -143,9 +188,10 @@ class SqliteApprovalStore:
                 _Rows,
                 connection.execute(
                     "UPDATE approvals SET state = 'expired', ended_at = ? WHERE"
-                    " state = 'allowed' AND decided_at <= ? OR state = 'pending' AND asked_at <= ?"
+                    " state = 'allowed' AND (decided_at <= ? OR until <= ?)"
+                    " OR state = 'pending' AND asked_at <= ?"
                     f" RETURNING {_COLUMNS}",
-                    (now, grants, questions),
+                    (now, grants, now, questions),
                 ).fetchall(),
             )
             return tuple(map(_question, rows))

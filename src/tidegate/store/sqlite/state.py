@@ -8,6 +8,7 @@ from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.approvals import SqliteApprovalStore
 from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.history import SqliteHistoryStore
+from tidegate.store.sqlite.operators import SqliteOperatorStore
 from tidegate.store.sqlite.pairings import SqlitePairingStore
 from tidegate.store.sqlite.questions import SqliteQuestionStore
 from tidegate.store.sqlite.rights import RightsConnection
@@ -38,6 +39,7 @@ class SqliteState:
         self.tokens = SqliteTokenStore(self._rights, self._usage)
         self.history = SqliteHistoryStore(self._usage)
         self.approvals = SqliteApprovalStore(self._requests)
+        self.operators = SqliteOperatorStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
         self.questions = SqliteQuestionStore(self._requests, self._usage)

@@ -1,0 +1,327 @@
+"""Operators: the people who answer and look, how they sign in, and what each may do.
+
+A passphrase is kept as a salted scrypt hash, as that of `operator_passphrase`. A link signs its
+operator in once, and a session that began with one may look; its first yes needs the passphrase. A
+session ends after half an hour without a request and twelve hours in any case. Its secret is kept
+by the browser in a cookie, and here as a digest.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from msgspec import structs
+
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.lockout import Lockout
+from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
+from tidegate.store.api import OperatorStore
+from tidegate.store.records import OperatorEntry, OperatorSession, Role, RoleGrant
+
+LINK_S = 120.0
+IDLE_S = 1_800.0
+SESSION_S = 43_200.0
+"""How long a link, a quiet session and any session last, in seconds."""
+MOST_NAME = 64
+PREFIX = "operator:"
+"""What the id of an operator starts with where it acts, on record."""
+
+_NAME = re.compile(r"[\w][\w .@+-]*")
+_TOUCH_S = 15.0
+_RANK: dict[Role, int] = {"viewer": 0, "approver": 1, "admin": 2}
+
+Note = Callable[[str, str, Mapping[str, str]], None]
+"""Puts on record what happened: a name, who did it, details."""
+
+
+class SignedIn(NamedTuple):
+    """An operator in one of its sessions."""
+
+    operator: OperatorEntry
+    session: OperatorSession
+
+    @property
+    def actor_id(self) -> str:
+        """The id under which it acts, on record."""
+        return PREFIX + self.operator.name
+
+    def may(self, role: Role, source: str) -> bool:
+        """Whether it has this role, or a wider one, on the source of that name."""
+        return holds(self.operator.roles, role, source)
+
+
+def holds(roles: Collection[RoleGrant], role: Role, source: str | None) -> bool:
+    """Whether the roles hold this one, or a wider one, on a source; None: on all sources."""
+    return any(
+        _RANK[grant.role] >= _RANK[role]
+        and (grant.sources is None or (source is not None and source in grant.sources))
+        for grant in roles
+    )
+
+
+class Operators:
+    """The operators of one state. `note` is called before what gives rights, and `note_done` after
+    what is done in any case; `note_anonymous` records what a visitor without an account did."""
+
+    def __init__(
+        self,
+        store: OperatorStore,
+        *,
+        note: Note,
+        note_done: Note,
+        note_anonymous: Callable[[str, Mapping[str, str]], None],
+        lockout: Lockout | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._note = note
+        self._note_done = note_done
+        self._note_anonymous = note_anonymous
+        self._lockout = lockout or Lockout()
+        self._clock = clock
+
+    # Accounts
+
+    def list(self) -> tuple[OperatorEntry, ...]:
+        """All operators by name."""
+        return self._store.list()
+
+    def find(self, name: str) -> OperatorEntry:
+        """The operator of that name, in any case of its letters.
+
+        Raises: TidegateError ARGUMENT_INVALID if there is none.
+        """
+        for operator in self._store.list():
+            if operator.name.casefold() == name.casefold():
+                return operator
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"There is no operator `{name}`.",
+            hint="`tidegate operator list` shows them, `tidegate operator add NAME` adds one.",
+        )
+
+    def add(self, name: str, passphrase: str, roles: tuple[RoleGrant, ...], by: str) -> None:
+        """Add an operator. Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE."""
+        if len(name) > MOST_NAME or not _NAME.fullmatch(name):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"An operator's name has up to {MOST_NAME} letters, digits, spaces and . @ + - _"
+                " and begins with a letter or digit.",
+            )
+        salt, hashed = _hashed(passphrase)
+        self._note("operator.added", by, {"operator": name, "roles": roles_text(roles)})
+        self._store.add(
+            OperatorEntry(os.urandom(8).hex(), name, salt, hashed, roles, self._clock())
+        )
+
+    def set_roles(self, name: str, roles: tuple[RoleGrant, ...], by: str) -> None:
+        """Give an operator these roles in place of those before; they count at once."""
+        operator = self.find(name)
+        details = {"operator": operator.name, "roles": roles_text(roles)}
+        self._note("operator.roles_changed", by, details)
+        self._store.change(structs.replace(operator, roles=roles))
+
+    def set_passphrase(self, name: str, passphrase: str, by: str) -> None:
+        """Give an operator another passphrase, and end its sessions."""
+        operator = self.find(name)
+        salt, hashed = _hashed(passphrase)
+        self._note("operator.passphrase_changed", by, {"operator": operator.name})
+        self._store.change(structs.replace(operator, salt=salt, hash=hashed))
+        self._store.end_sessions(operator=operator.id)
+
+    def remove(self, name: str, by: str) -> None:
+        """Remove an operator with its sessions."""
+        operator = self.find(name)
+        self._store.remove(operator.id)
+        self._note_done("operator.removed", by, {"operator": operator.name})
+
+    # Signing in
+
+    def make_link(self, name: str, by: str) -> str:
+        """The secret of a link that signs the operator in, once, within `LINK_S` seconds.
+
+        Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE.
+        """
+        operator, now = self.find(name), self._clock()
+        self._note("console.link_made", by, {"operator": operator.name})
+        secret = secrets.token_urlsafe(24)
+        self._store.add_link(_digest(secret), operator.id, now + LINK_S, now)
+        return secret
+
+    def sign_in_by_link(self, secret: str, address: str, browser: str) -> tuple[SignedIn, str]:
+        """A new session and its secret. Raises: TidegateError AUTH_INVALID, AUTH_LOCKED_OUT."""
+        now = self._clock()
+        self._lockout.check(address, now)
+        id = self._store.use_link(_digest(secret), now)
+        operator = None if id is None else self._by_id(id)
+        if operator is None:
+            self._failed(address, "", "link")
+            raise TidegateError(
+                Code.AUTH_INVALID,
+                "The link was used before, has expired, or is none of this server.",
+                hint="Run `tidegate console` for a new one.",
+            )
+        return self._begin(operator, "link", address, browser)
+
+    def sign_in(
+        self, name: str, passphrase: str, address: str, browser: str
+    ) -> tuple[SignedIn, str]:
+        """A new session and its secret. Takes some 0.1 s of CPU, for a name that is not there, too.
+
+        Raises: TidegateError AUTH_INVALID, AUTH_LOCKED_OUT.
+        """
+        now = self._clock()
+        self._check_lockout(address, name, now)
+        operator = next(
+            (each for each in self._store.list() if each.name.casefold() == name.casefold()), None
+        )
+        salt = b"no operator here" if operator is None else operator.salt
+        hashed = hash_passphrase(passphrase, salt)
+        if operator is None or not hmac.compare_digest(hashed, operator.hash):
+            self._failed(address, name, "passphrase")
+            raise TidegateError(
+                Code.AUTH_INVALID,
+                "The name or the passphrase is wrong.",
+                hint="`tidegate operator passphrase NAME` sets another one.",
+            )
+        return self._begin(operator, "passphrase", address, browser)
+
+    def _begin(
+        self,
+        operator: OperatorEntry,
+        by: Literal["link", "passphrase"],
+        address: str,
+        browser: str,
+    ) -> tuple[SignedIn, str]:
+        now, secret = self._clock(), secrets.token_urlsafe(32)
+        session = OperatorSession(
+            *(os.urandom(8).hex(), operator.id, by, now, now, now + SESSION_S),
+            confirmed_at=now if by == "passphrase" else None,
+            address=address,
+            browser=browser[:200],
+        )
+        details = {"session": session.id, "by": by, "address": address}
+        self._note("console.signed_in", PREFIX + operator.name, details)
+        self._store.add_session(session, _digest(secret))
+        return SignedIn(operator, session), secret
+
+    def find_session(self, secret: str) -> SignedIn | None:
+        """Who is signed in with this secret; None if that has ended. Keeps the session going."""
+        session = self._store.session(_digest(secret)) if secret else None
+        now = self._clock()
+        if session is None or not self.is_live(session, now):
+            return None
+        operator = self._by_id(session.operator)
+        if operator is None:
+            return None
+        if now - session.seen_at >= _TOUCH_S:
+            self._store.touch_session(session.id, now, session.confirmed_at)
+        return SignedIn(operator, session)
+
+    def still(self, signed_in: SignedIn) -> SignedIn | None:
+        """The same session as it is now, without keeping it going; None if it has ended."""
+        found = next(
+            (each for each in self._store.sessions() if each.id == signed_in.session.id), None
+        )
+        if found is None or not self.is_live(found, self._clock()):
+            return None
+        operator = self._by_id(found.operator)
+        return None if operator is None else SignedIn(operator, found)
+
+    @staticmethod
+    def is_live(session: OperatorSession, now: float) -> bool:
+        """Whether a session has not ended by `now`."""
+        return session.seen_at <= now + 60 and now < min(session.seen_at + IDLE_S, session.ends_at)
+
+    def confirm(self, signed_in: SignedIn, passphrase: str, address: str) -> SignedIn:
+        """The session, in which the passphrase was typed now. Takes some 0.1 s of CPU.
+
+        Raises: TidegateError OPERATOR_CONSENT if it is wrong, AUTH_LOCKED_OUT.
+        """
+        operator, now = signed_in.operator, self._clock()
+        self._check_lockout(address, operator.name, now)
+        if not hmac.compare_digest(hash_passphrase(passphrase, operator.salt), operator.hash):
+            self._failed(address, operator.name, "confirmation")
+            raise TidegateError(
+                Code.OPERATOR_CONSENT,
+                "That is not your passphrase; nothing was changed.",
+                hint="`tidegate operator passphrase NAME` sets another one.",
+            )
+        self._store.touch_session(signed_in.session.id, now, now)
+        return SignedIn(operator, structs.replace(signed_in.session, seen_at=now, confirmed_at=now))
+
+    def sign_out(self, signed_in: SignedIn, *, everywhere: bool = False) -> None:
+        """End the session, or all of its operator. Works without a record."""
+        if everywhere:
+            self._store.end_sessions(operator=signed_in.operator.id)
+        else:
+            self._store.end_sessions(id=signed_in.session.id)
+        details = {"session": signed_in.session.id, "everywhere": str(everywhere).lower()}
+        self._note_done("console.signed_out", signed_in.actor_id, details)
+
+    def sessions(self) -> tuple[tuple[OperatorSession, str], ...]:
+        """The sessions that have not ended, each with the name of its operator."""
+        names = {operator.id: operator.name for operator in self._store.list()}
+        now = self._clock()
+        return tuple(
+            (each, names[each.operator])
+            for each in self._store.sessions()
+            if self.is_live(each, now) and each.operator in names
+        )
+
+    def end_session(self, id: str, by: str) -> bool:
+        """End the session of that id; False if there was none. Works without a record."""
+        ended = self._store.end_sessions(id=id) > 0
+        if ended:
+            self._note_done("console.session_ended", by, {"session": id})
+        return ended
+
+    def _by_id(self, id: str) -> OperatorEntry | None:
+        return next((each for each in self._store.list() if each.id == id), None)
+
+    def _check_lockout(self, address: str, name: str, now: float) -> None:
+        self._lockout.check(address, now)
+        self._lockout.check(_account(name), now)
+
+    def _failed(self, address: str, name: str, by: str) -> None:
+        now = self._clock()
+        locked = self._lockout.failed(address, now)
+        if name:
+            locked = self._lockout.failed(_account(name), now) or locked
+        details = {"address": address, "by": by, "locked": str(locked).lower()}
+        self._note_anonymous("console.sign_in_failed", details)
+
+
+def roles_text(roles: Collection[RoleGrant]) -> str:
+    """Roles as a person reads them, such as `approver on shop, desk`."""
+    return "; ".join(
+        grant.role + ("" if grant.sources is None else f" on {', '.join(sorted(grant.sources))}")
+        for grant in roles
+    )
+
+
+def _hashed(passphrase: str) -> tuple[bytes, bytes]:
+    if len(passphrase) < SHORTEST:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The passphrase is shorter than {SHORTEST} characters.",
+            hint="Choose a longer one; nothing was changed.",
+        )
+    salt = secrets.token_bytes(16)
+    return salt, hash_passphrase(passphrase, salt)
+
+
+def _account(name: str) -> str:
+    """The key of an account where failures are counted by address."""
+    return f"account {sha256(name.casefold().encode()).hexdigest()[:32]}"
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode()).digest()

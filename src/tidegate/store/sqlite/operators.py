@@ -1,0 +1,129 @@
+"""Operators, the links that sign them in, and their sessions, in the state file."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.store.records import OperatorEntry, OperatorSession, RoleGrant
+from tidegate.store.sqlite.connection import StateConnection
+
+_OPERATOR = OperatorEntry.__struct_fields__
+_SESSION = OperatorSession.__struct_fields__
+
+# It decides who may go on, with the names of its values. A test runs it on PostgreSQL.
+USE_LINK = "DELETE FROM operator_links WHERE digest = :digest AND expires_at > :now"
+
+
+class SqliteOperatorStore:
+    """`api.OperatorStore` in the state file."""
+
+    def __init__(self, file: StateConnection) -> None:
+        self._file = file
+
+    def list(self) -> tuple[OperatorEntry, ...]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {', '.join(_OPERATOR)} FROM operators ORDER BY name COLLATE NOCASE"
+            )
+            return tuple(map(_operator, rows))
+
+    def add(self, operator: OperatorEntry) -> None:
+        marks = ", ".join("?" * len(_OPERATOR))
+        with self._file.changing() as connection:
+            try:
+                connection.execute(
+                    f"INSERT INTO operators ({', '.join(_OPERATOR)}) VALUES ({marks})",
+                    [_column(name, getattr(operator, name)) for name in _OPERATOR],
+                )
+            except apsw.ConstraintError:
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"There is already an operator `{operator.name}`.",
+                    hint="Use another name; `tidegate operator list` shows those there are.",
+                ) from None
+
+    def change(self, operator: OperatorEntry) -> bool:
+        with self._file.changing(uses_reserve=True) as connection:
+            connection.execute(
+                "UPDATE operators SET (salt, hash, roles) = (?, ?, ?) WHERE id = ?",
+                (operator.salt, operator.hash, _column("roles", operator.roles), operator.id),
+            )
+            return connection.changes() > 0
+
+    def remove(self, id: str) -> bool:
+        with self._file.changing(uses_reserve=True) as connection:
+            connection.execute("DELETE FROM operators WHERE id = ?", (id,))
+            return connection.changes() > 0
+
+    def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:
+        with self._file.changing() as connection:
+            connection.execute("DELETE FROM operator_links WHERE expires_at <= ?", (now,))
+            connection.execute(
+                "INSERT INTO operator_links (digest, operator, expires_at) VALUES (?, ?, ?)",
+                (digest, operator, expires_at),
+            )
+
+    def use_link(self, digest: bytes, now: float) -> str | None:
+        with self._file.changing(uses_reserve=True) as connection:
+            row = connection.execute(
+                f"{USE_LINK} RETURNING operator", {"digest": digest, "now": now}
+            ).fetchone()
+            return None if row is None else str(row[0])
+
+    def add_session(self, session: OperatorSession, digest: bytes) -> None:
+        marks = ", ".join("?" * len(_SESSION))
+        with self._file.changing(uses_reserve=True) as connection:
+            connection.execute(
+                "DELETE FROM operator_sessions WHERE ends_at <= ?", (session.created_at,)
+            )
+            connection.execute(
+                f"INSERT INTO operator_sessions ({', '.join(_SESSION)}, digest)"
+                f" VALUES ({marks}, ?)",
+                [*(getattr(session, name) for name in _SESSION), digest],
+            )
+
+    def session(self, digest: bytes) -> OperatorSession | None:
+        return next(iter(self._sessions("WHERE digest = ?", digest)), None)
+
+    def sessions(self) -> tuple[OperatorSession, ...]:
+        return self._sessions("ORDER BY created_at, id")
+
+    def touch_session(self, id: str, seen_at: float, confirmed_at: float | None) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE operator_sessions SET seen_at = ?, confirmed_at = ? WHERE id = ?",
+                (seen_at, confirmed_at, id),
+            )
+
+    def end_sessions(self, *, id: str | None = None, operator: str | None = None) -> int:
+        with self._file.changing(uses_reserve=True) as connection:
+            connection.execute(
+                "DELETE FROM operator_sessions WHERE id = ? OR operator = ?", (id, operator)
+            )
+            return connection.changes()
+
+    def _sessions(self, rest: str, *values: Any) -> tuple[OperatorSession, ...]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {', '.join(_SESSION)} FROM operator_sessions {rest}", values
+            )
+            return tuple(OperatorSession(*row) for row in rows)
+
+
+def _column(name: str, value: Any) -> Any:
+    if name == "roles":
+        return msgspec.json.encode(value).decode()
+    return value
+
+
+def _operator(row: tuple[Any, ...]) -> OperatorEntry:
+    fields = dict(zip(_OPERATOR, row, strict=True))
+    fields["roles"] = msgspec.json.decode(fields["roles"], type=tuple[RoleGrant, ...])
+    return OperatorEntry(**fields)
