@@ -23,7 +23,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import record_new_state
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
-from tidegate.gateway.masking import mask, without_values
+from tidegate.gateway.masking import mask, without_key, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
 from tidegate.gateway.transactions import control, engine_transaction
@@ -151,6 +151,8 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         if query is not None and query.masked and permit.effect is not Effect.READ:
             # What a database says about a change that it refuses can quote the whole row.
             raise without_values(error) from None
+        if request is not ctx.request:
+            raise without_key(error, ctx.services.masking_key(ctx.source.name)) from error.__cause__
         raise
     page = sink.page(affected=cursor.affected, elapsed_ms=(time.perf_counter() - began) * 1000)
     if has_upstream(cursor):

@@ -22,6 +22,9 @@ from tidegate.model.statements import Administration, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.policy.data_rules import verdict_of
 
+_PART = 16
+"""Characters of a key. Each is one of sixteen."""
+
 
 def source_key(secret: str, source: str) -> str:
     """The key of the hashes of one source, by its name. A server that logs bound values learns this
@@ -116,12 +119,35 @@ def without_values(error: TidegateError) -> TidegateError:
     the row that it refused."""
     if error.code is not Code.SQL_FAILED:
         return error
+    return _without_words(
+        error,
+        "change",
+        "masked columns of the table",
+        "Check the constraints of the table and the values of the change.",
+    )
+
+
+def without_key(error: TidegateError, key: str) -> TidegateError:
+    """The error of a statement that was given the key of hashes, without the database's words if
+    they quote a part of the key. `_PART` is longer than what a caller could find by trying."""
+    said = f"{error.message} {error.hint} {error.details}"
+    if not any(key[at : at + _PART] in said for at in range(len(key) - _PART + 1)):
+        return error
+    return _without_words(
+        error,
+        "statement",
+        "what hides a column",
+        "Compute with columns that are not hidden.",
+    )
+
+
+def _without_words(error: TidegateError, refused: str, quoted: str, hint: str) -> TidegateError:
     state = error.details.get("sqlstate")
     reason = f" (SQLSTATE {state})" if state else ""
     return TidegateError(
-        Code.SQL_FAILED,
-        f"The database refused the change{reason}. Its message is left out, because it could"
-        " quote masked columns of the table",
-        hint="Check the constraints of the table and the values of the change.",
+        error.code,
+        f"The database refused the {refused}{reason}. Its message is left out, because it could"
+        f" quote {quoted}",
+        hint=hint,
         details={name: error.details[name] for name in ("sqlstate",) if name in error.details},
     )

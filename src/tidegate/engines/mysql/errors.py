@@ -51,6 +51,11 @@ _STATES = {
 }  # fmt: skip
 """The SQLSTATE that PostgreSQL has for the same."""
 
+_OUT_OF_RANGE = 1690
+"""Quotes an expression of the text that ran, with the values of its parameters: where a column is
+hashed, the key is one of them."""
+_RANGE_KIND = re.compile(r"[A-Z]+( UNSIGNED)?\b")
+
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`]+){2,}/?|\.{1,2}(?:/[^\s/'\"`]+)+")
 _ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
 
@@ -61,7 +66,7 @@ class ServerError(TidegateError):
     def __init__(self, number: int, state: str, message: str) -> None:
         super().__init__(
             _CODES.get(number, Code.SQL_FAILED),
-            clean(message),
+            _out_of_range(message) if number == _OUT_OF_RANGE else clean(message),
             hint=_HINTS.get(number),
             details={
                 "mysql": number,
@@ -91,6 +96,11 @@ def unreachable(message: str, number: int = 0) -> TidegateError:
     if number in (1045, 1698):
         details["cause"] = ACCOUNT
     return TidegateError(code, clean(message), hint=hint, details=details)
+
+
+def _out_of_range(message: str) -> str:
+    kind = _RANGE_KIND.match(message)
+    return f"{kind[0] if kind else 'A'} value is out of range."
 
 
 def clean(message: str) -> str:

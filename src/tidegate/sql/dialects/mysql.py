@@ -149,7 +149,8 @@ class _Mysql(Dialect, frozen=True):
         return f"CAST({term} AS CHAR CHARACTER SET utf8mb4)"
 
     def hash_of(self, key: str, text: str) -> str:
-        return f"SHA2(CONCAT({key}, {text}), 256)"
+        # Of NULL nothing is computed: MAKE_SET would return what a failed CONCAT leaves, the key.
+        return f"IF({text} IS NULL, NULL, SHA2(CONCAT({key}, {text}), 256))"
 
     def concat(self, *terms: str) -> str:
         return f"CONCAT({', '.join(terms)})"
