@@ -38,6 +38,10 @@ INSERT INTO kinds (id, amount, at, ratio) VALUES (41, 'NaN', 'infinity', '-Infin
 """
 
 
+MASKS = [{"column": "item.name", "show": "nothing"}]
+FILTERS = [{"table": "sale", "where": "id < 2"}]
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresShop]:
     shop = PostgresShop.lasting(TYPES + TABLES + COMMENTS + PAGES)
@@ -53,6 +57,7 @@ def desk_and_server(
     with cloud_source(folder) as (desk, cloud, settings):
         sources = [
             {"name": "pg", "url": postgres.url, "access": "write"},
+            {"name": "masked", "url": postgres.url, "masks": MASKS, "filters": FILTERS},
             sqlite_source(folder),
             duckdb_source(folder),
             cloud,

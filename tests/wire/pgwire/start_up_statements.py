@@ -19,8 +19,34 @@ CURRENT_TRANSACTION = (
     "select case when pg_catalog.pg_is_in_recovery() then null else"
     " (pg_catalog.txid_current() % 4294967296)::varchar::bigint end as current_txid"
 )
+INDEXES = (
+    "SELECT i.*, i.indkey AS keys, c.relname, c.relnamespace, c.relam, c.reltablespace,"
+    " tc.relname AS tabrelname, dsc.description, pg_catalog.pg_get_expr(i.indpred,"
+    " i.indrelid) AS pred_expr, pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) AS expr,"
+    " pg_catalog.pg_relation_size(i.indexrelid) AS index_rel_size,"
+    " pg_catalog.pg_stat_get_numscans(i.indexrelid) AS index_num_scans FROM"
+    " pg_catalog.pg_index i INNER JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid INNER"
+    " JOIN pg_catalog.pg_class tc ON tc.oid = i.indrelid LEFT OUTER JOIN"
+    " pg_catalog.pg_description dsc ON i.indexrelid = dsc.objoid"
+    " ORDER BY tabrelname, c.relname"
+)
+SIZES = (
+    "SELECT c.oid, pg_catalog.pg_total_relation_size(c.oid) AS total_rel_size,"
+    " pg_catalog.pg_relation_size(c.oid) AS rel_size FROM pg_class c"
+    " WHERE c.relnamespace = 2200"
+)
+LOCKS = (
+    "select L.transactionid::varchar::bigint as transaction_id from pg_catalog.pg_locks L"
+    " where L.transactionid is not null order by pg_catalog.age(L.transactionid) desc limit 1"
+)
 
-NOT_SUPPORTED = {("pg", CURRENT_TRANSACTION): "txid_current() takes a number of PostgreSQL's"}
+NOT_SUPPORTED = {
+    ("pg", CURRENT_TRANSACTION): "txid_current() takes a number of PostgreSQL's",
+    ("masked", CURRENT_TRANSACTION): "txid_current() takes a number of PostgreSQL's",
+    ("masked", INDEXES): "the size of an index tells how many rows a filter hides",
+    ("masked", SIZES): "the size of a table tells how many rows a filter hides",
+    ("masked", LOCKS): "locks tell what other sessions do",
+}
 """What is refused, by source and statement, with the reason."""
 
 STATEMENTS: dict[str, tuple[str, ...]] = {
@@ -70,18 +96,8 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         " OUTER JOIN pg_catalog.pg_class rt ON rt.oid = c.confrelid LEFT OUTER JOIN"
         " pg_catalog.pg_description d ON d.objoid = c.oid AND d.objsubid = 0 AND d.classoid ="
         " 'pg_constraint'::regclass ORDER BY c.oid",
-        "SELECT i.*, i.indkey AS keys, c.relname, c.relnamespace, c.relam, c.reltablespace,"
-        " tc.relname AS tabrelname, dsc.description, pg_catalog.pg_get_expr(i.indpred,"
-        " i.indrelid) AS pred_expr, pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) AS expr,"
-        " pg_catalog.pg_relation_size(i.indexrelid) AS index_rel_size,"
-        " pg_catalog.pg_stat_get_numscans(i.indexrelid) AS index_num_scans FROM"
-        " pg_catalog.pg_index i INNER JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid INNER"
-        " JOIN pg_catalog.pg_class tc ON tc.oid = i.indrelid LEFT OUTER JOIN"
-        " pg_catalog.pg_description dsc ON i.indexrelid = dsc.objoid"
-        " ORDER BY tabrelname, c.relname",
-        "SELECT c.oid, pg_catalog.pg_total_relation_size(c.oid) AS total_rel_size,"
-        " pg_catalog.pg_relation_size(c.oid) AS rel_size FROM pg_class c"
-        " WHERE c.relnamespace = 2200",
+        INDEXES,
+        SIZES,
     ),
     "DataGrip": (
         "SET application_name = 'DataGrip 2025.2.3'",
@@ -89,8 +105,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "SHOW TRANSACTION ISOLATION LEVEL",
         "select round(extract(epoch from pg_postmaster_start_time() at time zone 'UTC'))"
         " as startup_time",
-        "select L.transactionid::varchar::bigint as transaction_id from pg_catalog.pg_locks L"
-        " where L.transactionid is not null order by pg_catalog.age(L.transactionid) desc limit 1",
+        LOCKS,
         CURRENT_TRANSACTION,
         "select N.oid::bigint as id, datname as name, D.description, datistemplate as is_template,"
         ' datallowconn as allow_connections, pg_catalog.pg_get_userbyid(N.datdba) as "owner"'

@@ -13,11 +13,11 @@ from support.eventually import HANG_S
 from support.wire_server import WireServer
 
 
-def shown(server: WireServer, command: str, user: str = "writer") -> str:
+def shown(server: WireServer, command: str, user: str = "writer", database: str = "shop") -> str:
     if shutil.which("psql") is None:
         pytest.skip("needs psql (the package postgresql-client)")
     found = subprocess.run(
-        ["psql", "-X", "-c", command, server.conninfo(user=user)],
+        ["psql", "-X", "-c", command, server.conninfo(database, user)],
         capture_output=True, text=True, timeout=HANG_S, check=False, env={**os.environ},
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
@@ -54,6 +54,57 @@ def test_commands_of_psql_show_a_source_that_is_no_postgresql(
     said = shown(server, command)
     for word in words:
         assert word in said, said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            r"\d item",
+            r"\d+ item",
+            r"\d sale",
+            r"\dt",
+            r"\di",
+            r"\dn",
+            r"\dv",
+            r"\ds",
+            r"\df",
+            r"\da",
+        ),
+        *(r"\dT", r"\du", r"\dg", r"\dx", r"\dp", r"\ddp", r"\dd", r"\do", r"\dC", r"\dD", r"\dc"),
+        *(r"\des", r"\dew", r"\det", r"\dF", r"\dFp", r"\dFt", r"\dL", r"\dA", r"\dAc", r"\dAf"),
+        *(r"\dP", r"\drds", r"\dRp", r"\dX", r"\dy", r"\db", r"\dE", r"\dm", r"\z", r"\dconfig"),
+    ],
+)
+def test_psql_shows_a_postgresql_of_which_something_is_masked_as_one_without_masks(
+    server: WireServer, command: str
+):
+    assert shown(server, command, database="masked") == shown(server, command, database="pg")
+
+
+def test_the_catalog_of_a_masked_source_tells_no_counts_and_no_values(server: WireServer):
+    with psycopg.connect(server.conninfo("masked"), autocommit=True) as gate:
+        assert gate.execute("SELECT name, id FROM item ORDER BY id").fetchone() == (None, 1)
+        counts = gate.execute(
+            "SELECT relname, n_live_tup, n_tup_ins, seq_tup_read, last_analyze FROM"
+            " pg_stat_user_tables WHERE relname IN ('item', 'sale') ORDER BY relname"
+        ).fetchall()
+        assert counts == [("item", None, None, None, None), ("sale", None, None, None, None)]
+        for text in (
+            "SELECT * FROM pg_stats",
+            "SELECT * FROM pg_sequences",
+            "SELECT * FROM pg_stat_activity",
+            "SELECT * FROM pg_locks",
+            "SELECT * FROM pg_statio_user_tables",
+            "SELECT * FROM pg_stat_xact_user_tables",
+            "SELECT pg_relation_size('sale')",
+            "SELECT pg_stat_get_live_tuples('sale'::regclass)",
+            "SELECT * FROM pg_stats_ext_exprs",
+            "SELECT * FROM information_schema.user_mapping_options",
+        ):
+            with pytest.raises(psycopg.Error) as caught:
+                gate.execute(text)
+            assert caught.value.sqlstate == "42501", text
 
 
 def test_the_information_schema_and_functions_of_the_session_answer(server: WireServer):

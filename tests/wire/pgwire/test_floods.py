@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -18,11 +19,17 @@ import psycopg
 import pytest
 
 from support.command_line import environment
-from support.eventually import PATIENCE_S
+from support.eventually import HANG_S, PATIENCE_S
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
 
 LOGINS, SESSIONS = 20, 4
+
+
+def message(kind: bytes, body: bytes = b"") -> bytes:
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
 START = struct.pack("!I", 196_608) + b"user\0writer\0database\0shop\0\0"
 
 
@@ -69,8 +76,8 @@ def test_clients_that_never_log_in_keep_no_other_out(small: WireServer):
 def test_one_client_more_than_may_log_in_is_refused_until_another_leaves(small: WireServer):
     with ExitStack() as opened:
         held = [
-            opened.enter_context(psycopg.connect(small.conninfo(), autocommit=True))
-            for _ in range(SESSIONS)
+            opened.enter_context(psycopg.connect(small.conninfo(user=user), autocommit=True))
+            for user in ("writer", "writer", "writer", "reader")
         ]
         with pytest.raises(psycopg.OperationalError, match=r"pg\.max_connections"):
             psycopg.connect(small.conninfo())
@@ -83,6 +90,52 @@ def test_one_client_more_than_may_log_in_is_refused_until_another_leaves(small: 
             except psycopg.OperationalError:  # the server has not seen the end yet
                 assert time.monotonic() < until
         assert held[1].execute("SELECT 1").fetchone() == (1,)
+
+
+def test_one_caller_leaves_places_for_others(small: WireServer):
+    with ExitStack() as opened:
+        for _ in range(SESSIONS - 1):
+            opened.enter_context(psycopg.connect(small.conninfo()))
+        with pytest.raises(psycopg.OperationalError, match="most for one caller"):
+            psycopg.connect(small.conninfo())
+        with psycopg.connect(small.conninfo(user="reader"), autocommit=True) as other:
+            assert other.execute("SELECT count(*) FROM item").fetchone() == (3,)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        message(b"D", b"Snone\0") + message(b"S"),
+        message(b"P", b"\0SELECT 1; SELECT 2\0\0\0") + message(b"S"),
+        message(b"Q", b"SHOW nothing.of.that.name\0"),
+    ],
+    ids=["describe", "parse", "query"],
+)
+def test_answers_that_a_client_does_not_read_are_not_piled_up(small: WireServer, asked: bytes):
+    """It sends questions whose answers are many times as long, and reads none of them until others
+    were served: then it gets every answer."""
+    count = 120_000
+    with (
+        psycopg.connect(small.conninfo(), autocommit=True) as other,
+        psycopg.connect(small.conninfo(), autocommit=True) as greedy,
+        socket.socket(fileno=os.dup(greedy.fileno())) as line,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        line.setblocking(True)
+        line.settimeout(HANG_S)
+        assert other.execute("SELECT 1").fetchone() == (1,)
+        before = resident(small)
+        sent = threads.submit(line.sendall, asked * count)
+        for _ in range(200):
+            assert other.execute("SELECT count(*) FROM item").fetchone() == (3,)
+        assert resident(small) - before < 10_000_000
+        ready, answered, tail = b"Z\0\0\0\5I", 0, b""
+        while answered < count:
+            said = tail + line.recv(1_048_576)
+            assert len(said) > len(tail)
+            answered += said.count(ready)
+            tail = said[-len(ready) + 1 :]
+        sent.result()
 
 
 def test_a_client_that_does_not_read_holds_its_statement_back_and_harms_no_other(
@@ -161,3 +214,71 @@ def test_a_limit_of_open_files_that_is_too_low_is_named_at_the_start(tmp_path: P
     assert ended.returncode != 0
     for words in ("400", "ulimit -n", "pg.max_connections", "pg.max_logins"):
         assert words in ended.stderr
+
+
+_ROWS = {
+    "pg": "SELECT repeat('x', 100000) AS a FROM generate_series(1, 300)",
+    "shop": "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
+    " SELECT hex(zeroblob(50000)) AS a FROM n",
+}
+"""Thirty million characters."""
+
+
+@pytest.mark.parametrize("source", _ROWS)
+def test_cursors_that_outlive_their_block_keep_so_much_together_and_no_more(
+    small: WireServer, source: str
+):
+    with psycopg.connect(small.conninfo(source), autocommit=True) as gate:
+        gate.execute("BEGIN")
+        for number in range(5):
+            gate.execute(f"DECLARE held{number} CURSOR WITH HOLD FOR {_ROWS[source]}")
+        before = resident(small)
+        with pytest.raises(psycopg.errors.OutOfMemory, match="hold 67,108,864 bytes at most"):
+            gate.execute("COMMIT")
+        assert resident(small) - before < 120_000_000
+        with pytest.raises(psycopg.errors.InvalidCursorName):
+            gate.execute("FETCH FROM held0")
+        gate.execute("BEGIN")
+        gate.execute(f"DECLARE held CURSOR WITH HOLD FOR {_ROWS[source]}")
+        gate.execute("COMMIT")  # what the others held was given back
+        assert len(gate.execute("FETCH ALL FROM held").fetchall()) == 300
+
+
+def test_cursors_after_a_change_of_their_block_keep_so_much_together_and_no_more(
+    small: WireServer,
+):
+    with psycopg.connect(small.conninfo(), autocommit=True) as gate:
+        gate.execute("BEGIN")
+        gate.execute("UPDATE item SET price = 4 WHERE id = 3")
+        gate.execute(f"DECLARE one CURSOR FOR {_ROWS['shop']}")
+        gate.execute("CLOSE one")
+        gate.execute(f"DECLARE two CURSOR FOR {_ROWS['shop']}")
+        gate.execute(f"DECLARE three CURSOR FOR {_ROWS['shop']}")
+        with pytest.raises(psycopg.errors.Error, match="67,108,864 bytes at most, all together"):
+            gate.execute(f"DECLARE four CURSOR FOR {_ROWS['shop']}")
+        gate.execute("ROLLBACK")
+    assert small.rows("SELECT price FROM item WHERE id = 3") == [(3.0,)]
+
+
+def test_statements_parameters_and_long_messages_of_one_caller_are_bounded_together(
+    small: WireServer,
+):
+    """Two sessions of three hold all that one may; long messages find no room in the third."""
+    text = b"\0SELECT '" + b"x" * 90_000 + b"'\0\0\0"
+    with ExitStack() as opened:
+        refused = 0
+        for _ in range(SESSIONS - 1):
+            gate = opened.enter_context(psycopg.connect(small.conninfo(), autocommit=True))
+            with socket.socket(fileno=os.dup(gate.fileno())) as line:
+                line.setblocking(True)
+                line.settimeout(PATIENCE_S)
+                said = b""
+                for number in range(900):
+                    line.sendall(message(b"P", b"s%d" % number + text) + message(b"S"))
+                    while not said.endswith(b"Z\0\0\0\5I"):
+                        said += line.recv(65_536)
+                    refused += b"C53200" in said
+                    said = b""
+        assert refused
+        with psycopg.connect(small.conninfo(user="reader"), autocommit=True) as other:
+            assert other.execute("SELECT %s", ("x" * 90_000,)).fetchone() == ("x" * 90_000,)

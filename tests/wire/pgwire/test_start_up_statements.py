@@ -12,7 +12,7 @@ from wire.pgwire.start_up_statements import NOT_SUPPORTED, STATEMENTS
 ANSWERED = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK}
 
 
-@pytest.mark.parametrize("source", ["pg", "lite", "duck", "cloud"])
+@pytest.mark.parametrize("source", ["pg", "masked", "lite", "duck", "cloud"])
 @pytest.mark.parametrize("tool", STATEMENTS)
 def test_each_statement_of_a_tool_is_answered(server: WireServer, tool: str, source: str):
     failed: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from tidegate.edges.pgwire import messages
@@ -32,6 +33,8 @@ WRITE_AHEAD = 262_144
 LOGIN_S = 15.0
 """How long a client may take to log in."""
 FLUSH_BYTES = 32_768
+TURN_S = 0.002
+"""How long messages of one client are answered before the event loop serves others."""
 CLOSE_S = 5.0
 """How long a client may take to read the last of what was written for it."""
 ALPN = "postgresql"
@@ -59,6 +62,8 @@ class WireConnection(asyncio.Protocol):
         self._out = bytearray()
         self._gone = False
         self._held = False
+        self._turn_ends = 0.0
+        self._counted = 0
         self._stopping = ""
         self._busy = False
         self._task: asyncio.Task[None] | None = None
@@ -124,10 +129,17 @@ class WireConnection(asyncio.Protocol):
     async def drain(self) -> None:
         if len(self._out) >= FLUSH_BYTES:
             self.flush()
-        if not self._writable.is_set():
-            await self._writable.wait()
+        await self._pause()
         if self._gone:
             raise TidegateError(Code.CALL_CANCELLED, "The client has disconnected.")
+
+    async def _pause(self) -> None:
+        """Wait until the client has read enough, and let others have their turn after its own."""
+        if not self._writable.is_set():
+            await self._writable.wait()
+        if perf_counter() > self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = perf_counter() + TURN_S
 
     # The end
 
@@ -184,6 +196,7 @@ class WireConnection(asyncio.Protocol):
         self._arrived.clear()
         self._read_on()
         await self._arrived.wait()
+        self._turn_ends = perf_counter() + TURN_S
 
     def _take(self, count: int) -> bytes:
         taken = bytes(self._buffer[:count])
@@ -197,13 +210,17 @@ class WireConnection(asyncio.Protocol):
             self._held = False
             self._transport.resume_reading()
 
-    async def _message(self, most: int) -> tuple[bytes, bytes]:
-        """The type and body of the next message. Raises: ProtocolError, Disconnected."""
+    async def _message(self, most: int, session: Session | None = None) -> tuple[bytes, bytes]:
+        """The type and body of the next message. A long one is counted as what its session holds.
+        Raises: ProtocolError, Disconnected, TidegateError 53200."""
         while len(self._buffer) < _HEAD_BYTES:
             await self._more()
         length = UINT32.unpack_from(self._buffer, 1)[0] - 4
         if not 0 <= length <= most:
             raise ProtocolError(f"a message of {length} bytes, and the limit is {most}")
+        if session is not None and length > READ_AHEAD:
+            session.memory.take(length)
+            self._counted = length
         while len(self._buffer) < _HEAD_BYTES + length:
             await self._more()
         taken = self._take(_HEAD_BYTES + length)
@@ -238,6 +255,7 @@ class WireConnection(asyncio.Protocol):
             self._refuse(TidegateError(Code.INTERNAL, "A fault of the server."))
         finally:
             if self.session is not None:
+                self.session.memory.give_back(self._counted)
                 await self.session.close(self._stopping or "the client has disconnected")
             self.abort_softly()
             self._server.forget(self)
@@ -362,7 +380,7 @@ class WireConnection(asyncio.Protocol):
                 hint="Connect without `replication`.",
             )
         actor = await self._authenticate(user)
-        self._server.take_place(self)
+        self._server.take_place(self, actor)
         self.write(messages.AUTHENTICATION_OK)
         database = startup.pop("database", "") or user
         session = await self._server.open_session(self, actor, database, user, startup)
@@ -419,16 +437,21 @@ class WireConnection(asyncio.Protocol):
         most = self._server.max_message
         skipping = False
         while not self._stopping:
-            kind, body = await self._message(most)
+            await self._pause()
+            if self._stopping:
+                return  # it has been said, by `end`
+            kind, body = await self._message(most, session)
             if kind == b"X":
                 return
-            if skipping and kind != b"S":
-                continue
-            self._busy = True
-            try:
-                skipping = not await self._answer(session, kind, body)
-            finally:
-                self._busy = False
+            if not skipping or kind == b"S":
+                self._busy = True
+                try:
+                    skipping = not await self._answer(session, kind, body)
+                finally:
+                    self._busy = False
+            if self._counted:
+                session.memory.give_back(self._counted)
+                self._counted = 0
         self._refuse(
             TidegateError(
                 Code.CALL_CANCELLED,

@@ -20,6 +20,7 @@ from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import decoy_secret
 from tidegate.edges.pgwire.connection import WireConnection
 from tidegate.edges.pgwire.gate import WireGate
+from tidegate.edges.pgwire.held_memory import HeldMemory
 from tidegate.edges.pgwire.logins import Logins
 from tidegate.edges.pgwire.session import Session
 from tidegate.edges.pgwire.settings import SessionSettings
@@ -94,6 +95,8 @@ class WireServer:
         self._accepting: asyncio.Server | None = None
         self._ended = asyncio.Event()
         self._stopping = False
+        self._held = HeldMemory()
+        self._most_of_caller = settings.max_connections - settings.max_connections // 4
 
     @property
     def sessions(self) -> WireServer:
@@ -180,14 +183,26 @@ class WireServer:
                 address,
             )
 
-    def take_place(self, connection: WireConnection) -> None:
-        """Count a client that has proved who it is. Raises: TidegateError SOURCE_BUSY if too many
-        are logged in."""
+    def take_place(self, connection: WireConnection, actor: Actor) -> None:
+        """Count a client that has proved who it is. One caller leaves a quarter of the places to
+        others. Raises: TidegateError SOURCE_BUSY if too many are logged in."""
         if len(self._logged_in) >= self._settings.max_connections:
             raise TidegateError(
                 Code.SOURCE_BUSY,
                 f"{len(self._logged_in)} clients are logged in, which is the most.",
                 hint="Raise `pg.max_connections`, or close some.",
+                details={"sqlstate": "53300"},
+            )
+        most = self._most_of_caller
+        count = sum(
+            [each.actor is not None and each.actor.id == actor.id for each in self._logged_in]
+        )
+        if count >= most and self.logins is not None:
+            raise TidegateError(
+                Code.SOURCE_BUSY,
+                f"{count} clients are logged in as {actor.name!r}, which is the most for one"
+                " caller.",
+                hint="Close some, use another token, or raise `pg.max_connections`.",
                 details={"sqlstate": "53300"},
             )
         self._logging_in.pop(connection, None)
@@ -274,6 +289,7 @@ class WireServer:
                 self._settings.transaction_s,
                 self._settings.max_transactions,
             ),
+            held=self._held,
             on_end=lambda error: _end_by_gate(connection, error),
         )
 

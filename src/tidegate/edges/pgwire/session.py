@@ -13,6 +13,7 @@ from tidegate.edges.pgwire.command_reader import MOST_READ, read_command, split
 from tidegate.edges.pgwire.commands import Command, CopyOut, Declare
 from tidegate.edges.pgwire.errors import refused
 from tidegate.edges.pgwire.gate import WireGate
+from tidegate.edges.pgwire.held_memory import HeldMemory, SessionMemory
 from tidegate.edges.pgwire.parameters import read_parameter
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import MAX_EACH, Portal, PreparedStatement, SessionObjects
@@ -32,6 +33,9 @@ from tidegate.model.sources import Source
 from tidegate.model.transactions import TransactionBounds
 from tidegate.sql.dialects import find
 
+CATALOG_CHUNK = 500
+"""Rows of a query on the catalogs that are sent at once."""
+
 
 class Session:
     """The state of one client after its login. The methods are called one at a time; `cancel` may
@@ -49,16 +53,18 @@ class Session:
         max_rows: int,
         address: str,
         bounds: TransactionBounds,
+        held: HeldMemory,
         on_end: Callable[[Exception], None],
     ) -> None:
         """`on_end` is called if the transaction of the session is ended, within `bounds`, without
-        its doing."""
+        its doing. `held` counts what the sessions of each caller hold."""
         self.actor = actor
         self.source = source
         self.settings = settings
         self._client = client
         self._block = TransactionBlock()
-        self._objects = SessionObjects()
+        self.memory = SessionMemory(held, actor.id)
+        self._objects = SessionObjects(self.memory)
         self._runner = StatementRunner(
             gateway,
             client,
@@ -111,6 +117,7 @@ class Session:
             whole = [part for part, command, asks in read if command is None and not asks]
             await self._judge([*inner, *whole])
         for part, command, asks_catalog in read:
+            await self._client.drain()
             self._block.check(command)
             if command is None and asks_catalog:
                 await self._answer_catalog(part, (), (), describes=True)
@@ -164,13 +171,14 @@ class Session:
         text = parts[0] if parts else ""
         names = tuple([type_name(oid) for oid in message.types])
         command = await compute(text, read_command, text) if text else None
-        self._objects.statements[message.name] = PreparedStatement(
+        statement = PreparedStatement(
             text,
             message.types,
             command,
             await compute(text, place_parameters, text, dialect, names),
             asks_catalog=command is None and await self._is_catalog(text),
         )
+        self._objects.keep_statement(message.name, statement)
         self._client.write(messages.PARSE_COMPLETE)
 
     async def bind(self, message: messages.Bind) -> None:
@@ -183,7 +191,7 @@ class Session:
             raise refused(
                 "08P01", f"The statement takes {wanted} parameters, and Bind has {given}."
             )
-        size = sum([len(each) for each in message.parameters if each is not None])
+        size = statement.size + sum([len(each) for each in message.parameters if each is not None])
         self._objects.check_size(size)
         formats = message.parameter_formats
         forms = formats * given if len(formats) == 1 else formats or (0,) * given
@@ -207,7 +215,7 @@ class Session:
         placed = [values[at - 1] for at in order] if order else values
         await self._objects.drop_portal(message.portal)
         portal = Portal(statement, tuple(placed), message.result_formats, size)
-        self._objects.portals[message.portal] = portal
+        self._objects.keep_portal(message.portal, portal)
         self._client.write(messages.BIND_COMPLETE)
 
     async def describe(self, target: messages.Target) -> None:
@@ -279,7 +287,7 @@ class Session:
     async def close_target(self, target: messages.Target) -> None:
         """Forget a statement or a portal; one that is not there is no error."""
         if target.kind == "S":
-            self._objects.statements.pop(target.name, None)
+            self._objects.drop_statement(target.name)
         else:
             await self._objects.drop_portal(target.name)
         self._client.write(messages.CLOSE_COMPLETE)
@@ -325,7 +333,8 @@ class Session:
             statement.columns = ()
             return
         if statement.asks_catalog:
-            statement.columns, names = await self._catalogs.describe(statement.text)
+            described, names = await self._catalogs.describe(statement.text)
+            self._objects.keep_columns(statement, described)
             statement.inferred = tuple([oid_of(name) for name in names])
             return
         prepared = await self._runner.prepare(statement.placed.text)
@@ -338,7 +347,7 @@ class Session:
                 f"The source {self.source.name!r} cannot describe a statement before it runs.",
                 "Send it as a simple query.",
             )
-        statement.columns = columns
+        self._objects.keep_columns(statement, columns)
         statement.inferred = tuple([oid_of(name) for name in prepared.parameters or ()])
 
     def _send_columns(self, columns: tuple[Column, ...] | None, formats: Sequence[int]) -> None:
@@ -373,6 +382,7 @@ class Session:
             columns = expected
         sender = RowSender(self._client, "postgres", formats, describes=describes)
         sender.begin(columns)
-        await sender.write(rows)
+        for at in range(0, len(rows), CATALOG_CHUNK):
+            await sender.write(rows[at : at + CATALOG_CHUNK])
         sender.finish()
         send_complete(self._client, f"SELECT {len(rows)}")

@@ -315,7 +315,11 @@ class SessionCommands:
         cursor = Portal(PreparedStatement(command.text, (), None, placed), parameters, ())
         cursor.holds, cursor.of_block = command.hold, self._block.is_open
         await self._runner.open(cursor)
-        self._objects.cursors[command.name] = cursor
+        try:
+            self._objects.keep_cursor(command.name, cursor)
+        except TidegateError:
+            await cursor.close()
+            raise
         send_complete(self._client, "DECLARE CURSOR")
 
     async def _fetch(self, command: Fetch, formats: Sequence[int], describes: bool) -> None:
@@ -333,16 +337,15 @@ class SessionCommands:
             if not command.move:
                 await self._runner.send_rows(encoder, rows)
             if page is not None:
-                cursor.result = None
+                self._objects.end_result(cursor)
         send_complete(self._client, f"{'MOVE' if command.move else 'FETCH'} {count}")
 
     async def _close_cursor(self, name: str | None) -> None:
         if name is None:
             await self._objects.close_cursors()
         else:
-            cursor = self._objects.cursor(name)
-            del self._objects.cursors[name]
-            await cursor.close()
+            self._objects.cursor(name)
+            await self._objects.drop_cursor(name)
         send_complete(self._client, "CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR")
 
     async def _discard(self, command: Discard) -> None:
@@ -355,11 +358,11 @@ class SessionCommands:
 
     def _deallocate(self, name: str | None) -> None:
         if name is None:
-            self._objects.statements.clear()
+            self._objects.drop_statements()
             send_complete(self._client, "DEALLOCATE ALL")
             return
         self._objects.statement(name)
-        del self._objects.statements[name]
+        self._objects.drop_statement(name)
         send_complete(self._client, "DEALLOCATE")
 
 

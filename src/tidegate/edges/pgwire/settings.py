@@ -103,6 +103,8 @@ _MOST = 500
 _MOST_MARKS = 1_000
 _LONGEST = 10_000
 """Characters of a setting and its name."""
+_LONGEST_TOGETHER = 100_000
+"""Characters of the names and values of all settings."""
 _LONGEST_NAME = 63
 """What PostgreSQL keeps of a name."""
 _LONGEST_CALLER = 256
@@ -230,6 +232,11 @@ class SessionSettings:
         key = name.lower()
         if len(key) + len(value or "") > _LONGEST:
             raise refused("22023", f'The value of "{key[:80]}" is too long.')
+        others = sum([len(each) + len(kept) for each, kept in self._values.items() if each != key])
+        if value is not None and others + len(key) + len(value) > _LONGEST_TOGETHER:
+            raise refused(
+                "53400", f"The settings of a session have {_LONGEST_TOGETHER:,} characters at most."
+            )
         if key not in self._values:
             if "." in key and value is not None:  # a name of the client's own, as PostgreSQL has
                 if len(self._values) >= _MOST:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Generic, Protocol
 
 from tidegate.engines.api import Cursor
-from tidegate.engines.common.buffered_cursor import BufferedCursor
+from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.held_connection import HeldConnection
 from tidegate.engines.common.pool import ConnectionT
 from tidegate.engines.common.running_statement import LEAST_S
@@ -84,6 +84,7 @@ class LateTransaction(Generic[ConnectionT]):
         self._writes = modes.reads_only is False
         self._keeps_snapshot = modes.isolation in _SNAPSHOTS
         self._held: HeldConnection[ConnectionT] | None = None
+        self._buffers = BufferBudget()
         self._ended = False
         self._used_at = monotonic()
 
@@ -103,7 +104,8 @@ class LateTransaction(Generic[ConnectionT]):
             await self._begin(permit.limits.timeout_s, cancellation)
         cursor = await self._connections.run(self._held, permit, cancellation)
         if self._held is not None and isinstance(request, Query) and request.in_parts:
-            cursor = await BufferedCursor.of(cursor, request.limits.max_rows + 1)
+            most = request.limits.max_rows + 1
+            cursor = await BufferedCursor.of(cursor, most, self._buffers)
         self._used_at = monotonic()
         return cursor
 

@@ -325,7 +325,47 @@ _VIEWS = {
     ),
 }
 
+_CATALOG = words("""
+    pg_aggregate pg_amop pg_amproc pg_auth_members pg_available_extension_versions
+    pg_available_extensions pg_conversion pg_db_role_setting pg_default_acl pg_event_trigger
+    pg_foreign_data_wrapper pg_foreign_server pg_group pg_init_privs pg_opfamily pg_publication
+    pg_publication_namespace pg_publication_rel pg_publication_tables pg_replication_slots
+    pg_rewrite pg_seclabel pg_seclabels pg_shdepend pg_shdescription pg_shseclabel
+    pg_stat_all_tables pg_stat_gssapi pg_stat_ssl pg_stat_sys_tables pg_stat_user_tables
+    pg_statistic_ext pg_transform pg_ts_config pg_ts_config_map pg_ts_dict pg_ts_parser
+    pg_ts_template
+    """)
+"""Further tables of the catalog that hold no values of columns. Of `pg_stat_…` those that psql and
+BI tools ask when they connect or list tables, without their counts (`_PARTIAL_TABLES`)."""
+_STANDARD = words("""
+    administrable_role_authorizations applicable_roles attributes character_sets
+    check_constraint_routine_usage collation_character_set_applicability collations
+    column_column_usage column_domain_usage column_privileges column_udt_usage
+    data_type_privileges domain_constraints domain_udt_usage element_types enabled_roles
+    foreign_tables information_schema_catalog_name role_column_grants role_routine_grants
+    role_table_grants role_udt_grants role_usage_grants routine_column_usage routine_privileges
+    routine_routine_usage routine_sequence_usage routine_table_usage sql_features
+    sql_implementation_info sql_parts sql_sizing table_privileges transforms
+    triggered_update_columns udt_privileges usage_privileges user_defined_types view_column_usage
+    view_routine_usage view_table_usage
+    """)
+
+_ACTIVITY = """
+    relid schemaname relname seq_scan=bigint last_seq_scan=timestamptz seq_tup_read=bigint
+    idx_scan=bigint last_idx_scan=timestamptz idx_tup_fetch=bigint n_tup_ins=bigint
+    n_tup_upd=bigint n_tup_del=bigint n_tup_hot_upd=bigint n_tup_newpage_upd=bigint
+    n_live_tup=bigint n_dead_tup=bigint n_mod_since_analyze=bigint n_ins_since_vacuum=bigint
+    last_vacuum=timestamptz last_autovacuum=timestamptz last_analyze=timestamptz
+    last_autoanalyze=timestamptz vacuum_count=bigint autovacuum_count=bigint analyze_count=bigint
+    autoanalyze_count=bigint
+    """
+"""Columns of pg_stat_user_tables and its like. Counts of rows would tell what a filter hides."""
+
 _PARTIAL_TABLES = {
+    **{
+        ("pg_catalog", name): SystemTable(f"pg_catalog.{name}", _ACTIVITY)
+        for name in ("pg_stat_all_tables", "pg_stat_sys_tables", "pg_stat_user_tables")
+    },
     ("pg_catalog", "pg_class"): SystemTable(
         "pg_catalog.pg_class",
         """
@@ -512,7 +552,10 @@ DIALECT = _Postgres(
     has_information_schema=True,
     explain_creates=True,
     fence=" OFFSET 0",
-    system_tables={"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA},
+    system_tables={
+        "pg_catalog": PG_CATALOG | _CATALOG,
+        "information_schema": INFORMATION_SCHEMA | _STANDARD,
+    },
     partial_tables=_PARTIAL_TABLES,
     system_schema="pg_catalog",
     system_prefix="pg_",
