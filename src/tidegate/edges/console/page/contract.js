@@ -1,0 +1,73 @@
+/**
+ * The shapes of what the server answers, as types. Nothing here runs.
+ *
+ * @typedef {{ role: "viewer" | "approver" | "admin", sources: string[] | null }} Role
+ * @typedef {{ name: string, engine: string, dialect: string, color: number }} SourceInfo
+ * @typedef {{
+ *   operator: { name: string, roles: Role[] }, page: string, build: string, instance: string,
+ *   by: "link" | "passphrase", confirmed: boolean, idle_s: number, ends_at: number, now: number,
+ *   sources: SourceInfo[], demo: boolean, four_eyes: "off" | "own" | "always" }} Session
+ *
+ * @typedef {string | null} Cell
+ * @typedef {(Cell[] | null)[]} Rows
+ * @typedef {{ columns: string[], rows: Rows, reason: string }} NewState
+ * @typedef {{
+ *   affected: number | null, columns: string[], before: Rows, after: Rows, reason: string,
+ *   withheld: string[], what: string, added: number, removed: number, requests: string[],
+ *   state: NewState | null }} DryRun
+ * @typedef {{
+ *   state: "running" | "done" | "failed" | "unknown", rows: number | null, at: number,
+ *   call_id: string, change_id: string | null, undone: boolean, message: string }} Run
+ * @typedef {{
+ *   allow: boolean, deny: boolean, minutes: number, undo: boolean, why_not: string,
+ *   passphrase: boolean }} May
+ * @typedef {{
+ *   id: string, digest: string, state: "pending" | "allowed" | "denied" | "used" | "expired",
+ *   asked_at: number, askers: number, caller: { name: string, id: string, client: string },
+ *   source: { name: string, color: number }, surface: string, tool: string, sentence: string,
+ *   agent_reason: string, effect: string, why: string, reason: string,
+ *   statement: [string, string][], params: string | null, withheld: boolean, tables: string[],
+ *   database: string, schema: string, unqualified: boolean, outside_transaction: boolean,
+ *   dry_run: DryRun | null, dry_run_hidden?: boolean,
+ *   undo: { possible: boolean | null, reason: string, triggers: string[] },
+ *   irreversible: boolean, waiting: { until: number | null }, expires_at: number,
+ *   decided_at: number | null, decided_by: string, decision_reason: string,
+ *   grant: { until: number, uses: number, most_uses: number } | null, run: Run | null,
+ *   may: May }} Card
+ * @typedef {{ name: string, client: string, last_at: number }} Agent
+ * @typedef {{ pending: Card[], recent: Card[], agents: Agent[], calls: Line[], seq: number }} Inbox
+ * @typedef {{
+ *   id: string, source: string, at: number, state: string, columns: string[],
+ *   rows: { key: string, before: Cell[] | null, after: Cell[] | null, now: Cell[] | null }[],
+ *   conflicts: number, triggers: string[], possible: boolean, reason: string }} Change
+ *
+ * @typedef {{
+ *   n: number, time: number, call_id: string, session: string, actor: string, actor_name: string,
+ *   client: string, address: string, surface: string, tool: string, source: string,
+ *   request: string, statement: string, effect: string, verdict: string, rule: string,
+ *   outcome: string, code: string, message: string, rows: number | null, ms: number | null,
+ *   approval: string, change_id: string | null, event: string }} Line
+ * @typedef {[string, number][]} Facet
+ * @typedef {"source" | "actor" | "outcome" | "effect" | "surface"} FacetName
+ * @typedef {{
+ *   lines: Line[], next: string | null, counts: { total: number, more: boolean },
+ *   facets: Record<FacetName, Facet>, seq: number }} ActivityPage
+ * @typedef {{
+ *   session: string, actor_name: string, client: string, started_at: number, ended_at: number,
+ *   calls: number, denied: number, writes: number }} AgentSession
+ * @typedef {{ state: string, text: string, segment?: string, seq?: number, hash?: string }} Proof
+ * @typedef {{
+ *   line: Line, fields: Record<string, unknown>, proof: Proof, approval: Card | null,
+ *   change: Change | null }} LineRecord
+ *
+ * @typedef {{
+ *   operators: { name: string, roles: Role[], created_at: number, sessions: number }[],
+ *   sessions: { id: string, operator: string, since: number, seen_at: number, address: string,
+ *     browser: string, current: boolean }[],
+ *   tokens: { id: string, name: string, prefix: string, scope: string, sources: string[] | null,
+ *     owner: string, created_at: number, expires_at: number | null, last_used_at: number | null,
+ *     revoked_at: number | null }[],
+ *   grants: Card[], may: { end: boolean, revoke: boolean, why_not: string } }} Access
+ */
+
+export {};

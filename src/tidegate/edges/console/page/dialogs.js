@@ -1,0 +1,111 @@
+/** Dialogs: a passphrase, a word to the agent, the keys. Each is modal and answers with a value. */
+
+import { h } from "./dom.js";
+import { singleKeys } from "./state.js";
+
+/** @typedef {import("./dom.js").Child} Child */
+
+/** Whether a dialog is open: keys belong to it then. */
+export const dialogIsOpen = () => document.querySelector("dialog[open]") !== null;
+
+let count = 0;
+
+/** Show a dialog; resolves with what `read` gives on its button, or null when it was left.
+ * @template T
+ * @param {{ title: string, body: Child, action: string, kind?: string, read: () => T | null,
+ *   signal?: AbortSignal }} options @returns {Promise<T | null>} */
+export function ask({ title, body, action, kind = "primary", read, signal }) {
+  const id = `dialog-${(count += 1)}`;
+  return new Promise((resolve) => {
+    /** @param {T | null} value */
+    const leave = (value) => {
+      dialog.close();
+      dialog.remove();
+      resolve(value);
+    };
+    const accept = () => {
+      const value = read();
+      if (value !== null) leave(value);
+    };
+    const form = h("form", {
+      onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), accept()),
+    },
+      h("h2", { id }, title),
+      h("div", { class: "dialog-body" }, body),
+      h("div", { class: "dialog-actions" },
+        h("button", { type: "button", class: "quiet", onclick: () => leave(null) }, "Cancel"),
+        h("button", { type: "submit", class: kind }, action)));
+    const dialog = h("dialog", {
+      "aria-labelledby": id,
+      oncancel: (/** @type {Event} */ event) => (event.preventDefault(), leave(null)),
+    }, form);
+    signal?.addEventListener("abort", () => leave(null), { once: true });
+    document.body.append(dialog);
+    dialog.showModal();
+    /** @type {HTMLElement | null} */ (dialog.querySelector("input, textarea, select"))?.focus();
+  });
+}
+
+/** Something went wrong while a dialog was answered: say it in the next one. @param {string} text */
+export const problem = (text) => (text ? h("p", { class: "error", role: "alert" }, text) : null);
+
+/** @param {{ title: string, why: Child, action: string, error?: string, kind?: string,
+ *   signal?: AbortSignal }} options @returns {Promise<string | null>} */
+export function askPassphrase({ title, why, action, error = "", kind, signal }) {
+  const input = h("input", {
+    type: "password", id: "passphrase", autocomplete: "current-password", required: true,
+    spellcheck: "false",
+  });
+  return ask({
+    title, action, kind, signal,
+    read: () => input.value || null,
+    body: [
+      h("p", {}, why), problem(error),
+      h("label", { for: "passphrase" }, "Your passphrase"), input,
+    ],
+  });
+}
+
+/** @param {AbortSignal} [signal] @returns {Promise<string | null>} */
+export function askReason(signal) {
+  const input = h("textarea", {
+    id: "word", maxlength: "500", rows: "3", "aria-describedby": "word-note",
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      input.form?.requestSubmit();
+    },
+  });
+  return ask({
+    title: "Deny", action: "Deny", kind: "danger", signal,
+    read: () => input.value.trim(),
+    body: [
+      h("label", { for: "word" }, "A word to the agent (may be empty)"), input,
+      h("p", { id: "word-note", class: "note" },
+        "The agent reads it. Up to 500 characters. Enter denies."),
+    ],
+  });
+}
+
+const KEYS = [
+  ["j, k", "next and previous question"],
+  ["a, then Enter", "allow once"],
+  ["d", "deny, with a word to the agent"],
+  ["u", "put the rows back, after a change"],
+  ["Ctrl K", "go to a page or a question"],
+  ["Escape", "close, or take the a back"],
+  ["?", "this list"],
+];
+
+export function showKeys() {
+  const toggle = h("input", { type: "checkbox", id: "single", checked: singleKeys.value === "on" });
+  return ask({
+    title: "Keys", action: "Done",
+    read: () => ((singleKeys.value = toggle.checked ? "on" : "off"), true),
+    body: [
+      h("dl", { class: "keys" },
+        KEYS.map(([key, does]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)))),
+      h("label", { class: "check" }, toggle, "Single letters are keys"),
+    ],
+  });
+}

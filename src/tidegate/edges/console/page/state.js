@@ -1,0 +1,132 @@
+/** What all pages share: who is signed in, where we are, what is said, and the Inbox's cards. */
+
+import { get } from "./api.js";
+import { batch, signal } from "./signals.js";
+
+/** @typedef {import("./contract.js").Card} Card */
+/** @typedef {import("./contract.js").Inbox} Inbox */
+
+/** Undefined until the server has answered; null when signed out. */
+export const session = signal(
+  /** @type {import("./contract.js").Session | null | undefined} */ (undefined));
+
+/** @typedef {{ page: string, id: string, query: URLSearchParams }} Route */
+
+/** @returns {Route} */
+function readRoute() {
+  const [path, search] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [page, id] = path.split("/", 2);
+  let name = "";
+  try {
+    name = decodeURIComponent(id ?? "");
+  } catch {
+    name = "";
+  }
+  return { page: page || "inbox", id: name, query: new URLSearchParams(search ?? "") };
+}
+
+export const route = signal(readRoute());
+addEventListener("hashchange", () => (route.value = readRoute()));
+
+/** @param {string} hash @param {{ replace?: boolean }} [options] */
+export function go(hash, { replace = false } = {}) {
+  if (location.hash === hash) return;
+  if (replace) history.replaceState(null, "", hash);
+  else history.pushState(null, "", hash);
+  route.value = readRoute();
+}
+
+/** @param {string} text read out, and shown nowhere */
+export function say(text) {
+  const place = document.getElementById("said");
+  if (place) place.textContent = text;
+}
+
+/** A choice of the person that is kept in the browser: none holds data of a source.
+ * @template {string} T @param {string} name @param {T} first @param {readonly T[]} values */
+export function choice(name, first, values) {
+  const kept = /** @type {T} */ (localStorage.getItem(`tidegate.${name}`));
+  const chosen = signal(values.includes(kept) ? kept : first);
+  return {
+    get value() {
+      return chosen.value;
+    },
+    set value(next) {
+      chosen.value = next;
+      localStorage.setItem(`tidegate.${name}`, next);
+    },
+  };
+}
+
+export const theme = choice("theme", "auto", ["auto", "light", "dark"]);
+export const singleKeys = choice("keys", "on", ["on", "off"]);
+
+/** The cards that the Inbox knows: those that wait, and the last that were decided. */
+class Cards {
+  all = signal(/** @type {ReadonlyMap<string, Card>} */ (new Map()));
+  agents = signal(/** @type {Inbox["agents"]} */ ([]));
+  calls = signal(/** @type {Inbox["calls"]} */ ([]));
+  loaded = signal(false);
+  #seq = 0;
+
+  async load() {
+    /** @type {Inbox} */
+    const inbox = await get("inbox");
+    batch(() => {
+      const cards = [...inbox.pending, ...inbox.recent];
+      this.all.value = new Map(cards.map((card) => [card.id, card]));
+      this.agents.value = inbox.agents;
+      this.calls.value = inbox.calls;
+      this.loaded.value = true;
+    });
+    this.#seq = inbox.seq;
+    return inbox.seq;
+  }
+
+  /** Ask for one card again. @param {string} id */
+  async reload(id) {
+    this.put(await get(`inbox/${encodeURIComponent(id)}`));
+  }
+
+  /** @param {Card} card */
+  put(card) {
+    this.all.value = new Map(this.all.peek()).set(card.id, card);
+  }
+
+  /** @param {import("./live.js").LiveEvent} event */
+  hear(event) {
+    if (event.seq <= this.#seq) return;
+    if (event.name === "card") this.put(event.data);
+    if (event.name === "gone") {
+      const kept = new Map(this.all.peek());
+      kept.delete(event.data.id);
+      this.all.value = kept;
+    }
+  }
+
+  clear() {
+    batch(() => {
+      this.all.value = new Map();
+      this.agents.value = [];
+      this.calls.value = [];
+      this.loaded.value = false;
+    });
+    this.#seq = 0;
+  }
+
+  get pending() {
+    const waiting = [...this.all.value.values()].filter(({ state }) => state === "pending");
+    return waiting.sort((one, other) => one.asked_at - other.asked_at);
+  }
+
+  get recent() {
+    const over = [...this.all.value.values()].filter(({ state }) => state !== "pending");
+    return over.sort((one, other) =>
+      (other.decided_at ?? other.expires_at) - (one.decided_at ?? one.expires_at));
+  }
+}
+
+export const cards = new Cards();
+
+/** The serial of the newest line on record that an event named. */
+export const newestLine = signal(0);
