@@ -1,0 +1,238 @@
+/** Activity: every call on record, by session or one by one, with filters, proof and export. */
+
+import { ActivityData, addressWith, FACETS, filtersOf } from "./activity_data.js";
+import { errorText, get, post } from "./api.js";
+import { dialogIsOpen } from "./dialogs.js";
+import { h, keyed } from "./dom.js";
+import { icon } from "./icons.js";
+import { linePanel } from "./line_panel.js";
+import { computed, effect, onEnd, signal } from "./signals.js";
+import { go, newestLine, route, singleKeys } from "./state.js";
+import { counted, isolated, number, timeNode, visible } from "./text.js";
+import { virtualList } from "./virtual_list.js";
+
+/** @typedef {import("./activity_data.js").Row} Row */
+/** @typedef {import("./contract.js").Line} Line */
+
+const ROW_HEIGHT = 34;
+const TIMES = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last day"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
+const LABELS = { source: "Source", actor: "Caller", outcome: "Outcome", effect: "Effect", surface: "Surface" };
+
+export function activityView() {
+  const data = new ActivityData();
+  const folded = computed(() => (route.value.query.get("view") ?? "sessions") !== "calls" && !route.value.query.get("session"));
+  const wanted = computed(() => JSON.stringify([filtersOf(route.value.query), folded.value]));
+  const rows = computed(() => data.rows(folded.value));
+  const chosen = computed(() => route.value.query.get("line") ?? "");
+  const load = () => data.load(filtersOf(route.peek().query), folded.peek());
+  effect(() => {
+    void wanted.value;
+    if (route.value.page === "activity") void load();
+  });
+  const list = virtualList({
+    label: "Calls on record, newest first",
+    rowHeight: ROW_HEIGHT,
+    count: () => rows.value.length,
+    keyOf: (index) => rowKey(rows.peek()[index]),
+    render: (index) => rowView(rows.peek()[index], data, () => chosen.value),
+    onEndInSight: () => void (folded.peek() ? undefined : data.more()),
+  });
+  const reload = () => {
+    list.toTop();
+    void load();
+  };
+  moveByKeys(rows, chosen, list.reveal);
+  return h("div", { class: "activity" },
+    h("header", { class: "page-head" }, h("h1", {}, "Activity"), proofLine(), exportMenu(data)),
+    filterBar(data, folded),
+    chips(),
+    h("div", { class: "count-line" },
+      h("span", { role: "status" }, () => countText(data, folded.value)),
+      () => newButton(data, reload)),
+    () => (data.error.value ? h("p", { class: "error", role: "alert" }, visible(data.error.value)) : null),
+    h("div", { class: () => `split ${chosen.value ? "has-panel" : ""}` },
+      list.box,
+      keyed(() => chosen.value, () => (chosen.peek()
+        ? linePanel(chosen.peek(), () => go(addressWith({ line: "" }))) : null))));
+}
+
+/** @param {Row | undefined} row */
+function rowKey(row) {
+  if (!row) return "";
+  if (row.kind === "session") return `s ${row.session.session} ${row.open} ${row.session.calls}`;
+  return row.kind === "more" ? `m ${row.session}` : `l ${row.line.n} ${row.line.outcome} ${row.inner}`;
+}
+
+/** @param {Row} row @param {ActivityData} data @param {() => string} chosen */
+function rowView(row, data, chosen) {
+  if (row.kind === "session") return sessionRow(row, data);
+  if (row.kind === "more") {
+    return h("li", { class: "vrow more" },
+      h("button", { class: "small", onclick: () => void data.moreOf(row.session) }, "More of this session"));
+  }
+  const { line } = row;
+  return h("li", { class: `vrow ${row.inner ? "inner" : ""}` }, h("a", {
+    class: "line", href: addressWith({ line: String(line.n) }),
+    "aria-current": () => (chosen() === String(line.n) ? "true" : null),
+    onclick: (/** @type {Event} */ event) => (event.preventDefault(), go(addressWith({ line: String(line.n) }))),
+  },
+    timeNode(line.time, true),
+    h("span", { class: `outcome o-${line.outcome.replace(/[^a-z]/g, "")}` }, visible(line.outcome)),
+    h("span", { class: "who" }, isolated(line.actor_name || line.actor || "server")),
+    h("span", { class: "where" }, isolated(line.source)),
+    h("span", { class: "effect" }, visible(line.effect)),
+    h("span", { class: "text" }, visible(oneLine(line))),
+    h("span", { class: "rows" }, line.rows === null ? "" : counted(line.rows, "row"))));
+}
+
+/** @param {Line} line */
+const oneLine = (line) =>
+  (line.statement || line.event || line.tool || line.request).replace(/\s+/g, " ").slice(0, 300);
+
+/** @param {Extract<Row, { kind: "session" }>} row @param {ActivityData} data */
+function sessionRow({ session, open }, data) {
+  return h("li", { class: "vrow session" },
+    h("button", {
+      class: "fold", "aria-expanded": String(open), onclick: () => void data.toggle(session.session),
+    },
+      icon("chevron"), h("strong", {}, isolated(session.actor_name || "server")),
+      h("span", { class: "client" }, isolated(session.client)),
+      h("span", { class: "times" }, timeNode(session.started_at), "–", timeNode(session.ended_at)),
+      h("span", { class: "sums" }, counted(session.calls, "call"),
+        session.writes ? h("span", { class: "writes" }, `, ${counted(session.writes, "write")}`) : null,
+        session.denied ? h("span", { class: "denied" }, `, ${number(session.denied)} denied`) : null)),
+    h("a", { class: "story", href: addressWith({ session: session.session, line: "" }),
+      "aria-label": "This session alone" }, "open"));
+}
+
+/** @param {ActivityData} data @param {boolean} folded */
+function countText(data, folded) {
+  if (data.loading.value) return "Loading …";
+  const { total, more } = data.counts.value;
+  const calls = `${number(total)}${more ? "+" : ""} line${total === 1 && !more ? "" : "s"}`;
+  return folded ? `${calls} in ${counted(data.sessions.value.length, "session")}` : calls;
+}
+
+/** @param {ActivityData} data @param {() => void} reload */
+function newButton(data, reload) {
+  const count = newestLine.value - data.newest.value;
+  if (count <= 0 || !data.newest.value) return null;
+  const filtered = Object.keys(data.filters).length > 0;
+  return h("button", { class: "small new-lines", onclick: reload }, filtered ? "New lines" : `${number(count)} new`);
+}
+
+/** @param {ActivityData} data @param {{ value: boolean }} folded */
+function filterBar(data, folded) {
+  const search = h("input", {
+    type: "search", id: "q", "aria-label": "Search", placeholder: "Search statements, names, errors",
+    value: route.peek().query.get("q") ?? "", spellcheck: "false",
+  });
+  return h("form", { class: "filters", role: "search", onsubmit: (/** @type {Event} */ event) => {
+    event.preventDefault();
+    go(addressWith({ q: search.value.trim(), line: "" }));
+  } },
+    h("span", { class: "search" }, icon("search"), search),
+    FACETS.map((name) => facetSelect(data, name)),
+    select("Time", TIMES, () => route.value.query.get("since") ?? "", (since) => go(addressWith({ since, line: "" }))),
+    h("div", { class: "views", role: "group", "aria-label": "Show" },
+      viewButton("Sessions", () => folded.value, "sessions"), viewButton("Calls", () => !folded.value, "calls")));
+}
+
+/** @param {string} label @param {() => boolean} on @param {string} view */
+const viewButton = (label, on, view) => h("button", {
+  type: "button", "aria-pressed": () => String(on()),
+  onclick: () => go(addressWith({ view, line: "", ...(view === "sessions" ? { session: "" } : {}) })),
+}, label);
+
+/** @param {ActivityData} data @param {(typeof FACETS)[number]} name */
+function facetSelect(data, name) {
+  const current = () => route.value.query.get(name) ?? "";
+  return () => {
+    const found = data.facets.value[name] ?? [];
+    const value = current();
+    const options = [["", LABELS[name]], ...found.map(([each, count]) => [each, `${each || "none"} (${number(count)})`])];
+    if (value && !found.some(([each]) => each === value)) options.push([value, value]);
+    return select(LABELS[name], options, () => value, (next) => go(addressWith({ [name]: next, line: "" })));
+  };
+}
+
+/** @param {string} label @param {string[][]} options @param {() => string} value
+ * @param {(value: string) => void} change */
+const select = (label, options, value, change) => h("select", {
+  "aria-label": label, class: () => (value() ? "set" : ""),
+  onchange: (/** @type {Event} */ event) => change(/** @type {HTMLSelectElement} */ (event.target).value),
+}, options.map(([each, text]) => h("option", { value: each, selected: each === value() }, visible(text))));
+
+/** What narrows the list, each with a button that takes it away. */
+function chips() {
+  return () => {
+    const filters = Object.entries(filtersOf(route.value.query)).filter(([name]) => name !== "since");
+    if (!filters.length) return null;
+    return h("ul", { class: "chips", "aria-label": "Filters" }, filters.map(([name, value]) => h("li", {},
+      h("button", { class: "small", onclick: () => go(addressWith({ [name]: "", line: "" })) },
+        h("span", { class: "sr" }, "Take away the filter "), `${name}: `, isolated(value), icon("close")))));
+  };
+}
+
+function proofLine() {
+  const proof = signal(/** @type {{ state: string, text: string, running: boolean } | null} */ (null));
+  const ended = new AbortController();
+  onEnd(() => ended.abort());
+  const ask = async () => {
+    try {
+      proof.value = await get("activity/proof", ended.signal);
+    } catch (error) {
+      if (!ended.signal.aborted) proof.value = { state: "unknown", text: errorText(error), running: false };
+    }
+    if (proof.peek()?.running && !ended.signal.aborted) setTimeout(ask, 3000);
+  };
+  void ask();
+  return h("p", { class: "proof", role: "status" }, () => (proof.value
+    ? h("span", { class: `p-${proof.value.state.replace(/[^a-z_]/g, "")}` },
+      icon(proof.value.state === "mismatch" ? "warning" : "check"), visible(proof.value.text)) : "Checking the record …"));
+}
+
+/** @param {ActivityData} data */
+function exportMenu(data) {
+  const error = signal("");
+  /** @param {string} format */
+  const save = async (format) => {
+    error.value = "";
+    try {
+      const { ticket } = await post("activity/export-ticket", { format, filters: data.filters });
+      const link = h("a", { href: `/console/api/activity/export?ticket=${encodeURIComponent(ticket)}`, download: "" });
+      link.click();
+    } catch (caught) {
+      error.value = errorText(caught);
+    }
+  };
+  return h("div", { class: "export" },
+    h("span", { id: "export-label" }, "Export"),
+    h("button", { class: "small", "aria-label": "Export as JSON lines", onclick: () => void save("jsonl") }, "JSON lines"),
+    h("button", { class: "small", "aria-label": "Export as CSV", onclick: () => void save("csv") }, "CSV"),
+    () => (error.value ? h("span", { class: "error", role: "alert" }, visible(error.value)) : null));
+}
+
+/** j and k go through the lines; Escape closes the panel.
+ * @param {import("./signals.js").Signal<Row[]>} rows @param {import("./signals.js").Signal<string>} chosen
+ * @param {(index: number) => void} reveal */
+function moveByKeys(rows, chosen, reveal) {
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || dialogIsOpen()) return;
+    if (/** @type {HTMLElement} */ (event.target).closest?.("input, textarea, select")) return;
+    if (event.key === "Escape" && chosen.peek()) go(addressWith({ line: "" }));
+    if (singleKeys.value === "off" || (event.key !== "j" && event.key !== "k")) return;
+    const step = event.key === "j" ? 1 : -1;
+    const list = rows.peek();
+    let at = list.findIndex((row) => row.kind === "line" && String(row.line.n) === chosen.peek());
+    if (at < 0 && step < 0) return;
+    do at += step; while (list[at] && list[at].kind !== "line");
+    const row = list[at];
+    if (row?.kind !== "line") return;
+    go(addressWith({ line: String(row.line.n) }), { replace: true });
+    reveal(at);
+  };
+  document.addEventListener("keydown", press);
+  onEnd(() => document.removeEventListener("keydown", press));
+}

@@ -1,0 +1,145 @@
+/** What Activity shows: lines page by page, sessions folded, filters that are part of the address. */
+
+import { errorText, get, query } from "./api.js";
+import { batch, signal } from "./signals.js";
+import { newestLine, route } from "./state.js";
+
+/** @typedef {import("./contract.js").Line} Line */
+/** @typedef {import("./contract.js").AgentSession} AgentSession */
+/** @typedef {import("./contract.js").ActivityPage} ActivityPage */
+/** @typedef {{ kind: "session", session: AgentSession, open: boolean }
+ *   | { kind: "line", line: Line, inner: boolean }
+ *   | { kind: "more", session: string }} Row */
+
+export const FACETS = /** @type {const} */ (["source", "actor", "outcome", "effect", "surface"]);
+const FILTERS = ["q", ...FACETS, "session", "since", "until"];
+const PAGE = 100;
+
+/** The filters of the address. @param {URLSearchParams} search */
+export function filtersOf(search) {
+  return Object.fromEntries(FILTERS.map((name) => [name, search.get(name) ?? ""])
+    .filter(([, value]) => value !== ""));
+}
+
+/** The address with some of its parts changed; an empty one is left out.
+ * @param {Record<string, string>} changes */
+export function addressWith(changes) {
+  const search = new URLSearchParams(route.peek().query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) search.set(name, value);
+    else search.delete(name);
+  }
+  const text = search.toString();
+  return `#/activity${text ? `?${text}` : ""}`;
+}
+
+/** A time of a filter as Unix seconds: "1h", "24h", "7d" count back from now.
+ * @param {Record<string, string>} filters */
+function withTimes(filters) {
+  const spans = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86400, "7d": 604800, "30d": 2592000 });
+  const span = spans[filters.since ?? ""];
+  return span ? { ...filters, since: String(Math.floor(Date.now() / 1000 - span)) } : filters;
+}
+
+export class ActivityData {
+  lines = signal(/** @type {Line[]} */ ([]));
+  sessions = signal(/** @type {AgentSession[]} */ ([]));
+  opened = signal(/** @type {ReadonlyMap<string, { lines: Line[], next: string | null }>} */ (new Map()));
+  counts = signal({ total: 0, more: false });
+  facets = signal(/** @type {Partial<ActivityPage["facets"]>} */ ({}));
+  error = signal("");
+  loading = signal(true);
+  newest = signal(0);
+  /** @type {Record<string, string>} */
+  filters = {};
+  /** @type {string | null} */
+  #next = null;
+  #pending = new AbortController();
+  #loadingMore = false;
+
+  /** @param {Record<string, string>} filters @param {boolean} folded */
+  async load(filters, folded) {
+    this.#pending.abort();
+    const pending = (this.#pending = new AbortController());
+    this.filters = withTimes(filters);
+    this.loading.value = true;
+    const seen = newestLine.peek();
+    try {
+      const text = query({ ...this.filters, limit: PAGE });
+      const [page, groups] = await Promise.all([
+        get(`activity?${text}`, pending.signal),
+        folded ? get(`activity/sessions?${query(this.filters)}`, pending.signal) : null,
+      ]);
+      batch(() => {
+        this.lines.value = page.lines;
+        this.sessions.value = groups?.sessions ?? [];
+        this.opened.value = new Map();
+        this.counts.value = page.counts;
+        this.facets.value = page.facets;
+        this.#next = page.next;
+        this.newest.value = Math.max(seen, newestLine.peek(), page.lines[0]?.n ?? 0);
+        this.error.value = "";
+        this.loading.value = false;
+      });
+    } catch (error) {
+      if (pending.signal.aborted) return;
+      batch(() => {
+        this.error.value = errorText(error);
+        this.loading.value = false;
+      });
+    }
+  }
+
+  /** The next page, once the end is in sight. */
+  async more() {
+    if (!this.#next || this.#loadingMore || this.loading.peek()) return;
+    this.#loadingMore = true;
+    const { signal } = this.#pending;
+    try {
+      const text = query({ ...this.filters, limit: PAGE, before: this.#next });
+      /** @type {ActivityPage} */
+      const page = await get(`activity?${text}`, signal);
+      this.#next = page.next;
+      this.lines.value = [...this.lines.peek(), ...page.lines];
+    } catch (error) {
+      if (!signal.aborted) this.error.value = errorText(error);
+    } finally {
+      this.#loadingMore = false;
+    }
+  }
+
+  /** Unfold a session, or fold it. @param {string} session */
+  async toggle(session) {
+    const opened = new Map(this.opened.peek());
+    if (opened.delete(session)) this.opened.value = opened;
+    else await this.moreOf(session);
+  }
+
+  /** @param {string} session */
+  async moreOf(session) {
+    const old = this.opened.peek().get(session);
+    const { signal } = this.#pending;
+    try {
+      const text = query({ ...this.filters, session, limit: PAGE, before: old?.next });
+      /** @type {ActivityPage} */
+      const page = await get(`activity?${text}`, signal);
+      const lines = [...(old?.lines ?? []), ...page.lines];
+      this.opened.value = new Map(this.opened.peek()).set(session, { lines, next: page.next });
+    } catch (error) {
+      if (!signal.aborted) this.error.value = errorText(error);
+    }
+  }
+
+  /** @param {boolean} folded @returns {Row[]} */
+  rows(folded) {
+    if (!folded) return this.lines.value.map((line) => ({ kind: "line", line, inner: false }));
+    const rows = /** @type {Row[]} */ ([]);
+    for (const session of this.sessions.value) {
+      const open = this.opened.value.get(session.session);
+      rows.push({ kind: "session", session, open: open !== undefined });
+      for (const line of open?.lines ?? []) rows.push({ kind: "line", line, inner: true });
+      if (open?.next) rows.push({ kind: "more", session: session.session });
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,217 @@
+/** The console: sign in, the rail, the pages, what is live. */
+
+import { ApiError, errorText, post, useSession } from "./api.js";
+import { showKeys } from "./dialogs.js";
+import { h, keyed } from "./dom.js";
+import { icon } from "./icons.js";
+import { inboxView } from "./inbox.js";
+import { Feed, live } from "./live.js";
+import { openPalette } from "./palette.js";
+import { signInView } from "./sign_in.js";
+import { computed, effect, root, signal } from "./signals.js";
+import { cards, newestLine, route, say, session, theme } from "./state.js";
+import { setClock, visible, when } from "./text.js";
+
+/** @typedef {import("./contract.js").Session} Session */
+
+const PAGES = /** @type {const} */ ([
+  ["inbox", "Inbox"], ["activity", "Activity"], ["access", "Access"],
+]);
+const place = /** @type {HTMLElement} */ (document.getElementById("app"));
+const BUILD = document.querySelector('meta[name="tidegate-build"]')?.getAttribute("content") ?? "";
+
+const newBuild = signal(false);
+const trouble = signal("");
+/** @type {Feed | null} */
+let feed = null;
+let endShown = () => {};
+
+/** Show one view in the place of all. @param {() => Node} view */
+function show(view) {
+  endShown();
+  const [node, stop] = root(view);
+  place.replaceChildren(node);
+  endShown = stop;
+}
+
+/** The secret of a sign-in link, taken out of the address at once. */
+function takeLink() {
+  const found = /^#sign-in=(.+)$/.exec(location.hash);
+  if (!found) return null;
+  history.replaceState(null, "", "#/inbox");
+  route.value = { page: "inbox", id: "", query: new URLSearchParams() };
+  return decodeURIComponent(found[1]);
+}
+
+/** @param {string} notice */
+function signOut(notice) {
+  feed?.stop();
+  feed = null;
+  useSession("", () => {});
+  session.value = null;
+  cards.clear();
+  document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
+  document.title = "Sign in – Tidegate";
+  show(() => signInView(notice, (found) => void start(found)));
+  document.getElementById("name")?.focus();
+}
+
+/** @param {Session} found */
+async function start(found) {
+  feed?.stop();
+  useSession(found.page, () => signOut("Your session has ended. Sign in to go on."));
+  setClock(found.now);
+  session.value = found;
+  newBuild.value = Boolean(BUILD && !BUILD.startsWith("{{") && BUILD !== found.build);
+  show(shell);
+  try {
+    const after = await cards.load();
+    if (session.peek() !== found) return;
+    feed = new Feed(`tidegate-${found.instance}-${found.operator.name}`, after, hear);
+  } catch (error) {
+    trouble.value = errorText(error);
+  }
+}
+
+/** @param {import("./live.js").LiveEvent} event */
+function hear(event) {
+  const { name, data } = event;
+  if (name === "hello") {
+    setClock(data.now);
+    if (session.peek() && data.build !== session.peek()?.build) newBuild.value = true;
+  } else if (name === "reload") {
+    cards.load().catch((error) => (trouble.value = errorText(error)));
+  } else if (name === "line") {
+    newestLine.value = Math.max(newestLine.peek(), Number(data.n));
+  } else if (name === "end") {
+    feed?.stop();
+    void enter(null, String(data.reason || "Your session has ended. Sign in to go on."));
+  } else {
+    const waits = name === "card" && data.state === "pending" && !cards.all.peek().has(data.id);
+    cards.hear(event);
+    if (waits) say(`A question: ${data.sentence}`);
+  }
+}
+
+/** Find the session, or make one of a link. @param {string | null} link @param {string} [notice] */
+async function enter(link, notice = "") {
+  try {
+    await start(link ? await post("sign-in", { link }) : await post("session", {}));
+  } catch (error) {
+    if (link && error instanceof ApiError && error.status) signOut(errorText(error));
+    else if (error instanceof ApiError && error.status === 401) signOut(notice);
+    else show(() => unreachable(errorText(error), link));
+  }
+}
+
+/** @param {string} text @param {string | null} link */
+const unreachable = (text, link) => h("main", { class: "sign-in" },
+  h("div", { class: "box" }, h("h1", {}, "Tidegate"), h("p", { class: "error", role: "alert" }, text),
+    h("button", { class: "primary", onclick: () => void enter(link) }, "Try again")));
+
+/** @param {boolean} everywhere */
+async function leave(everywhere) {
+  try {
+    await post("sign-out", { everywhere });
+    signOut("You are signed out.");
+  } catch (error) {
+    trouble.value = errorText(error);
+  }
+}
+
+const waiting = computed(() => cards.pending.length);
+
+function shell() {
+  effect(() => {
+    const name = PAGES.find(([page]) => page === route.value.page)?.[1] ?? "Not found";
+    document.title = `${waiting.value ? `(${waiting.value}) ` : ""}${name} – Tidegate`;
+  });
+  return h("div", { class: "shell" },
+    h("a", { class: "skip", href: "#/inbox", onclick: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      document.getElementById("main")?.focus();
+    } }, "Skip to the page"),
+    h("nav", { class: "rail", "aria-label": "Pages" },
+      h("div", { class: "brand", "aria-hidden": "true" }, "Tidegate"),
+      PAGES.map(([page, label]) => h("a", {
+        href: `#/${page}`, "aria-current": () => (route.value.page === page ? "page" : null),
+      }, icon(page), h("span", {}, label),
+        page === "inbox" ? () => (waiting.value
+          ? h("span", { class: "count" }, h("span", { class: "sr" }, "waiting: "), waiting.value) : null) : null)),
+      h("div", { class: "rail-end" }, liveDot(), me())),
+    h("main", { id: "main", tabindex: "-1" }, bars(),
+      keyed(() => route.value.page, () => page(route.peek().page))));
+}
+
+/** @param {string} name */
+function page(name) {
+  if (name === "inbox") return inboxView();
+  const loaders = /** @type {Record<string, () => Promise<() => Node>>} */ ({
+    activity: async () => (await import("./activity.js")).activityView,
+    access: async () => (await import("./access.js")).accessView,
+  });
+  if (!loaders[name]) {
+    return h("div", { class: "empty" }, h("h1", {}, "There is no such page"),
+      h("p", {}, h("a", { href: "#/inbox" }, "Go to the Inbox")));
+  }
+  const loaded = signal(/** @type {(() => Node) | null} */ (null));
+  loaders[name]().then((view) => (loaded.value = view), () => (newBuild.value = true));
+  return h("div", { class: "page" }, keyed(() => loaded.value !== null,
+    () => (loaded.peek() ? /** @type {() => Node} */ (loaded.peek())() : h("p", { class: "empty" }, "Loading …"))));
+}
+
+function bars() {
+  return h("div", { class: "bars" },
+    () => (newBuild.value
+      ? h("div", { class: "bar", role: "status" }, "Tidegate has been updated. ",
+        h("button", { class: "small", onclick: () => location.reload() }, "Load the new page")) : null),
+    () => (trouble.value
+      ? h("div", { class: "bar bad", role: "alert" }, visible(trouble.value), " ",
+        h("button", { class: "small", onclick: () => {
+          trouble.value = "";
+          void enter(null);
+        } }, "Try again")) : null),
+    () => (!live.value.ok && live.value.since !== null
+      ? h("div", { class: "bar bad", role: "status" }, `Not live since ${when(live.value.since)}. `,
+        "Allow waits until the page is live again.") : null));
+}
+
+const liveDot = () => h("div", { class: () => `live ${live.value.ok ? "on" : "off"}` },
+  h("span", { class: "dot", "aria-hidden": "true" }),
+  h("span", {}, () => (live.value.ok ? "Live" : live.value.since === null ? "Connecting" : "Not live")));
+
+function me() {
+  const operator = session.peek()?.operator;
+  const roles = (operator?.roles ?? []).map(({ role, sources }) =>
+    h("li", {}, role, sources ? [" of ", visible(sources.join(", "))] : " of all sources"));
+  const menu = h("div", { class: "menu", popover: "auto", id: "me" },
+    h("ul", { class: "plain" }, roles),
+    h("label", { for: "look" }, "Look"),
+    h("select", { id: "look", onchange: (/** @type {Event} */ event) => {
+      theme.value = /** @type {any} */ (event.target).value;
+    } }, [["auto", "as the system"], ["light", "light"], ["dark", "dark"]].map(([value, label]) =>
+      h("option", { value, selected: theme.value === value }, label))),
+    h("button", { onclick: () => (menu.hidePopover(), openPalette()) }, "Go to … (Ctrl K)"),
+    h("button", { onclick: () => (menu.hidePopover(), void showKeys()) }, icon("keys"), "Keys"),
+    h("button", { onclick: () => void leave(false) }, "Sign out"),
+    h("button", { onclick: () => void leave(true) }, "Sign out everywhere"));
+  return [h("button", { class: "me", popovertarget: "me" }, icon("person"),
+    h("span", {}, visible(operator?.name ?? ""))), menu];
+}
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || !session.peek()) return;
+  event.preventDefault();
+  openPalette();
+});
+addEventListener("hashchange", () => {
+  const link = takeLink();
+  if (link) void enter(link);
+});
+// A page that the browser kept while another was open shows what was true then.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+place.replaceChildren();
+void enter(takeLink());

@@ -1,0 +1,82 @@
+/** The side panel of one line: statement, decision, dry run, undo, proof, all that is on record. */
+
+import { changeTable, problems, putBack } from "./answer.js";
+import { errorText, get } from "./api.js";
+import { cardFacts, effectsView } from "./card.js";
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { onEnd, signal } from "./signals.js";
+import { plainStatement, statementView } from "./statement.js";
+import { counted, isolated, number, timeNode, visible } from "./text.js";
+
+/** @typedef {import("./contract.js").LineRecord} LineRecord */
+
+/** @param {string} serial @param {() => void} close */
+export function linePanel(serial, close) {
+  const record = signal(/** @type {LineRecord | null} */ (null));
+  const error = signal("");
+  const ended = new AbortController();
+  onEnd(() => ended.abort());
+  const load = () => get(`activity/lines/${encodeURIComponent(serial)}`, ended.signal).then(
+    (found) => (record.value = found),
+    (caught) => ended.signal.aborted || (error.value = errorText(caught)));
+  void load();
+  return h("aside", { class: "panel", "aria-label": "The line that is chosen", tabindex: "0" },
+    h("button", { class: "close", "aria-label": "Close", onclick: close }, icon("close")),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => {
+      if (record.value) return content(record.value, load);
+      return error.value ? null : h("p", { class: "note" }, "Loading …");
+    });
+}
+
+/** @param {LineRecord} record @param {() => unknown} reload */
+function content({ line, fields, proof, approval, change }, reload) {
+  const approvalId = approval?.id ?? `line-${line.n}`;
+  const mayPutBack = approval?.may.undo && line.change_id && change?.possible && !approval.run?.undone;
+  return [
+    h("h2", {}, line.event ? isolated(line.event) : [isolated(line.actor_name || line.actor), " on ",
+      isolated(line.source || "no source")]),
+    h("p", { class: "meta" }, timeNode(line.time, true),
+      h("span", { class: `outcome o-${line.outcome.replace(/[^a-z]/g, "")}` }, visible(line.outcome)),
+      line.rows === null ? null : h("span", {}, counted(line.rows, "row")),
+      line.ms === null ? null : h("span", {}, `${number(Math.round(line.ms * 10) / 10)} ms`)),
+    h("p", { class: `proof-line p-${proof.state.replace(/[^a-z_]/g, "")}` },
+      icon(proof.state === "mismatch" ? "warning" : "check"), visible(proof.text)),
+    line.message ? h("p", { class: "error" }, line.code ? h("code", {}, visible(line.code)) : null, " ",
+      visible(line.message)) : null,
+    line.statement ? section("Statement", approval ? statementView(approval.statement) : plainStatement(line.statement)) : null,
+    section("Decision", decision(line)),
+    approval ? section("What was shown", [effectsView(approval), cardFacts(approval), h("p", {},
+      h("a", { href: `#/inbox/${encodeURIComponent(approval.id)}` }, "Open the question"))]) : null,
+    change ? section("Change", [
+      changeTable(change), change.reason ? h("p", { class: "note" }, visible(change.reason)) : null,
+      mayPutBack
+        ? h("button", { class: "put-back", onclick: async () => {
+          if (await putBack(String(line.change_id), approvalId)) reload();
+        } }, icon("undo"), "Put these rows back") : null,
+      () => {
+        const problem = problems.value.get(approvalId);
+        return problem ? h("p", { class: "error", role: "alert" }, visible(problem)) : null;
+      },
+    ]) : null,
+    section("On record", h("dl", { class: "fields" }, Object.entries(fields).map(([name, value]) =>
+      h("div", {}, h("dt", {}, visible(name)), h("dd", {}, visible(
+        typeof value === "string" ? value : JSON.stringify(value))))))),
+    proof.hash ? section("Proof", h("dl", { class: "fields" },
+      [["Segment", proof.segment], ["Number", proof.seq], ["Hash", proof.hash]].map(([name, value]) =>
+        h("div", {}, h("dt", {}, name), h("dd", {}, h("code", {}, visible(String(value ?? "")))))))) : null,
+  ];
+}
+
+/** @param {string} title @param {import("./dom.js").Child} body */
+const section = (title, body) => h("section", { class: "part" }, h("h3", {}, title), body);
+
+/** @param {import("./contract.js").Line} line */
+function decision(line) {
+  const pairs = [["Verdict", line.verdict], ["Rule", line.rule], ["Effect", line.effect],
+    ["Through", [line.tool, line.surface].filter(Boolean).join(" of ")], ["Client", line.client],
+    ["Address", line.address], ["Session", line.session]];
+  return h("dl", { class: "fields" }, pairs.filter(([, value]) => value).map(([name, value]) =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, isolated(value)))));
+}

@@ -1,0 +1,83 @@
+/** Ctrl K: go to a page or a question by a few letters. */
+
+import { each, h } from "./dom.js";
+import { computed, root, signal } from "./signals.js";
+import { cards, go, theme } from "./state.js";
+
+/** @typedef {{ id: string, label: string, hint: string, run: () => void }} Entry */
+
+/** @returns {Entry[]} */
+function entries() {
+  const pages = [["inbox", "Inbox"], ["activity", "Activity"], ["access", "Access"]];
+  const looks = /** @type {const} */ (["auto", "light", "dark"]);
+  return [
+    ...[...cards.pending, ...cards.recent].map((card) => ({
+      id: `card-${card.id}`, label: card.sentence,
+      hint: card.state === "pending" ? "waits" : "answered",
+      run: () => go(`#/inbox/${encodeURIComponent(card.id)}`),
+    })),
+    ...pages.map(([page, label]) => ({
+      id: `page-${page}`, label, hint: "page", run: () => go(`#/${page}`),
+    })),
+    ...looks.map((look) => ({
+      id: `look-${look}`, label: look === "auto" ? "Look: as the system" : `Look: ${look}`,
+      hint: "look", run: () => void (theme.value = look),
+    })),
+  ];
+}
+
+export function openPalette() {
+  if (document.querySelector("dialog[open]")) return;
+  const [dialog, stop] = root(() => {
+    const typed = signal("");
+    const at = signal(0);
+    const all = entries();
+    const found = computed(() => {
+      const words = typed.value.toLowerCase().split(/\s+/).filter(Boolean);
+      return all.filter(({ label, hint }) =>
+        words.every((word) => `${label} ${hint}`.toLowerCase().includes(word))).slice(0, 12);
+    });
+    const current = computed(() => found.value[Math.min(at.value, found.value.length - 1)]);
+    /** @param {Entry | undefined} entry */
+    const choose = (entry) => {
+      if (!entry) return;
+      close();
+      entry.run();
+    };
+    /** @param {KeyboardEvent} event */
+    const press = (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) at.value = Math.min(Math.max(at.peek() + step, 0), found.peek().length - 1);
+      else if (event.key === "Enter") choose(current.peek());
+      else return;
+      event.preventDefault();
+    };
+    return h("dialog", { class: "palette", "aria-label": "Go to", oncancel: () => close() },
+      h("input", {
+        type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list",
+        "aria-label": "Go to a page or a question", "aria-autocomplete": "list", placeholder: "Go to …",
+        autocomplete: "off", spellcheck: "false",
+        "aria-activedescendant": () => current.value?.id ?? null,
+        oninput: (/** @type {Event} */ event) => {
+          typed.value = /** @type {HTMLInputElement} */ (event.target).value;
+          at.value = 0;
+        },
+        onkeydown: press,
+      }),
+      h("ul", { role: "listbox", id: "palette-list", "aria-label": "Found" },
+        each(() => found.value, (entry) => entry.id, (entry) => h("li", {
+          role: "option", id: entry.peek().id,
+          "aria-selected": () => String(current.value?.id === entry.value.id),
+          onclick: () => choose(entry.peek()),
+        }, h("bdi", {}, entry.peek().label), h("span", { class: "kind" }, entry.peek().hint)))),
+      () => (found.value.length ? null : h("p", { class: "note" }, "Nothing found.")));
+  });
+  const close = () => {
+    dialog.close();
+    dialog.remove();
+    stop();
+  };
+  document.body.append(dialog);
+  dialog.showModal();
+  dialog.querySelector("input")?.focus();
+}
