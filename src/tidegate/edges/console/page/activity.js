@@ -102,7 +102,7 @@ function sessionRow({ session, open }, data) {
         session.writes ? h("span", { class: "writes" }, `, ${counted(session.writes, "write")}`) : null,
         session.denied ? h("span", { class: "denied" }, `, ${number(session.denied)} denied`) : null)),
     h("a", { class: "story", href: addressWith({ session: session.session, line: "" }),
-      "aria-label": "This session alone" }, "open"));
+      "aria-label": `Open the session of ${session.actor_name || "server"} alone` }, "Open"));
 }
 
 /** @param {ActivityData} data @param {boolean} folded */
@@ -127,11 +127,16 @@ function filterBar(data, folded) {
     type: "search", id: "q", "aria-label": "Search", placeholder: "Search statements, names, errors",
     value: route.peek().query.get("q") ?? "", spellcheck: "false",
   });
-  return h("form", { class: "filters", role: "search", onsubmit: (/** @type {Event} */ event) => {
+  const unfolded = signal(false);
+  return h("form", { class: () => `filters ${unfolded.value ? "unfolded" : ""}`, role: "search", onsubmit: (/** @type {Event} */ event) => {
     event.preventDefault();
     go(addressWith({ q: search.value.trim(), line: "" }));
   } },
     h("span", { class: "search" }, icon("search"), search),
+    h("button", {
+      type: "button", class: "more-filters", "aria-expanded": () => String(unfolded.value),
+      onclick: () => (unfolded.value = !unfolded.peek()),
+    }, "Filters"),
     FACETS.map((name) => facetSelect(data, name)),
     select("Time", TIMES, () => route.value.query.get("since") ?? "", (since) => go(addressWith({ since, line: "" }))),
     h("div", { class: "views", role: "group", "aria-label": "Show" },

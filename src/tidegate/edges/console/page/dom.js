@@ -43,7 +43,7 @@ const FORBIDDEN = /^(style|srcdoc|innerhtml|outerhtml|src|action|formaction)$/i;
 
 /** @param {Element} node @param {string} name @param {unknown} value */
 function assign(node, name, value) {
-  if (FORBIDDEN.test(name) || (name === "href" && !/^[#/](?!\/)/.test(String(value)))) {
+  if (FORBIDDEN.test(name) || (name === "href" && !/^(#|\/console\/)/.test(String(value)))) {
     throw new Error(`${name} is not set here`);
   }
   if (PROPERTIES.has(name)) /** @type {any} */ (node)[name] = value;

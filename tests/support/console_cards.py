@@ -1,0 +1,256 @@
+"""What a console could show, as the server would answer it: rare states, long and hostile texts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+Json = dict[str, Any]
+
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+RTL = "שלום עולם"
+BIDI = "admin\u202egnp.exe\u2066"
+FAMILY = "👨‍👩‍👧‍👦"
+
+
+def tokens(text: str) -> list[list[str]]:
+    """A statement in pieces, roughly as a lexer gives them."""
+    pieces: list[list[str]] = []
+    for word in text.split(" "):
+        if word.isupper() and word.isalpha():
+            kind = "keyword"
+        elif word.startswith("'"):
+            kind = "string"
+        elif word.isdigit():
+            kind = "number"
+        else:
+            kind = "name"
+        pieces += [[kind, word], ["space", " "]]
+    return pieces[:-1]
+
+
+def may(**changes: Any) -> Json:
+    first = {
+        "allow": True,
+        "deny": True,
+        "minutes": 0,
+        "undo": True,
+        "why_not": "",
+        "passphrase": False,
+    }
+    return {**first, **changes}
+
+
+def dry_run(**changes: Any) -> Json:
+    first: Json = {
+        "affected": 3,
+        "columns": ["id", "customer", "status", "total"],
+        "before": [[str(n), f"customer {n}", "open", None] for n in (7, 8, 9)],
+        "after": [[str(n), f"customer {n}", "shipped", None] for n in (7, 8, 9)],
+        "reason": "",
+        "withheld": [],
+        "what": "",
+        "added": 0,
+        "removed": 0,
+        "requests": [],
+        "state": None,
+    }
+    return {**first, **changes}
+
+
+def card(number: int, **changes: Any) -> Json:
+    """A question that waits; `changes` replace fields."""
+    now = time.time()
+    first: Json = {
+        "id": f"ask-{number}",
+        "digest": f"digest-{number}",
+        "state": "pending",
+        "asked_at": now - 40 + number,
+        "askers": 1,
+        "caller": {"name": "analyst", "id": "t1", "client": "claude-code"},
+        "source": {"name": "shop", "color": number},
+        "surface": "core",
+        "tool": "query",
+        "sentence": f"claude-code wants to change 3 rows of orders on shop ({number})",
+        "agent_reason": "The parcels left this morning.",
+        "effect": "write",
+        "why": "the source asks a person about changes (approval_for)",
+        "reason": "UPDATE of the table orders",
+        "statement": tokens("UPDATE orders SET status = 'shipped' WHERE id IN ( 7, 8, 9 )"),
+        "params": None,
+        "withheld": False,
+        "tables": ["orders"],
+        "database": "",
+        "schema": "main",
+        "unqualified": False,
+        "outside_transaction": False,
+        "dry_run": dry_run(),
+        "undo": {"possible": True, "reason": "", "triggers": ["orders_updated_at"]},
+        "irreversible": False,
+        "waiting": {"until": now + 240},
+        "expires_at": now + 600,
+        "decided_at": None,
+        "decided_by": "",
+        "decision_reason": "",
+        "grant": None,
+        "run": None,
+        "may": may(),
+    }
+    return {**first, **changes}
+
+
+def run(state: str = "done", **changes: Any) -> Json:
+    first: Json = {
+        "state": state,
+        "rows": 3,
+        "at": time.time(),
+        "call_id": "c1",
+        "change_id": "change-1",
+        "undone": False,
+        "message": "",
+    }
+    return {**first, **changes}
+
+
+def change(**changes: Any) -> Json:
+    first: Json = {
+        "id": "change-1",
+        "source": "shop",
+        "at": time.time(),
+        "state": "done",
+        "columns": ["id", "status"],
+        "rows": [
+            {"key": n, "before": [n, "open"], "after": [n, "shipped"], "now": [n, "shipped"]}
+            for n in ("7", "8", "9")
+        ],
+        "conflicts": 0,
+        "triggers": ["orders_updated_at"],
+        "possible": True,
+        "reason": "",
+    }
+    return {**first, **changes}
+
+
+def line(number: int, **changes: Any) -> Json:
+    first: Json = {
+        "n": number,
+        "time": time.time() - 1000 + number / 100,
+        "call_id": f"call-{number}",
+        "session": f"session-{number % 3}",
+        "actor": "t1",
+        "actor_name": "analyst",
+        "client": "claude-code",
+        "address": "127.0.0.1",
+        "surface": "core",
+        "tool": "query",
+        "source": "shop",
+        "request": "query",
+        "statement": f"SELECT * FROM orders WHERE id = {number}",
+        "effect": "read",
+        "verdict": "allow",
+        "rule": "source.access",
+        "outcome": "denied" if number % 7 == 0 else "ok",
+        "code": "policy.read_only" if number % 7 == 0 else "",
+        "message": "The source is read-only for callers." if number % 7 == 0 else "",
+        "rows": None if number % 7 == 0 else number % 50,
+        "ms": 1.25,
+        "approval": "",
+        "change_id": None,
+        "event": "",
+    }
+    return {**first, **changes}
+
+
+def session(**changes: Any) -> Json:
+    now = time.time()
+    first: Json = {
+        "operator": {"name": "ann", "roles": [{"role": "admin", "sources": None}]},
+        "page": "page-secret",
+        "build": "",
+        "instance": "test",
+        "by": "passphrase",
+        "confirmed": True,
+        "idle_s": 1800,
+        "ends_at": now + 3600,
+        "now": now,
+        "sources": [{"name": "shop", "engine": "sqlite", "dialect": "sqlite", "color": 1}],
+        "demo": False,
+        "four_eyes": "off",
+    }
+    return {**first, **changes}
+
+
+def access() -> Json:
+    now = time.time()
+    return {
+        "operators": [
+            {
+                "name": "ann",
+                "roles": [{"role": "admin", "sources": None}],
+                "created_at": now - 9e5,
+                "sessions": 1,
+            },
+            {
+                "name": HOSTILE,
+                "roles": [{"role": "viewer", "sources": ["shop"]}],
+                "created_at": now - 8e5,
+                "sessions": 0,
+            },
+        ],
+        "sessions": [
+            {
+                "id": "s1",
+                "operator": "ann",
+                "since": now - 3600,
+                "seen_at": now,
+                "address": "127.0.0.1",
+                "browser": "Chromium on Linux",
+                "current": True,
+            },
+            {
+                "id": "s2",
+                "operator": "bob",
+                "since": now - 7200,
+                "seen_at": now - 60,
+                "address": "10.0.0.7",
+                "browser": HOSTILE,
+                "current": False,
+            },
+        ],
+        "tokens": [
+            {
+                "id": "t1",
+                "name": "analyst",
+                "prefix": "tg_abc",
+                "scope": "readWrite",
+                "sources": ["shop"],
+                "owner": "ann",
+                "created_at": now - 9e5,
+                "expires_at": now + 9e5,
+                "last_used_at": now - 5,
+                "revoked_at": None,
+            },
+            {
+                "id": "t2",
+                "name": BIDI,
+                "prefix": "tg_def",
+                "scope": "readOnly",
+                "sources": None,
+                "owner": "bob",
+                "created_at": now - 9e5,
+                "expires_at": None,
+                "last_used_at": None,
+                "revoked_at": now - 50,
+            },
+        ],
+        "grants": [
+            card(
+                9,
+                state="allowed",
+                grant={"until": now + 300, "uses": 1, "most_uses": 20},
+                decided_at=now - 5,
+                decided_by="ann",
+            )
+        ],
+        "may": {"end": True, "revoke": True, "why_not": ""},
+    }

@@ -1,0 +1,371 @@
+"""A server for the console's page alone: its files as they are, and canned answers.
+
+It is here for states that a real server reaches seldom or slowly. The answers have the shapes of
+`contract.js`; what the real server answers is tested with the real server.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import tidegate
+from support import console_cards as canned
+
+PAGE = Path(tidegate.__file__).parent / "edges" / "console" / "page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+Json = dict[str, Any]
+HEARTBEAT_S = 0.25
+
+
+class Site:
+    """What the canned server knows; tests change it, and `publish` what has changed."""
+
+    def __init__(self) -> None:
+        self.session: Json | None = canned.session()
+        self.link = "a-link"
+        self.passphrase = "a passphrase"
+        self.cards: dict[str, Json] = {}
+        self.agents: list[Json] = []
+        self.calls: list[Json] = []
+        self.lines = [canned.line(n) for n in range(1, 401)]
+        self.lines_on_record: dict[int, Json] = {}
+        self.change = canned.change()
+        self.access = canned.access()
+        self.proof: Json = {
+            "state": "verified",
+            "text": "verified to line 400 at 14:02; 3 after the last checkpoint",
+            "running": False,
+        }
+        self.refusals: dict[str, tuple[int, Json]] = {}
+        self.posts: list[tuple[str, Json]] = []
+        self.streams: list[Queue[str | None]] = []
+        self.streams_open = 0
+        self.most_streams = 0
+        self.serves_events = True
+        self.build = "build-1"
+        self.seq = 1
+        self._lock = threading.Lock()
+
+    def add(self, *cards: Json) -> None:
+        for each in cards:
+            self.cards[each["id"]] = each
+
+    def publish(self, name: str, data: Json) -> None:
+        with self._lock:
+            self.seq += 1
+            text = f"event: {name}\ndata: {json.dumps(data)}\nid: {self.seq}\n\n"
+            for stream in self.streams:
+                stream.put(text)
+
+    def put(self, card: Json) -> Json:
+        """Change a card, or add it, as all pages hear."""
+        self.cards[card["id"]] = card
+        self.publish("card", card)
+        return card
+
+    def cut_streams(self) -> None:
+        """End every stream, and answer none until `serves_events` is set again."""
+        with self._lock:
+            self.serves_events = False
+            for stream in self.streams:
+                stream.put(None)
+
+    def posted(self, path: str) -> list[Json]:
+        return [body for at, body in self.posts if at == path]
+
+    # answers
+
+    def get(self, path: str, query: dict[str, str]) -> tuple[int, Any]:
+        match path.split("/"):
+            case ["inbox"]:
+                return 200, self._inbox()
+            case ["inbox", key] if key in self.cards:
+                return 200, self.cards[key]
+            case ["changes", _]:
+                return 200, self.change
+            case ["activity"]:
+                return 200, self._activity(query)
+            case ["activity", "sessions"]:
+                return 200, {"sessions": self._sessions(query)}
+            case ["activity", "proof"]:
+                return 200, self.proof
+            case ["activity", "lines", number]:
+                return 200, self._record(int(number))
+            case ["access"]:
+                return 200, self.access
+            case _:
+                return 404, {"error": "not_found", "message": "It is not here.", "hint": ""}
+
+    def post(self, path: str, body: Json) -> tuple[int, Any]:
+        match path.split("/"):
+            case ["session"]:
+                return self._signed_in()
+            case ["sign-in"]:
+                given = body.get("link") == self.link or body.get("passphrase") == self.passphrase
+                if not given:
+                    return 403, _refusal("console.sign_in", "Name or passphrase is wrong.")
+                self.session = self.session or canned.session()
+                return self._signed_in()
+            case ["sign-out"]:
+                self.session = None
+                return 204, None
+            case ["inbox", key, verb]:
+                return self._answer(self.cards[key], verb, body)
+            case ["changes", _, "undo"]:
+                return self._undo(body)
+            case ["activity", "export-ticket"]:
+                return 200, {"ticket": f"ticket-{body['format']}"}
+            case _:
+                return 200, {}
+
+    def _signed_in(self) -> tuple[int, Any]:
+        if self.session is None:
+            return 401, _refusal("console.signed_out", "You are signed out.")
+        return 200, {**self.session, "build": self.build}
+
+    def _inbox(self) -> Json:
+        cards = list(self.cards.values())
+        return {
+            "pending": [each for each in cards if each["state"] == "pending"],
+            "recent": [each for each in cards if each["state"] != "pending"],
+            "agents": self.agents,
+            "calls": self.calls,
+            "seq": self.seq,
+        }
+
+    def _answer(self, card: Json, verb: str, body: Json) -> tuple[int, Any]:
+        if verb == "revoke":
+            return 200, self.put({**card, "grant": None})
+        if card["digest"] != body["digest"] or card["state"] != "pending":
+            return 409, _refusal("approval.changed", "The question has changed.")
+        wanted = verb == "allow" and card["may"]["passphrase"]
+        if wanted and body.get("passphrase") != self.passphrase:
+            return 403, _refusal("operator.consent", "The passphrase is wrong.")
+        now = canned.time.time()
+        decided: Json = {**card, "decided_at": now, "decided_by": "ann"}
+        if verb == "deny":
+            decided |= {"state": "denied", "decision_reason": body["reason"]}
+        elif body.get("minutes"):
+            until = now + 60 * body["minutes"]
+            decided |= {
+                "state": "allowed",
+                "grant": {"until": until, "uses": 0, "most_uses": 20},
+            }
+        else:
+            decided |= {"state": "allowed"}
+        return 200, self.put(decided)
+
+    def _undo(self, body: Json) -> tuple[int, Any]:
+        if self.session and not self.session["confirmed"] and not body.get("passphrase"):
+            return 403, _refusal("operator.consent", "Your passphrase is needed.")
+        for card in self.cards.values():
+            if card["run"] and card["run"]["change_id"] == self.change["id"]:
+                self.put({**card, "run": {**card["run"], "undone": True}})
+        return 200, {"rows": len(self.change["rows"]), "change_id": "change-2"}
+
+    def _found(self, query: dict[str, str]) -> list[Json]:
+        names = {"actor": "actor_name"}
+        found = self.lines
+        for name in ("source", "actor", "outcome", "effect", "surface", "session"):
+            if value := query.get(name):
+                found = [each for each in found if each[names.get(name, name)] == value]
+        if text := query.get("q"):
+            found = [each for each in found if text.lower() in each["statement"].lower()]
+        return found
+
+    def _activity(self, query: dict[str, str]) -> Json:
+        found = self._found(query)
+        before = int(query.get("before", 1_000_000_000))
+        older = [each for each in reversed(found) if each["n"] < before]
+        page = older[: int(query.get("limit", 100))]
+        facets: dict[str, list[list[Any]]] = {}
+        for name in ("source", "actor", "outcome", "effect", "surface"):
+            key = "actor_name" if name == "actor" else name
+            values = sorted({each[key] for each in found})
+            facets[name] = [[v, sum(each[key] == v for each in found)] for v in values]
+        return {
+            "lines": page,
+            "next": str(page[-1]["n"]) if len(page) < len(older) else None,
+            "counts": {"total": len(found), "more": len(found) >= 10_000},
+            "facets": facets,
+            "seq": self.seq,
+        }
+
+    def _sessions(self, query: dict[str, str]) -> list[Json]:
+        found = self._found(query)
+        groups = [
+            (name, [each for each in found if each["session"] == name])
+            for name in sorted({each["session"] for each in found})
+        ]
+        return [
+            {
+                "session": name,
+                "actor_name": lines[0]["actor_name"],
+                "client": lines[0]["client"],
+                "started_at": lines[0]["time"],
+                "ended_at": lines[-1]["time"],
+                "calls": len(lines),
+                "denied": sum(each["outcome"] == "denied" for each in lines),
+                "writes": sum(each["effect"] == "write" for each in lines),
+            }
+            for name, lines in groups
+        ]
+
+    def _record(self, number: int) -> Json:
+        line = next(each for each in self.lines if each["n"] == number)
+        first: Json = {
+            "line": line,
+            "fields": {**line, "database": "main"},
+            "proof": {
+                "state": "verified",
+                "text": "This line is as it was written; it is before checkpoint 12.",
+                "segment": "audit-1.jsonl",
+                "seq": number,
+                "hash": "5f" * 32,
+            },
+            "approval": None,
+            "change": None,
+        }
+        return {**first, **self.lines_on_record.get(number, {})}
+
+
+def _refusal(code: str, message: str, hint: str = "") -> Json:
+    return {"error": code, "message": message, "hint": hint}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    site: Site
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        if url.path == "/console":
+            text = (PAGE / "index.html").read_text().replace("{{build}}", self.site.build)
+            self._send(200, text.encode(), "text/html")
+        elif url.path.startswith("/console/assets/"):
+            file = PAGE / url.path.rpartition("/")[2]
+            self._send(200, file.read_bytes(), TYPES[file.suffix])
+        elif url.path == "/console/api/events":
+            self._stream()
+        elif url.path == "/console/api/activity/export":
+            self.site.posts.append(("export", {"ticket": parse_qs(url.query)["ticket"][0]}))
+            self.send_response(200)
+            self.send_header("content-disposition", 'attachment; filename="activity.jsonl"')
+            self.send_header("content-length", "3")
+            self.end_headers()
+            self.wfile.write(b"{}\n")
+        else:
+            query = {name: values[0] for name, values in parse_qs(url.query).items()}
+            self._answer(unquote(url.path), lambda path: self.site.get(path, query))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+
+        def answer(path: str) -> tuple[int, Any]:
+            self.site.posts.append((path, body))
+            return self.site.post(path, body)
+
+        self._answer(unquote(urlsplit(self.path).path), answer)
+
+    def _answer(self, path: str, answer: Any) -> None:
+        path = path.removeprefix("/console/api/")
+        open_to_all = path in {"session", "sign-in"}
+        if not open_to_all and self.site.session is None:
+            status, body = 401, _refusal("console.signed_out", "You are signed out.")
+        elif not open_to_all and self.headers["x-tidegate-page"] != "page-secret":
+            status, body = 403, _refusal("console.page", "The page's secret is missing.")
+        elif path in self.site.refusals:
+            status, body = self.site.refusals[path]
+        else:
+            status, body = answer(path)
+        content = b"" if body is None else json.dumps(body).encode()
+        self._send(status, content, "application/json")
+
+    def _send(self, status: int, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("content-type", f"{kind}; charset=utf-8")
+        self.send_header("content-security-policy", POLICY)
+        self.send_header("x-content-type-options", "nosniff")
+        self.send_header("cache-control", "no-store")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _stream(self) -> None:
+        site = self.site
+        if not site.serves_events or site.session is None:
+            code = "console.signed_out" if site.session is None else "busy"
+            self._send(
+                401 if site.session is None else 503, json.dumps(_refusal(code, "No.")).encode(), ""
+            )
+            return
+        stream: Queue[str | None] = Queue()
+        hello = {"seq": site.seq, "build": site.build, "now": canned.time.time()}
+        site.streams.append(stream)
+        site.streams_open += 1
+        site.most_streams = max(site.most_streams, site.streams_open)
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        try:
+            self._write(f"event: hello\ndata: {json.dumps(hello)}\nid: {site.seq}\n\n")
+            while site.serves_events:
+                try:
+                    text = stream.get(timeout=HEARTBEAT_S)
+                except Empty:
+                    text = ":\n\n"
+                if text is None:
+                    break
+                self._write(text)
+        except OSError:
+            pass
+        finally:
+            site.streams.remove(stream)
+            site.streams_open -= 1
+            self.close_connection = True
+
+    def _write(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that closes is no error."""
+
+
+@contextmanager
+def console_site() -> Iterator[tuple[Site, str]]:
+    """A site, and the address of its page."""
+    site = Site()
+    handler = type("Handler", (_Handler,), {"site": site})
+    server = _Server(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield site, f"http://localhost:{server.server_port}/console"
+    finally:
+        site.cut_streams()
+        server.shutdown()
+        thread.join()
+        server.server_close()
