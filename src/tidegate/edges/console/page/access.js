@@ -77,7 +77,7 @@ const grants = (access, load) => table("Grants", ["What", "Source", "Until", "Us
   access.grants.map((card) => [
     h("a", { href: `#/inbox/${encodeURIComponent(card.id)}` }, visible(card.sentence)), sourceChip(card.source),
     card.grant ? when(card.grant.until) : "", card.grant ? `${card.grant.uses} of ${card.grant.most_uses}` : "",
-    card.may.deny
+    card.may.revoke ?? card.may.deny
       ? h("button", { class: "small", onclick: () => void revoke(card).then(load) }, "End",
         h("span", { class: "sr" }, ` the grant: ${card.sentence}`)) : null,
   ]), "No grant holds for some minutes.");

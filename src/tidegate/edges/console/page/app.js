@@ -67,14 +67,14 @@ async function start(found) {
   try {
     const after = await cards.load();
     if (session.peek() !== found) return;
-    feed = new Feed(`tidegate-${found.instance}-${found.operator.name}`, after, hear);
+    feed = new Feed(`tidegate-${found.instance}-${found.operator.name}`, after, receive);
   } catch (error) {
     trouble.value = errorText(error);
   }
 }
 
 /** @param {import("./live.js").LiveEvent} event */
-function hear(event) {
+function receive(event) {
   const { name, data } = event;
   if (name === "hello") {
     setClock(data.now);
@@ -88,7 +88,7 @@ function hear(event) {
     void enter(null, String(data.reason || "Your session has ended. Sign in to go on."));
   } else {
     const waits = name === "card" && data.state === "pending" && !cards.all.peek().has(data.id);
-    cards.hear(event);
+    cards.receive(event);
     if (waits) say(`A question: ${data.sentence}`);
   }
 }

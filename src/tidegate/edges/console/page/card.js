@@ -40,7 +40,8 @@ function waitingText({ waiting, expires_at, state }) {
   if (state !== "pending") return "The question is closed.";
   return waiting.until
     ? `The caller waits for the answer until ${when(waiting.until)}.`
-    : `The caller does not wait: it must call again, before ${when(expires_at)}.`;
+    : "The caller does not wait: it must call again after the answer" +
+      (expires_at ? `; the question ends at ${when(expires_at)}.` : ".");
 }
 
 /** @param {Card} card */
@@ -101,13 +102,14 @@ function steps(card) {
   const at = card.decided_at ? [" at ", timeNode(card.decided_at)] : null;
   if (card.state === "denied") list.push({ text: ["Denied", by, at], state: "bad" });
   else if (card.state === "expired" && !card.decided_at) {
-    list.push({ text: ["Ended without an answer at ", timeNode(card.expires_at)], state: "bad" });
+    const end = card.ended_at ?? card.expires_at;
+    list.push({ text: ["Ended without an answer", end ? [" at ", timeNode(end)] : null], state: "bad" });
   } else if (card.state !== "pending") list.push({ text: ["Allowed", by, at], state: "past" });
   if (card.run) list.push(...runSteps(card.run));
   else if (card.state === "allowed") {
     list.push({ text: card.waiting.until ? "The caller goes on" : "Waits for the caller to call again",
       state: "present" });
-  } else if (card.state === "expired" && card.decided_at) {
+  } else if (card.state === "expired") {
     list.push({ text: "Ended unused", state: "bad" });
   }
   return h("ol", { class: "steps" }, list.map(({ text, state }) => h("li", { class: state },
@@ -138,7 +140,8 @@ function aftermath(card) {
     card.grant
       ? h("p", { class: "grant" }, icon("clock"),
         `Allowed until ${when(card.grant.until)}: used ${card.grant.uses} of ${card.grant.most_uses} times. `,
-        card.may.deny ? h("button", { class: "small", onclick: () => revoke(card) }, "End it now") : null)
+        card.may.revoke ?? card.may.deny
+          ? h("button", { class: "small", onclick: () => revoke(card) }, "End it now") : null)
       : null,
     canPutBack && card.may.undo
       ? h("button", { class: "put-back", onclick: () => putBack(String(change), card.id) },

@@ -19,8 +19,8 @@
  *   state: "running" | "done" | "failed" | "unknown", rows: number | null, at: number,
  *   call_id: string, change_id: string | null, undone: boolean, message: string }} Run
  * @typedef {{
- *   allow: boolean, deny: boolean, minutes: number, undo: boolean, why_not: string,
- *   passphrase: boolean }} May
+ *   allow: boolean, deny: boolean, minutes: number, undo: boolean, revoke?: boolean,
+ *   why_not: string, passphrase: boolean }} May
  * @typedef {{
  *   id: string, digest: string, state: "pending" | "allowed" | "denied" | "used" | "expired",
  *   asked_at: number, askers: number, caller: { name: string, id: string, client: string },
@@ -30,8 +30,8 @@
  *   database: string, schema: string, unqualified: boolean, outside_transaction: boolean,
  *   dry_run: DryRun | null, dry_run_hidden?: boolean,
  *   undo: { possible: boolean | null, reason: string, triggers: string[] },
- *   irreversible: boolean, waiting: { until: number | null }, expires_at: number,
- *   decided_at: number | null, decided_by: string, decision_reason: string,
+ *   irreversible: boolean, waiting: { until: number | null }, expires_at: number | null,
+ *   ended_at?: number | null, decided_at: number | null, decided_by: string, decision_reason: string,
  *   grant: { until: number, uses: number, most_uses: number } | null, run: Run | null,
  *   may: May }} Card
  * @typedef {{ name: string, client: string, last_at: number }} Agent

@@ -1,7 +1,7 @@
 /**
  * One stream of events per browser. The tab that holds the lock reads it and passes each event to
  * the others by a channel; when it closes, another tab gets the lock and goes on after the last
- * event that it heard.
+ * event that it received.
  */
 
 import { request } from "./api.js";
@@ -20,7 +20,7 @@ const LONGEST_WAIT_MS = 15_000;
 
 export class Feed {
   #ended = new AbortController();
-  #heardAt = Date.now();
+  #receivedAt = Date.now();
   #leads = false;
   #after;
   #channel;
@@ -32,7 +32,7 @@ export class Feed {
     this.#after = after;
     this.#deliver = deliver;
     this.#channel = new BroadcastChannel(name);
-    this.#channel.onmessage = ({ data }) => this.#hear(data);
+    this.#channel.onmessage = ({ data }) => this.#receive(data);
     this.#channel.postMessage({ kind: "hello" });
     navigator.locks
       .request(name, { signal: this.#ended.signal }, () => this.#lead())
@@ -48,12 +48,12 @@ export class Feed {
   }
 
   /** @param {{ kind: string, state?: LiveState, event?: LiveEvent }} message */
-  #hear(message) {
+  #receive(message) {
     if (message.kind === "hello") {
       if (this.#leads) this.#say();
       return;
     }
-    this.#heardAt = Date.now();
+    this.#receivedAt = Date.now();
     if (message.kind === "state" && message.state) this.#become(message.state);
     if (message.kind === "event" && message.event) this.#take(message.event);
   }
@@ -68,9 +68,9 @@ export class Feed {
     if (old.ok !== state.ok || old.since !== state.since) live.value = state;
   }
 
-  /** A tab that does not lead, and hears nothing, is not live. */
+  /** A tab that does not lead, and receives nothing, is not live. */
   #watch() {
-    if (!this.#leads && Date.now() - this.#heardAt > SILENCE_MS) this.#lose();
+    if (!this.#leads && Date.now() - this.#receivedAt > SILENCE_MS) this.#lose();
   }
 
   #lose() {

@@ -94,7 +94,7 @@ class Cards {
   }
 
   /** @param {import("./live.js").LiveEvent} event */
-  hear(event) {
+  receive(event) {
     if (event.seq <= this.#seq) return;
     if (event.name === "card") this.put(event.data);
     if (event.name === "gone") {
@@ -121,8 +121,9 @@ class Cards {
 
   get recent() {
     const over = [...this.all.value.values()].filter(({ state }) => state !== "pending");
-    return over.sort((one, other) =>
-      (other.decided_at ?? other.expires_at) - (one.decided_at ?? one.expires_at));
+    /** @param {Card} card */
+    const end = (card) => card.decided_at ?? card.ended_at ?? card.expires_at ?? card.asked_at;
+    return over.sort((one, other) => end(other) - end(one));
   }
 }
 

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { visible } from "./text.js";
 
-const PLAIN = new Set(["space", "operator", "name"]);
+const PLAIN = new Set(["plain", "space", "operator", "name"]);
 const CHUNK = 400;
 
 /** @param {[string, string][]} tokens */
