@@ -143,6 +143,8 @@ class App:
             name_of=self.name_of,
             count_operators=lambda: len(self.operators.list()),
         )
+        self.console_address = ""
+        """Where this process serves the console; empty if it does not."""
         self.settings_listeners: list[Callable[[Config], None]] = []
         """Called with settings that were read again, when they take effect."""
         self.refresh_settings: Callable[[], None] = _nothing

@@ -30,7 +30,9 @@ class Code(Enum):
     CONFIRM_NEEDLESS = "policy.confirm_needless"
     APPROVAL_NEEDED = "approval.needed"
     APPROVAL_DECLINED = "approval.declined"
+    APPROVAL_CHANGED = "approval.changed"
     OPERATOR_CONSENT = "operator.consent"
+    CONSOLE_SIGNED_OUT = "console.signed_out"
     ARGUMENT_INVALID = "argument.invalid"
     SQL_EMPTY = "sql.empty"
     SQL_TOO_LONG = "sql.too_long"
@@ -144,6 +146,10 @@ FATES: dict[Code, Fate] = {
     Code.CONFIRM_NEEDLESS: Fate(-32602, 200, "22023", 2, "Send it without a confirmation."),
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
     Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry without asking the user."),
+    Code.APPROVAL_CHANGED: Fate(-32602, 409, "22023", 65, "Look at it again."),
+    Code.CONSOLE_SIGNED_OUT: Fate(
+        -32001, 401, "28000", 77, "Sign in; `tidegate console` opens the console signed in."
+    ),
     Code.OPERATOR_CONSENT: Fate(-32007, 403, "42501", 77, "Run the command in a terminal."),
     Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),
     Code.SQL_EMPTY: Fate(-32602, 200, "42601", 2, "Send one SQL statement."),

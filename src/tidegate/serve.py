@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ssl import SSLObject
 
     from tidegate.bridge.handshake_writer import HandshakeWriter
+    from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
     from tidegate.edges.pgwire.gate import WireGate
@@ -231,6 +232,7 @@ def open_http(
     compare. With `certificate` it speaks HTTPS.
     """
     from tidegate.bridge.idle_shutdown import IdleShutdown
+    from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.edge import Companion
     from tidegate.edges.http.application import HttpApplication
     from tidegate.edges.http.edge import HttpEdge, bind
@@ -245,8 +247,13 @@ def open_http(
     )
     proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
+    checks = RequestChecks(
+        *(host, bound_port), tls=certificate is not None, origin=config.console.origin
+    )
+    if config.console.enabled:
+        app.console_address = checks.address
     application = HttpApplication(
-        http_endpoints(app, handshake),
+        http_endpoints(app, handshake, checks if config.console.enabled else None),
         app.authenticate,
         origin_checks=OriginChecks(
             config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
@@ -317,9 +324,12 @@ def _unbound(connection: SSLObject) -> bytes:
     return b""
 
 
-def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterator[Endpoint]:
+def http_endpoints(
+    app: App, handshake: HandshakeWriter | None = None, console: RequestChecks | None = None
+) -> Iterator[Endpoint]:
     """What is served over HTTP: the kernel of each surface, and the routes outside MCP: pairing,
-    metadata for OAuth clients, and the proof for bridges that have found `handshake`."""
+    metadata for OAuth clients, the proof for bridges that have found `handshake`, and with the
+    checks of its requests the console."""
     from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
     from tidegate.edges.http.pairing import pairing_routes
     from tidegate.edges.http.router import Router
@@ -350,6 +360,25 @@ def http_endpoints(app: App, handshake: HandshakeWriter | None = None) -> Iterat
     if handshake is not None:
         router.include(handshake.routes())
     yield Endpoint("/", router, JsonConventions())
+    if console is not None:
+        yield _console(app, console)
+
+
+def _console(app: App, checks: RequestChecks) -> Endpoint:
+    from tidegate.edges.console.console import Console
+    from tidegate.edges.console.conventions import ConsoleConventions
+    from tidegate.edges.console.sign_in import PATH
+    from tidegate.edges.http.endpoint import Endpoint
+
+    console = Console(
+        app.approvals,
+        app.operators,
+        app.connections.sources,
+        partial(app.state.shared.secret, "console"),
+        checks,
+        secure=checks.address.startswith("https:"),
+    )
+    return Endpoint(PATH, console.routes(), ConsoleConventions())
 
 
 def _named(place: str) -> Any:
@@ -437,6 +466,7 @@ def _status(app: App) -> dict[str, Any]:
         "sources": sources,
         "source_count": count,
         "failing": {**app.audit.problems, **app.readiness()},
+        "console": app.console_address,
     }
 
 

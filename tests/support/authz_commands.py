@@ -90,6 +90,14 @@ VERBS: dict[str, Verb] = {
     "approvals show": Verb("keeps", ("approvals", "show", "{question}")),
     "approvals allow": Verb("keeps", ("approvals", "allow", "{question}")),
     "approvals deny": Verb("keeps", ("approvals", "deny", "{question}")),
+    "console": Verb("keeps", ("console", "--print", "--operator", "none"), 2),
+    "operator add": Verb(
+        "keeps", ("operator", "add", "me", "--new-passphrase-file", "/dev/null"), 2
+    ),
+    "operator roles": Verb("keeps", ("operator", "roles", "none", "--role", "viewer"), 2),
+    "operator passphrase": Verb("keeps", ("operator", "passphrase", "none"), 2),
+    "operator list": Verb("keeps", ("operator", "list")),
+    "operator remove": Verb("keeps", ("operator", "remove", "none"), 2),
     "passphrase set": Verb("keeps", ("passphrase", "set", "--new-passphrase-file", "/dev/null"), 2),
     "passphrase remove": Verb("keeps", ("passphrase", "remove")),
     "pair ask": Verb("keeps", ("pair", "ask", "http://127.0.0.1:1", "--name", "me"), 69),
@@ -118,6 +126,7 @@ SERVE_FLAGS = {
     "--config": "a file that no other account may write",
     "--http": "callers hold tokens",
     "--pg": "callers log in with the name of a token and the token",
+    "--console": "people with an account of their own, whom no token replaces",
     "--stdio": "the one client that started the process, as without --http",
     "--no-auth": "callers hold none: loopback alone, and they only read",
     "--allow-writes": "what --source names is readWrite, and the client at stdio may write",
@@ -134,6 +143,8 @@ SERVE_FLAGS = {
 REFUSED_TO_SERVE = (
     ("serve", "--no-auth", "--http", "0.0.0.0:0"),
     ("serve", "--surface", "none"),
+    ("serve", "--console"),
+    ("serve", "--console", "--http", "0.0.0.0:0"),
     ("serve", "--http", "127.0.0.1:0", "--tls-cert", "/absent.pem", "--tls-key", "/absent.key"),
     ("serve", "--tls-cert", "/absent.pem", "--http", "127.0.0.1:0"),
     ("serve", "--config", '{"auth": false, "http": "0.0.0.0:0"}'),

@@ -343,6 +343,14 @@ class Approvals:
         self.expire_old()
         return self._store.list(None if everything else ("pending",))
 
+    def open(self) -> tuple[PendingApproval, ...]:
+        """The questions that wait and the grants that count, as they are kept: only reads."""
+        return self._store.list(("pending", "allowed"))
+
+    def look_up(self, id: str) -> PendingApproval | None:
+        """The question of that id, as it is kept: only reads."""
+        return self._store.find(id)
+
     def expire_old(self) -> None:
         """Expire what lay unanswered or unused for too long."""
         now = self._swept_at = self._clock()

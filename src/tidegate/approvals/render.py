@@ -5,12 +5,14 @@ The statement is the caller's: nothing in it may look like our words or be invis
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 
 from msgspec import structs
 
 from tidegate.model.statements import DryRun, NewState
+from tidegate.secrets import MASK
 from tidegate.store.records import PendingApproval
 
 _MARGIN = "  | "
@@ -96,6 +98,35 @@ _WHY = {
     "sql.irreversible": "it cannot be undone",
     "sql.administration": "it administers the database (access = admin)",
 }
+
+
+def reason_of_rule(rule: str) -> str:
+    """Why the rule of that name asks a person."""
+    return _WHY.get(rule, rule)
+
+
+def marked(text: str) -> Iterator[tuple[bool, str]]:
+    """The pieces of a text, each with whether it is a mark: for a character that hides or reorders
+    others, but for line ends and tabs, and for what may be a secret."""
+    plain: list[str] = []
+    for piece in re.split(rf"({re.escape(MASK)})", text):
+        if piece == MASK:
+            yield from _plain(plain)
+            yield True, MASK
+            continue
+        for char in piece:
+            if unicodedata.category(char) in _HIDDEN and char not in "\n\t":
+                yield from _plain(plain)
+                yield True, f"\\u{{{ord(char):x}}}"
+            else:
+                plain.append(char)
+    yield from _plain(plain)
+
+
+def _plain(chars: list[str]) -> Iterator[tuple[bool, str]]:
+    if chars:
+        yield False, "".join(chars)
+        chars.clear()
 
 
 def visible(text: str) -> str:

@@ -77,6 +77,29 @@ def _require_passphrase(app: App, what: str, file: str | None) -> None:
     )
 
 
+def read_new_passphrase(file: str | None, command: str) -> str:
+    """A new passphrase, typed twice on the terminal, or the first line of a file.
+
+    Raises: TidegateError OPERATOR_CONSENT without a terminal, ARGUMENT_INVALID.
+    """
+    if file is not None:
+        return read_passphrase(file)
+    if not sys.stdin.isatty():
+        raise TidegateError(
+            Code.OPERATOR_CONSENT,
+            "The passphrase is typed on a terminal, and standard input is none.",
+            hint="Run it in a terminal, or give the passphrase with --new-passphrase-file.",
+        )
+    passphrase = ask_secret("New passphrase: ")
+    if passphrase != ask_secret("The same again: "):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "The two passphrases differ; nothing was changed.",
+            hint=f"Run `tidegate {command}` again.",
+        )
+    return passphrase
+
+
 def read_passphrase(file: str) -> str:
     """The first line of a file, of standard input for `-`.
 

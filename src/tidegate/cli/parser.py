@@ -22,6 +22,7 @@ from tidegate.cli.arguments.access import (
     add_token,
 )
 from tidegate.cli.arguments.cloud import add_cloud
+from tidegate.cli.arguments.console import add_console, add_operator
 from tidegate.cli.arguments.datalog import add_datalog
 from tidegate.cli.arguments.drivers import add_driver
 from tidegate.cli.arguments.fixtures import add_fixture
@@ -185,7 +186,9 @@ def build() -> Parser:
     add_judge(commands)
     add_explain(commands)
     add_token(commands)
+    add_console(commands)
     add_approvals(commands)
+    add_operator(commands)
     add_passphrase(commands)
     add_pair(commands)
     add_audit(commands)

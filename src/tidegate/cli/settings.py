@@ -130,6 +130,14 @@ def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, ob
         changes["token_files"] = tuple(
             dict.fromkeys(config.token_files + tuple(arguments.token_file))
         )
+    if arguments.console:
+        if not arguments.http and config.http is None:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--console is for --http, and this server has stdio only.",
+                hint="Add --http 127.0.0.1:8765, or run `tidegate console`.",
+            )
+        changes["console"] = msgspec.structs.replace(config.console, enabled=True)
     if arguments.stdio:
         changes["stdio"] = True
     if arguments.allow_writes:

@@ -6,6 +6,7 @@ both pass the same checks. Engines and surfaces named here are checked where the
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -73,6 +74,9 @@ class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_days: Count | None = None
 
 
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
+
+
 class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a person is asked about a call.
 
@@ -109,6 +113,17 @@ class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tags: tuple[str, ...] | None = None
     tables: tuple[str, ...] | None = None
     idle_s: Seconds = 900.0
+
+
+class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The console: pages at `/console` of the server on HTTP, for people with an account.
+
+    `origin` is the address at which people reach it, such as `https://gate.example.com`. A console
+    that others than this machine can reach needs it, and TLS here or at a trusted proxy.
+    """
+
+    enabled: bool = False
+    origin: str | None = None
 
 
 class LockoutSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,6 +206,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drivers: DriverSettings = DriverSettings()
     pg: PgWireSettings = PgWireSettings()
     cloud: CloudSettings = CloudSettings()
+    console: ConsoleSettings = ConsoleSettings()
 
     def __post_init__(self) -> None:
         check_rules(self.masks, self.filters)
@@ -210,8 +226,28 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     f"Without authentication the server listens on loopback only, not `{host}`.",
                     hint="Use 127.0.0.1, or leave authentication on.",
                 )
+            if self.console.enabled:
+                self._check_console(host)
         if self.pg.listen is not None:
             self._check_pg(self.pg.listen)
+
+    def _check_console(self, host: str) -> None:
+        origin = self.console.origin
+        if origin is not None and not _ORIGIN.fullmatch(origin):
+            raise invalid(
+                f"`console.origin` is `{origin}`, which is no origin.",
+                hint="Write it like https://gate.example.com or https://gate.example.com:8443.",
+            )
+        if host in LOOPBACK:
+            return
+        if origin is None or not (self.tls is not None or self.trusted_proxies):
+            raise invalid(
+                f"The console would be reached at `{host}`, which is not this machine alone: that"
+                " takes `console.origin`, and TLS here or at one of `trusted_proxies`.",
+                hint="Set them, or let the server listen on 127.0.0.1.",
+            )
+        if not origin.startswith("https://"):
+            raise invalid("`console.origin` must begin with https:// beyond this machine.")
 
     def _check_pg(self, listen: str) -> None:
         host, _ = http_address(listen)

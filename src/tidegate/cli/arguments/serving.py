@@ -90,6 +90,11 @@ def add_serve(commands: Commands) -> None:
         help="run the statements of the surface cloud on a server behind this one, a Tidegate with "
         "--pg: postgresql://USER@HOST:PORT/cloud, its password as ${ENV:NAME} or ${FILE:/path}",
     )
+    serve.add_argument(
+        "--console",
+        action="store_true",
+        help="serve the console, pages for people who approve calls, at /console of --http",
+    )
     serve.add_argument("--stdio", action="store_true", help="serve stdio as well as --http")
     serve.add_argument(
         "--no-auth",

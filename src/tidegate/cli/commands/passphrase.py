@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tidegate.app import App
-from tidegate.cli.consent import (
-    read_passphrase,
-    require_consent,
-)
+from tidegate.cli.consent import read_new_passphrase, require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
-from tidegate.cli.terminal import ask_secret, print_status
-from tidegate.errors import Code, TidegateError
+from tidegate.cli.terminal import print_status
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _set(app: App, arguments: argparse.Namespace) -> None:
     what = "set the operator's passphrase"
     require_consent(app, "set", what, arguments, no_word=not app.has_granted_rights)
-    passphrase = _new_passphrase(arguments)
+    passphrase = read_new_passphrase(arguments.new_passphrase_file, "passphrase set")
     app.note("operator.passphrase_set", {})
     app.operator_passphrase.set(passphrase)
     print_status("the passphrase is set: whatever gives rights asks for it from now on")
@@ -44,22 +39,3 @@ def _remove(app: App, arguments: argparse.Namespace) -> None:
     app.note("operator.passphrase_removed", {})
     app.operator_passphrase.remove()
     print_status("the passphrase is removed: a typed word on a terminal is asked for instead")
-
-
-def _new_passphrase(arguments: argparse.Namespace) -> str:
-    if arguments.new_passphrase_file is not None:
-        return read_passphrase(arguments.new_passphrase_file)
-    if not sys.stdin.isatty():
-        raise TidegateError(
-            Code.OPERATOR_CONSENT,
-            "The passphrase is typed on a terminal, and standard input is none.",
-            hint="Run it in a terminal, or give the passphrase with --new-passphrase-file.",
-        )
-    passphrase = ask_secret("New passphrase: ")
-    if passphrase != ask_secret("The same again: "):
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            "The two passphrases differ; nothing was changed.",
-            hint="Run `tidegate passphrase set` again.",
-        )
-    return passphrase

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tidegate.serve")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Serve; returns 0 when a signal or the end of the input stopped it."""
+def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None = None) -> int:
+    """Serve; returns 0 when a signal or the end of the input stopped it. `on_console` is called
+    with the address of the console when it can be opened."""
     watcher = _settings_watcher(config_path(arguments))
     config = load_for_serve(arguments)
     log_to_stderr()
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         app,
         open_edges,
         fast=listens,
-        ready=(lambda edges: _announce(app, config, edges)) if listens else None,
+        ready=(lambda edges: _announce(app, config, edges, on_console)) if listens else None,
         reread=partial(_call_all, reread) if reread else None,
         prepare=_preparation(app, config),
     )
@@ -120,7 +121,12 @@ def _call_all(functions: Sequence[Callable[[], None]]) -> None:
         function()
 
 
-def _announce(app: App, config: Config, edges: Sequence[Edge]) -> None:
+def _announce(
+    app: App,
+    config: Config,
+    edges: Sequence[Edge],
+    on_console: Callable[[str], None] | None = None,
+) -> None:
     """Print the addresses, and warnings about their protection."""
     surfaces = ", ".join(config.surfaces) or "core"
     for edge in edges:
@@ -135,6 +141,10 @@ def _announce(app: App, config: Config, edges: Sequence[Edge]) -> None:
             "tidegate: serving plain HTTP on a public address: use --tls-cert and --tls-key, or put"
             " a TLS proxy in front of it"
         )
+    if app.console_address:
+        print_status(f"tidegate: the console is at {app.console_address}/console")
+        if on_console is not None:
+            on_console(app.console_address)
     if not config.auth:
         print_status("tidegate: authentication is off; read-only")
     elif not app.tokens.list():

@@ -17,7 +17,7 @@ from tidegate.edges.http.forwarded import TrustedProxies
 from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead, read_body
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
-from tidegate.edges.http.router import HttpRequest
+from tidegate.edges.http.router import HttpRequest, HttpStream
 from tidegate.edges.http.sse import HeaderList
 from tidegate.edges.http1.head import Head
 from tidegate.edges.http1.request import IncomingRequest
@@ -106,7 +106,8 @@ class HttpApplication:
             await self._mcp.serve(request, parsed)
         except HttpRefusal as refusal:
             if not request.begun:
-                cors = block_of(self._cors(request.head.headers))
+                shared = self._cors(request.head.headers) if conventions.shares else []
+                cors = block_of(shared)
                 reply(request, conventions.refuse(refusal), cors, close=refusal.close)
 
     def end_streams(self) -> None:
@@ -181,8 +182,9 @@ class HttpApplication:
         if endpoint is None or router is None or allowed is None:
             served = ", ".join(self._kernels)
             raise HttpRefusal(404, f"Nothing is served at {head.path}. MCP is at {served}.")
-        cors = self._cors(head.headers)
-        if head.method == "OPTIONS":
+        shares = endpoint.conventions.shares
+        cors = self._cors(head.headers) if shares else []
+        if head.method == "OPTIONS" and shares:
             request.respond(204, block_of([*cors, *PREFLIGHT]))
             return
         address = self._proxies.client_address(request.address, head.pairs)
@@ -201,7 +203,23 @@ class HttpApplication:
             response = await handle(asked)
         except TidegateError as error:
             raise endpoint.conventions.refusal_of(error) from error
+        if isinstance(response, HttpStream):
+            await self._send_stream(request, response)
+            return
         request.respond(response.status, block_of([*cors, *response.headers]), response.body)
+
+    async def _send_stream(self, request: IncomingRequest, stream: HttpStream) -> None:
+        active = ActiveRequest(
+            request=request, actor=stream.actor, active=self._active, endless=True
+        )
+        self._active.add(active)
+        active.watch()
+        request.start(block_of(stream.headers))
+        try:
+            await stream.write(request, active)
+        finally:
+            active.end()
+            request.finish()
 
     def _count(self, address: str, conventions: HttpConventions) -> None:
         """Raises: HttpRefusal 429."""

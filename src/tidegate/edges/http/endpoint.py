@@ -33,6 +33,9 @@ class HttpConventions:
         """Whether `finish` changes any answer."""
         return bool(self.challenge.scopes)
 
+    shares = True
+    """Whether pages of other origins that the settings allow may read the answers (CORS)."""
+
     streams_json = False
     """Whether a large reply may be sent as JSON while it is produced."""
 

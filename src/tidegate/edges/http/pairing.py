@@ -15,10 +15,10 @@ import msgspec
 
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
-    Handler,
     HttpRequest,
     HttpResponse,
     Router,
+    WholeHandler,
     json_response,
 )
 from tidegate.edges.http.sse import HeaderList
@@ -103,7 +103,7 @@ def pairing_routes(pairing_service: PairingService) -> Router:
     return router
 
 
-def _with_errors(serve: Handler) -> Handler:
+def _with_errors(serve: WholeHandler) -> WholeHandler:
     """`serve`, with its errors as responses; none of them may be cached, since some hold a
     token."""
 

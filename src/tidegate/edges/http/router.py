@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.sse import HeaderList
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
 
 _COOKIE_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COOKIE_VALUE = re.compile(r"[A-Za-z0-9!#$%&'()*+./:<=>?@^_`{|}~\[\]-]*")
@@ -70,7 +72,34 @@ class HttpResponse(NamedTuple):
     headers: HeaderList = []  # noqa: RUF012 - never changed
 
 
-Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+class Sender(Protocol):
+    """The way to the client of a stream. Sending never blocks and never raises."""
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that the client has not taken yet."""
+        ...
+
+    def push(self, part: bytes) -> None:
+        """Send a part, which must not be empty."""
+        ...
+
+    def abort(self) -> None:
+        """Give the client up."""
+        ...
+
+
+class HttpStream(NamedTuple):
+    """A response that goes on: `write` sends its parts until it returns or the cancellation ends
+    it, which it is when the client leaves or the server stops. `actor` is who reads it."""
+
+    actor: Actor
+    write: Callable[[Sender, Cancellation], Awaitable[None]]
+    headers: HeaderList
+
+
+WholeHandler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]
 """Answers a request. Raises: HttpRefusal, TidegateError; the endpoint's conventions render both."""
 
 

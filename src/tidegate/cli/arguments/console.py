@@ -1,0 +1,97 @@
+"""The arguments of `console` and `operator`."""
+
+from __future__ import annotations
+
+import argparse
+
+from tidegate.cli.arguments.options import (
+    Commands,
+    at_least_one,
+    consent_option,
+    filled,
+    home_options,
+    json_option,
+)
+
+ROLES = ("viewer", "approver", "admin")
+
+
+def add_console(commands: Commands) -> None:
+    console = commands.add_parser(
+        "console",
+        help="open the console in a browser: approve calls, see what was done",
+        description="Open the console in a browser, signed in by a link that works once, for two "
+        "minutes. The server of this state directory serves it if it runs with --console; if none "
+        "runs, this command serves it until Ctrl-C. If there is no operator yet, it first asks for "
+        "a name and a passphrase.",
+    )
+    console.set_defaults(module="console")
+    console.add_argument(
+        "--operator",
+        type=filled,
+        metavar="NAME",
+        help="sign in as this operator (default: the only one, or the one named as your account)",
+    )
+    console.add_argument(
+        "--port",
+        type=at_least_one,
+        default=8765,
+        metavar="PORT",
+        help="serve there if no server runs (default 8765, or a free one if that is taken)",
+    )
+    console.add_argument("--print", action="store_true", help="print the link, and open no browser")
+    home_options(console)
+    consent_option(console)
+
+
+def add_operator(commands: Commands) -> None:
+    operator = commands.add_parser(
+        "operator", help="manage the people who use the console, and what each may do"
+    )
+    actions = operator.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True
+    )
+    adding = actions.add_parser(
+        "add",
+        help="add an operator",
+        description="Add an operator. A viewer sees what is asked and done on its sources, an "
+        "approver answers as well, an admin gives and takes rights as well. The first operator is "
+        "an admin unless --role says otherwise.",
+    )
+    roles = actions.add_parser(
+        "roles", help="give an operator other roles, in place of those before"
+    )
+    passphrase = actions.add_parser(
+        "passphrase", help="set another passphrase, and end the operator's sessions"
+    )
+    listing = actions.add_parser("list", help="list the operators, their roles and sessions")
+    removing = actions.add_parser("remove", help="remove an operator and end its sessions")
+    for action in (adding, roles, passphrase, removing):
+        action.add_argument("name", type=filled, metavar="NAME")
+    for action in (adding, roles):
+        _role_options(action)
+    for action in (adding, passphrase):
+        action.add_argument(
+            "--new-passphrase-file",
+            type=filled,
+            metavar="FILE",
+            help="read the operator's new passphrase from FILE, - for standard input",
+        )
+    for action in (adding, roles, passphrase):
+        consent_option(action)
+    json_option(listing)
+    for action in (adding, roles, passphrase, listing, removing):
+        action.set_defaults(module="operator")
+        home_options(action)
+
+
+def _role_options(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--role", choices=ROLES, help="what it may do (default: approver)")
+    action.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        type=filled,
+        metavar="NAME",
+        help="a source on which it has the role (default: all); may be repeated",
+    )

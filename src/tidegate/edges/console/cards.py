@@ -1,0 +1,167 @@
+"""Cards: a question to a person as JSON, with all that its answer hangs on. Pure.
+
+Nothing is shortened. What is invisible or turns text around is shown as a mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from tidegate.approvals.approvals import QUESTION_TTL_S
+from tidegate.approvals.render import marked, reason_of_rule
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun
+from tidegate.sql.dialects import DIALECTS
+from tidegate.sql.highlighting import highlight
+from tidegate.store.records import PendingApproval
+
+COLORS = 12
+_IRREVERSIBLE = frozenset({"sql.irreversible", "sql.administration"})
+_ENDED = frozenset({"used", "denied", "expired"})
+
+
+class Rights(msgspec.Struct, frozen=True):
+    """What the reader of a card may do, and why not. `hides_rows`: it sees no rows of the dry run;
+    `hides_statement`: nor the statement."""
+
+    allow: bool
+    deny: bool
+    undo: bool = False
+    minutes: int = 0
+    passphrase: bool = True
+    why_not: str = ""
+    hides_rows: bool = False
+    hides_statement: bool = False
+
+
+def card_of(
+    question: PendingApproval, rights: Rights, source: Source | None, now: float
+) -> dict[str, Any]:
+    """The card of a question as JSON values."""
+    subject, waits = question.subject, question.waits_until
+    is_open = question.state == "pending"
+    return {
+        "id": question.id,
+        "digest": question.digest,
+        "state": question.state,
+        "asked_at": question.asked_at,
+        "askers": question.askers,
+        "caller": {"name": subject.actor_name, "id": question.actor, "client": subject.client},
+        "source": {"name": subject.source, "color": color_of(subject.source)},
+        "surface": subject.surface,
+        "tool": subject.tool,
+        "sentence": sentence_of(question),
+        "agent_reason": subject.agent_reason,
+        "effect": subject.effect,
+        "why": reason_of_rule(subject.rule),
+        "reason": subject.reason,
+        "statement": _statement(question, rights, source),
+        "params": None if rights.hides_statement else subject.params,
+        "withheld": subject.withheld or rights.hides_statement,
+        "tables": list(subject.tables),
+        "database": subject.database,
+        "schema": subject.schema,
+        "unqualified": subject.unqualified,
+        "outside_transaction": subject.outside_transaction,
+        "dry_run": None if rights.hides_rows else _dry_run(question.dry_run),
+        "dry_run_hidden": rights.hides_rows,
+        "undo": _undo(question),
+        "irreversible": subject.rule in _IRREVERSIBLE,
+        "waiting": {"until": waits if is_open and waits is not None and waits > now else None},
+        "expires_at": question.asked_at + QUESTION_TTL_S if is_open else question.until,
+        "decided_at": question.decided_at,
+        "decided_by": question.decided_by,
+        "decision_reason": question.reason,
+        "ended_at": question.ended_at,
+        "grant": _grant(question),
+        "run": None if question.run is None else msgspec.to_builtins(question.run),
+        "may": {
+            "allow": rights.allow and is_open,
+            "deny": rights.deny and is_open,
+            "minutes": rights.minutes if rights.allow and is_open else 0,
+            "revoke": rights.deny and question.state == "allowed",
+            "undo": rights.undo,
+            "passphrase": rights.passphrase,
+            "why_not": rights.why_not,
+        },
+    }
+
+
+def sentence_of(question: PendingApproval) -> str:
+    """What the caller wants, in one sentence."""
+    subject = question.subject
+    who = subject.client.partition("/")[0] or subject.actor_name
+    return f"{who} wants to {_what(question)} on {subject.source}"
+
+
+def color_of(source: str) -> int:
+    """The number of a source's color: the same everywhere, always."""
+    return sha256(source.encode()).digest()[0] % COLORS
+
+
+def is_settled(question: PendingApproval) -> bool:
+    """Whether nothing more becomes of a question."""
+    run = question.run
+    return question.state in _ENDED and (run is None or run.state != "running")
+
+
+def _what(question: PendingApproval) -> str:
+    subject, dry_run = question.subject, question.dry_run
+    where = f" of {', '.join(subject.tables[:3])}" if subject.tables else ""
+    if len(subject.tables) > 3:
+        where += f" and {len(subject.tables) - 3} more"
+    if dry_run is not None and dry_run.affected is not None:
+        count = dry_run.affected
+        if dry_run.requests:
+            return f"send {count:,} request{'s' * (count != 1)}{where}"
+        if not dry_run.what:
+            verb = _verb(dry_run)
+            to = where.replace(" of ", " to ", 1) if verb == "add" else where
+            return f"{verb} {count:,} row{'s' * (count != 1)}{to}"
+    if subject.effect == "read":
+        return f"read{where.replace(' of ', ' ', 1) or ' data'}"
+    return f"run a statement ({subject.effect}){where.replace(' of ', ' about ', 1)}"
+
+
+def _verb(dry_run: DryRun) -> str:
+    if dry_run.before and all(row is None for row in dry_run.before):
+        return "add"
+    if dry_run.after and all(row is None for row in dry_run.after):
+        return "delete"
+    return "change"
+
+
+def _statement(
+    question: PendingApproval, rights: Rights, source: Source | None
+) -> list[tuple[str, str]]:
+    if rights.hides_statement:
+        return [("mark", "The statement is shown to approvers only, as the source hides columns.")]
+    text = question.subject.statement
+    dialect = "" if source is None else source.dialect
+    parts = highlight(text, dialect) if dialect in DIALECTS else [("plain", text)]
+    return list(_marked(parts))
+
+
+def _marked(parts: list[Any]) -> Iterator[tuple[str, str]]:
+    for kind, text in parts:
+        for is_mark, piece in marked(text):
+            yield ("mark" if is_mark else kind), piece
+
+
+def _dry_run(dry_run: DryRun | None) -> dict[str, Any] | None:
+    return None if dry_run is None else msgspec.to_builtins(dry_run)
+
+
+def _undo(question: PendingApproval) -> dict[str, Any]:
+    reason = "This source keeps no changes."
+    return {"possible": False, "reason": reason, "triggers": []}
+
+
+def _grant(question: PendingApproval) -> dict[str, Any] | None:
+    if question.until is None:
+        return None
+    return {"until": question.until, "uses": question.uses, "most_uses": question.most_uses}

@@ -1,0 +1,227 @@
+"""The routes of the console, below `/console`.
+
+The page itself is a shell without data, which anyone who reaches the server may load. All else
+needs a session, and comes from the page alone. What reads the state or hashes runs on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from tidegate.approvals.approvals import Approvals
+from tidegate.edges.console.cards import color_of
+from tidegate.edges.console.conventions import DATA, PROTECTION
+from tidegate.edges.console.inbox import Allow, Deny, Inbox
+from tidegate.edges.console.live import LiveFeed
+from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
+from tidegate.edges.console.request_checks import RequestChecks
+from tidegate.edges.console.sign_in import PATH, Sessions, SignIn, SignOut
+from tidegate.edges.http.responses import HttpRefusal
+from tidegate.edges.http.router import (
+    HttpRequest,
+    HttpResponse,
+    HttpStream,
+    Router,
+    json_response,
+)
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.operators import Operators, SignedIn
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.sources import Source
+
+BODY_LIMIT = 16_384
+_STREAM = [
+    (b"content-type", b"text/event-stream"),
+    (b"x-accel-buffering", b"no"),
+    *DATA,
+]
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
+
+
+class Console:
+    """The console of one server. `secret` gives the installation's secret for its pages."""
+
+    def __init__(
+        self,
+        approvals: Approvals,
+        operators: Operators,
+        sources: Callable[[], Sequence[Source]],
+        secret: Callable[[], bytes],
+        checks: RequestChecks,
+        *,
+        secure: bool,
+        files: PageFiles | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._approvals = approvals
+        self._sources = sources
+        self._checks = checks
+        self._files = files or PageFiles()
+        self._clock = clock
+        # One at a time: a hash takes 32 MB and 0.1 s of a processor.
+        self._hashing = asyncio.Lock()
+        self._sessions = Sessions(operators, secret, self._describe, secure=secure, clock=clock)
+        self._inbox = Inbox(approvals, operators, sources, clock)
+        self._feed = LiveFeed(
+            approvals, operators, self._inbox, lambda: self._files.build, clock=clock
+        )
+
+    def routes(self) -> Router:
+        """All routes, as whole paths."""
+        router = Router()
+        router.add("GET", PATH, self._index)
+        router.add("GET", f"{PATH}/assets/{{name}}", self._asset)
+        api = f"{PATH}/api"
+        router.add("POST", f"{api}/session", self._session)
+        router.add("POST", f"{api}/sign-in", self._sign_in)
+        for method, pattern, answer in (
+            ("POST", "sign-out", self._sign_out),
+            ("GET", "inbox", self._list),
+            ("GET", "inbox/{id}", self._card),
+            ("POST", "inbox/{id}/allow", self._allow),
+            ("POST", "inbox/{id}/deny", self._deny),
+            ("POST", "inbox/{id}/revoke", self._revoke),
+            ("GET", "events", self._events),
+        ):
+            router.add(method, f"{api}/{pattern}", partial(self._signed_in, answer))
+        return router
+
+    # The page
+
+    async def _index(self, request: HttpRequest) -> HttpResponse:
+        return await self._file(request, INDEX)
+
+    async def _asset(self, request: HttpRequest) -> HttpResponse:
+        return await self._file(request, request.parameters["name"])
+
+    async def _file(self, request: HttpRequest, name: str) -> HttpResponse:
+        self._checks.check_page(request.headers)
+        files: Mapping[str, PageFile] = await asyncio.to_thread(lambda: self._files.files)
+        found = files.get(name)
+        if found is None:
+            raise HttpRefusal(404, "The console has no such file")
+        headers = [
+            (b"content-type", found.content_type.encode()),
+            (b"etag", found.etag),
+            (b"cache-control", b"no-cache"),
+            *PROTECTION,
+        ]
+        if request.headers.get(b"if-none-match") == found.etag:
+            return HttpResponse(304, b"", headers)
+        return HttpResponse(200, found.content, headers)
+
+    # Sessions
+
+    async def _session(self, request: HttpRequest) -> HttpResponse:
+        self._checks.check("POST", request.headers)
+        signed_in = await asyncio.to_thread(
+            partial(self._sessions.identify, request, with_page=False)
+        )
+        described = await asyncio.to_thread(self._sessions.describe, signed_in)
+        return _protected(json_response(200, described))
+
+    async def _sign_in(self, request: HttpRequest) -> HttpResponse:
+        self._checks.check("POST", request.headers)
+        body = await _body(request, SignIn)
+        async with self._hashing:
+            return _protected(await asyncio.to_thread(self._sessions.begin, request, body))
+
+    async def _sign_out(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await _body(request, SignOut)
+        return await asyncio.to_thread(self._sessions.end, signed_in, body)
+
+    def _describe(self, signed_in: SignedIn) -> dict[str, Any]:
+        visible = [each for each in self._sources() if signed_in.may("viewer", each.name)]
+        return {
+            "build": self._files.build,
+            "four_eyes": self._approvals.settings.four_eyes,
+            "sources": [
+                {
+                    "name": each.name,
+                    "engine": each.engine,
+                    "dialect": each.dialect,
+                    "color": color_of(each.name),
+                }
+                for each in visible
+            ],
+        }
+
+    async def _signed_in(self, answer: Answer, request: HttpRequest) -> HttpResponse | HttpStream:
+        """The answer to a request of a session, with what protects it."""
+        self._checks.check(request.method, request.headers)
+        signed_in = await asyncio.to_thread(self._sessions.identify, request)
+        response = await answer(request, signed_in)
+        return _protected(response) if isinstance(response, HttpResponse) else response
+
+    # The inbox
+
+    async def _list(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        found = await asyncio.to_thread(self._inbox.list, signed_in)
+        return json_response(200, {**found, "seq": self._feed.sequence})
+
+    async def _card(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        def find() -> dict[str, Any]:
+            question = self._inbox.find(request.parameters["id"], signed_in)
+            return self._inbox.card(question, signed_in)
+
+        return json_response(200, await asyncio.to_thread(find))
+
+    async def _allow(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await _body(request, Allow)
+
+        def allow() -> dict[str, Any]:
+            id, address = request.parameters["id"], request.address
+            question = self._inbox.allow(id, body, signed_in, address)
+            return self._inbox.card(question, signed_in)
+
+        async with self._hashing:
+            return json_response(200, await asyncio.to_thread(allow))
+
+    async def _deny(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await _body(request, Deny)
+
+        def deny() -> dict[str, Any]:
+            question = self._inbox.deny(request.parameters["id"], body, signed_in)
+            return self._inbox.card(question, signed_in)
+
+        return json_response(200, await asyncio.to_thread(deny))
+
+    async def _revoke(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        def revoke() -> dict[str, Any]:
+            question = self._inbox.revoke(request.parameters["id"], signed_in)
+            return self._inbox.card(question, signed_in)
+
+        return json_response(200, await asyncio.to_thread(revoke))
+
+    async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
+        after = request.query.get("after", "")
+        actor = Actor(signed_in.actor_id, signed_in.operator.name, Scope.READ_ONLY, kind="human")
+        return HttpStream(
+            actor,
+            partial(self._feed.serve, signed_in=signed_in, after=after),
+            _STREAM,
+        )
+
+
+def _protected(response: HttpResponse) -> HttpResponse:
+    return response._replace(headers=[*response.headers, *DATA])
+
+
+async def _body(request: HttpRequest, model: type[Body]) -> Body:
+    """The body as JSON. Raises: TidegateError ARGUMENT_INVALID."""
+    try:
+        return msgspec.json.decode(await request.read(BODY_LIMIT), type=model)
+    except HttpRefusal:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"The body has over {BODY_LIMIT} bytes, or was cut off"
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None

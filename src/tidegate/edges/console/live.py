@@ -1,0 +1,188 @@
+"""The live stream of the console: what changes, to every page that is open, within a second.
+
+The state is the source, since other processes change it, too: it is looked at four times a second
+while somebody listens. Each page gets what its operator may see. A page that comes back after a gap
+is asked to load everything again. A stream ends soon after its session does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from tidegate.approvals.approvals import Approvals
+from tidegate.edges.console.cards import is_settled
+from tidegate.edges.console.inbox import Inbox
+from tidegate.edges.http.router import Sender
+from tidegate.edges.http.sse import MOST_BACKLOG
+from tidegate.errors import TidegateError
+from tidegate.identity.operators import Operators, SignedIn
+from tidegate.model.cancellation import Cancellation
+from tidegate.store.records import PendingApproval
+
+LOOK_S = 0.25
+CHECK_S = 1.0
+"""How often the state, and whether a session goes on, are looked at."""
+QUIET_S = 10.0
+"""After so long without an event the page hears that the stream still works."""
+FOLLOWED_S = 600.0
+"""How long what becomes of an answered question is followed."""
+
+
+class _Reader:
+    """One open page."""
+
+    def __init__(self, sender: Sender, signed_in: SignedIn) -> None:
+        self.sender = sender
+        self.signed_in = signed_in
+        self.ended = asyncio.Event()
+        self.sent_at = time.monotonic()
+
+    def send(self, event: str, data: Any, id: str) -> None:
+        if self.ended.is_set():
+            return
+        if self.sender.backlog > MOST_BACKLOG:
+            self.ended.set()
+            self.sender.abort()
+            return
+        self.sent_at = time.monotonic()
+        body = msgspec.json.encode(data)
+        self.sender.push(b"id: %s\nevent: %s\ndata: %s\n\n" % (id.encode(), event.encode(), body))
+
+
+class LiveFeed:
+    """The streams of one process. `count_lines` gives the number of the newest line of Activity."""
+
+    def __init__(
+        self,
+        approvals: Approvals,
+        operators: Operators,
+        inbox: Inbox,
+        build: Callable[[], str],
+        count_lines: Callable[[], int] = lambda: 0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._approvals = approvals
+        self._operators = operators
+        self._inbox = inbox
+        self._build = build
+        self._count_lines = count_lines
+        self._clock = clock
+        self._readers: set[_Reader] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._questions: dict[str, PendingApproval] = {}
+        self._lines = 0
+        self._epoch = os.urandom(4).hex()
+        self._number = 0
+
+    @property
+    def sequence(self) -> str:
+        """Names the last event."""
+        return f"{self._epoch}.{self._number}"
+
+    async def serve(
+        self, sender: Sender, cancellation: Cancellation, signed_in: SignedIn, after: str
+    ) -> None:
+        """Send events until the page leaves, its session ends or the server stops."""
+        reader = _Reader(sender, signed_in)
+        cancellation.listen(reader.ended.set)
+        if self._task is None or self._task.done():
+            await self._look()
+            self._task = asyncio.get_running_loop().create_task(self._follow())
+        self._readers.add(reader)
+        now = {"seq": self.sequence, "build": self._build(), "now": self._clock()}
+        reader.send("hello", now, self.sequence)
+        if after and after != self.sequence:
+            reader.send("reload", {}, self.sequence)
+        self._send_count(reader)
+        try:
+            await reader.ended.wait()
+        finally:
+            self._readers.discard(reader)
+
+    async def _follow(self) -> None:
+        checked_at = time.monotonic()
+        while self._readers:
+            await asyncio.sleep(LOOK_S)
+            with suppress(TidegateError):  # a state that cannot be read is looked at again
+                await self._look()
+            now = time.monotonic()
+            if now - checked_at >= CHECK_S:
+                checked_at = now
+                await self._check()
+            for reader in list(self._readers):
+                if now - reader.sent_at >= QUIET_S:
+                    reader.sent_at = now
+                    reader.sender.push(b": quiet\n\n")
+
+    async def _look(self) -> None:
+        """Send what has changed since the last look."""
+        before = self._questions
+        now, lines = await asyncio.to_thread(self._read, before)
+        changed = [each for id, each in now.items() if before.get(id) != each]
+        gone = before.keys() - now.keys()
+        self._questions = {id: each for id, each in now.items() if self._is_followed(each)}
+        for question in changed:
+            self._number += 1
+            for reader in list(self._readers):
+                if self._inbox.is_visible(question, reader.signed_in):
+                    card = self._inbox.card(question, reader.signed_in)
+                    reader.send("card", card, self.sequence)
+        for id in gone:
+            self._number += 1
+            for reader in list(self._readers):
+                if self._inbox.is_visible(before[id], reader.signed_in):
+                    reader.send("gone", {"id": id}, self.sequence)
+        if changed or gone:
+            for reader in list(self._readers):
+                self._send_count(reader)
+        if lines != self._lines:
+            self._lines = lines
+            self._number += 1
+            for reader in list(self._readers):
+                reader.send("line", {"n": lines}, self.sequence)
+
+    def _read(self, before: dict[str, PendingApproval]) -> tuple[dict[str, PendingApproval], int]:
+        found = {each.id: each for each in self._approvals.open()}
+        for id in before.keys() - found.keys():
+            question = self._approvals.look_up(id)
+            if question is not None:
+                found[id] = question
+        return found, self._count_lines()
+
+    def _is_followed(self, question: PendingApproval) -> bool:
+        if not is_settled(question):
+            return True
+        ended_at = question.ended_at or question.decided_at or question.asked_at
+        # A call that was approved is noted as running only after its grant was used.
+        waits_for_run = question.state == "used" and question.run is None
+        return waits_for_run and self._clock() - ended_at < FOLLOWED_S
+
+    def _send_count(self, reader: _Reader) -> None:
+        count = sum(
+            each.state == "pending" and self._inbox.is_visible(each, reader.signed_in)
+            for each in self._questions.values()
+        )
+        reader.send("counts", {"pending": count}, self.sequence)
+
+    async def _check(self) -> None:
+        """End the streams of sessions that have ended; follow a change of roles."""
+        for reader in list(self._readers):
+            try:
+                now = await asyncio.to_thread(self._operators.still, reader.signed_in)
+            except TidegateError:
+                continue
+            if now is None:
+                reader.send("end", {"reason": "The session has ended."}, self.sequence)
+                reader.ended.set()
+            elif now.operator != reader.signed_in.operator:
+                reader.signed_in = now
+                reader.send("reload", {}, self.sequence)
+            else:
+                reader.signed_in = now
