@@ -25,8 +25,8 @@ CALLS = ("email", "1, email", "email, 1e308")
 WAIT = frozenset({"benchmark", "master_gtid_wait", "master_pos_wait", "pg_sleep", "sleep"})
 """Functions that give nothing back and take as long as the hash says."""
 OPERATORS = (
-    "+", "-", "*", "/", "%", "DIV", "MOD", "||", "&&", "&", "|", "^", "<<", ">>", "AND", "OR", "XOR",
-    "=", "<=>", "LIKE", "->", "->>", "**", "//", "@>", "^@",
+    "+", "-", "*", "/", "%", "DIV", "MOD", "||", "&&", "&", "|", "^", "<<", ">>", "AND", "OR",
+    "XOR", "=", "<=>", "LIKE", "->", "->>", "**", "//", "@>", "^@",
 )  # fmt: skip
 OPERANDS = ("1", "-1", "1e308", "9223372036854775807", "NULL")
 OTHERS = (
