@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tidegate.errors import Code
 from tidegate.model.statements import Effect
 from tidegate.sql.declared_names import defined
 from tidegate.sql.dialects.model import Dialect, words
@@ -62,9 +63,24 @@ def create(tokens: list[Token], dialect: Dialect) -> Reading:
         return _administers("create", "TABLE with such options")
     if not dialect.code_clauses.isdisjoint(keys) and _names_code(tokens, dialect):
         return _administers("create", f"{subject} with code")
-    if subject == "TABLE" and "REPLACE" in keys[: keys.index(subject)]:
-        return _defines(tokens, dialect, Effect.DESTRUCTIVE, "create.replace", "Replaces a table")
+    if _runs_prepared(tokens):
+        raise Refusal(
+            Code.SQL_UNKNOWN,
+            "create.execute",
+            "A table of what a prepared statement gives is not made: it cannot be read here",
+            "Write the query itself.",
+        )
+    if subject != "VIEW" and "REPLACE" in keys[: keys.index(subject)]:
+        reason = f"Replaces a {subject.lower()}"
+        return _defines(tokens, dialect, Effect.DESTRUCTIVE, "create.replace", reason)
     return _defines(tokens, dialect, Effect.WRITE, "create", f"Creates a {subject.lower()}")
+
+
+def _runs_prepared(tokens: list[Token]) -> bool:
+    """Whether a table is made of what EXECUTE gives."""
+    outside = [token.key for _, token in _outside(tokens)]
+    at = outside.index("AS") if "AS" in outside else len(outside)
+    return outside[at + 1 : at + 2] == ["EXECUTE"]
 
 
 def alter(tokens: list[Token], dialect: Dialect) -> Reading:
@@ -76,10 +92,13 @@ def alter(tokens: list[Token], dialect: Dialect) -> Reading:
         return _administers("alter", subject)
     if "DROP" in keys:
         return _defines(tokens, dialect, Effect.DESTRUCTIVE, "alter.drop", "ALTER ... DROP")
+    if subject == "TYPE" and "ATTRIBUTE" in keys and "TYPE" in keys[2:]:
+        reason = "ALTER TYPE ... TYPE may lose data"
+        return _defines(tokens, dialect, Effect.DESTRUCTIVE, "alter.rows", reason)
     if subject == "TABLE":
         if _reaches_outside(tokens, dialect):
             return _administers("alter", "TABLE with such options")
-        loss = _loses_rows(tokens, dialect)
+        loss = _loses_rows(tokens, dialect) if "IGNORE" not in keys[:2] else "IGNORE"
         if loss:
             reason = f"ALTER TABLE ... {loss} may lose data"
             return _defines(tokens, dialect, Effect.DESTRUCTIVE, "alter.rows", reason)
@@ -94,25 +113,63 @@ _KEEPS_ROWS = words("""
     """)
 """First words of the parts of an ALTER TABLE that keep all rows, as far as is known."""
 
+_KEEPS_VALUES = words("LONGTEXT STRING TEXT VARCHAR VARYING")
+"""Types of columns that hold what any other type holds, if no length is given."""
+
 _BEFORE_A_COLUMN = words("ADD ALTER AFTER CHANGE COLUMN EXISTS MODIFY RENAME TO")
 
 
 def _loses_rows(tokens: list[Token], dialect: Dialect) -> str:
     """The first part of an ALTER TABLE that is not known to keep all rows and values; or empty."""
     starts = True
-    typed = False
     for before, token in _outside(_behind_table(tokens)):
         if starts and token.key not in _KEEPS_ROWS:
             return token.text[:40]
-        if starts:
-            typed = False
         starts = token.key == ","
-        typed = typed or token.key == "TYPE"
-        if token.key == "USING" and typed:
-            return "TYPE ... USING"
         if token.key == "ENGINE" and dialect.table_engines and before not in _BEFORE_A_COLUMN:
             return "ENGINE"
-    return ""
+        if (before, token.key) == ("SET", "UNLOGGED"):
+            return "SET UNLOGGED"
+    parts = _parts(_behind_table(tokens))
+    return next((loss for part in parts if (loss := _changes_type(part))), "")
+
+
+def _parts(tokens: list[Token]) -> Iterator[list[Token]]:
+    """What stands between the commas outside of brackets."""
+    part: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "," and not depth:
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part
+
+
+def _changes_type(part: list[Token]) -> str:
+    """The words by which a part of an ALTER TABLE gives a column a type or characters that may hold
+    less than those before: databases round, cut and replace such values without an error."""
+    first = part[0].key if part else ""
+    keys = [token.key for token in part]
+    if first == "ALTER" and "TYPE" in keys[2:]:
+        at, words = keys.index("TYPE", 2) + 1, "TYPE"
+    elif first in ("MODIFY", "CHANGE"):
+        at, words = 1, first
+        while keys[at : at + 1] and keys[at] in ("COLUMN", "IF", "EXISTS"):
+            at += 1
+        at += 1 if first == "MODIFY" else 2
+    elif keys[:2] == ["CONVERT", "TO"]:
+        return "" if part[-1].text.strip("'\"").lower() == "utf8mb4" else "CONVERT TO"
+    else:
+        return ""
+    if "USING" in keys[at:]:
+        return f"{words} ... USING"
+    if keys[at : at + 2] == ["CHARACTER", "VARYING"]:
+        at += 1
+    keeps = keys[at : at + 1] and keys[at] in _KEEPS_VALUES and keys[at + 1 : at + 2] != ["("]
+    return "" if keeps else words
 
 
 def _behind_table(tokens: list[Token]) -> list[Token]:

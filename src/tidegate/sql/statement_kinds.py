@@ -48,6 +48,10 @@ _SAYS = {
 }
 
 
+_EMPTIES = ["WITH", "NO", "DATA"]
+"""The end of a REFRESH that leaves a materialized view without rows."""
+
+
 def classify_statement(tokens: list[Token], dialect: Dialect) -> Reading:
     """What one statement does. Raises: Refusal for what cannot be read."""
     root = tokens[0]
@@ -66,6 +70,8 @@ def classify_statement(tokens: list[Token], dialect: Dialect) -> Reading:
     if reader is not None:
         return reader(tokens, dialect)
     effect = Effect[form.upper()]
+    if effect is Effect.WRITE and [token.key for token in tokens[-3:]] == _EMPTIES:
+        effect = Effect.DESTRUCTIVE
     finding = Finding(effect, f"root.{root.key}", f"{root.key} {_SAYS[effect]}")
     return Reading([finding], returns_rows=False)
 
@@ -111,6 +117,10 @@ def _change(tokens: list[Token], dialect: Dialect) -> Reading:
     reading = read_query_statement(plainer, dialect, reading=False)
     if plainer is not tokens:
         reading.opinions.append(Finding(Effect.WRITE, _RESPELLED, "Changes data"))
+    if tokens[0].key == "DELETE" and tokens[1:2] and tokens[1].key == "HISTORY":
+        reading.opinions.append(
+            Finding(Effect.DESTRUCTIVE, "change.history", "DELETE HISTORY removes earlier rows")
+        )
     if "FTS5" in dialect.modules and _commands_index(plainer):
         reading.opinions.append(
             Finding(Effect.DESTRUCTIVE, "change.index", "A command to an index may empty it")

@@ -21,6 +21,27 @@ from tidegate.sql.judge import judge
         ("postgres", "ALTER TABLE t ALTER COLUMN a TYPE int USING 0"),
         ("postgres", "ALTER TABLE ONLY s.t ADD b int, ALTER a SET DATA TYPE int USING (0)"),
         ("duckdb", "ALTER TABLE t ALTER a TYPE int USING 0"),
+        ("mysql", "ALTER IGNORE TABLE t ADD UNIQUE (a)"),
+        ("mysql", "ALTER ONLINE IGNORE TABLE t ADD UNIQUE (a)"),
+        ("mysql", "ALTER TABLE t MODIFY a DATE"),
+        ("mysql", "ALTER TABLE t ADD b int, MODIFY COLUMN IF EXISTS `text` tinyint NOT NULL"),
+        ("mysql", "ALTER TABLE t CHANGE text b VARCHAR(3)"),
+        ("mysql", "ALTER TABLE t CHANGE COLUMN a text decimal(5, 2), ADD c text"),
+        ("mysql", "ALTER TABLE t CONVERT TO CHARACTER SET latin1"),
+        ("mysql", "ALTER TABLE t CONVERT TO CHARSET 'ascii' COLLATE ascii_bin"),
+        ("mysql", "CREATE OR REPLACE SEQUENCE s"),
+        ("mysql", "CREATE OR REPLACE UNIQUE INDEX i ON t (a)"),
+        ("mysql", "DELETE HISTORY FROM t"),
+        ("postgres", "ALTER TABLE t ALTER a TYPE int"),
+        ("postgres", "ALTER TABLE t ALTER COLUMN text TYPE varchar(3), ADD b text"),
+        ("postgres", "ALTER TABLE t ALTER type TYPE date"),
+        ("postgres", 'ALTER TABLE t ALTER a SET DATA TYPE "char"'),
+        ("postgres", "ALTER TABLE t SET UNLOGGED"),
+        ("postgres", "ALTER TYPE c ALTER ATTRIBUTE a TYPE int CASCADE"),
+        ("postgres", "REFRESH MATERIALIZED VIEW m WITH NO DATA"),
+        ("duckdb", "ALTER TABLE t ALTER a SET DATA TYPE INT"),
+        ("duckdb", "CREATE OR REPLACE SCHEMA s"),
+        ("duckdb", "CREATE OR REPLACE TYPE k AS ENUM ('a')"),
         ("sqlite", "INSERT INTO ft(ft) VALUES('delete-all')"),
         ("sqlite", "INSERT INTO main.ft(FT) VALUES(?)"),
         ("sqlite", "INSERT INTO ft(rowid, ft, a) VALUES (1, 'delete', 'x')"),
@@ -52,18 +73,34 @@ def test_what_reaches_outside_is_administration(text):
 @pytest.mark.parametrize(
     ("dialect", "text"),
     [
-        ("mysql", "ALTER TABLE t ADD COLUMN engine varchar(3), MODIFY b int"),
+        ("mysql", "ALTER TABLE t ADD COLUMN engine varchar(3), MODIFY b text"),
         ("mysql", "CREATE TABLE t (engine int, connection int) ENGINE=InnoDB DEFAULT CHARSET=utf8"),
         ("mysql", "ALTER TABLE t ADD INDEX i (a) USING BTREE"),
         ("postgres", "ALTER TABLE t ADD CONSTRAINT u UNIQUE USING INDEX i"),
         ("postgres", "ALTER TABLE t ALTER COLUMN a SET DATA TYPE text"),
         ("postgres", "ALTER TABLE IF EXISTS ONLY t RENAME TO u"),
+        ("mysql", "ALTER TABLE t ADD COLUMN modify int, CHANGE a b LONGTEXT NOT NULL"),
+        ("mysql", "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4"),
+        ("mysql", "ALTER TABLE t ADD COLUMN type int"),
+        ("postgres", "ALTER TABLE t ALTER a TYPE character varying, ADD type date"),
+        ("postgres", "ALTER TABLE t ALTER type SET DEFAULT 1"),
+        ("postgres", "ALTER TABLE t SET LOGGED"),
+        ("postgres", "CREATE UNLOGGED TABLE t (a int)"),
+        ("postgres", "REFRESH MATERIALIZED VIEW m"),
+        ("mysql", "CREATE OR REPLACE VIEW v AS SELECT 1"),
         ("sqlite", "INSERT INTO ft(ft) VALUES('rebuild')"),
         ("sqlite", "INSERT INTO t(a) VALUES('delete-all')"),
     ],
 )
 def test_what_keeps_rows_stays_a_write(dialect, text):
     assert judge(text, dialect).effect is Effect.WRITE
+
+
+def test_a_table_of_what_a_prepared_statement_gives_is_not_made() -> None:
+    for text in ("CREATE TABLE t AS EXECUTE p", "EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p"):
+        assert judge(text, "postgres").rule == "create.execute"
+        assert judge(text, "postgres").effect is Effect.UNKNOWN
+    assert judge("CREATE TABLE t AS SELECT 1 AS execute", "postgres").effect is Effect.WRITE
 
 
 @pytest.mark.parametrize(
