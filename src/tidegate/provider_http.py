@@ -199,11 +199,12 @@ def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
     details = _details(endpoint, response)
     text = f"{endpoint.name} answered with HTTP status {status}{details}"
     after = retry_after(response.headers.get("retry-after"))
+    hint = None if after is None else f"Retry in {after:,.0f} s, as the provider asks."
     if status == 429:
-        return TidegateError(Code.PROVIDER_RATE, text, retry_after_s=after)
+        return TidegateError(Code.PROVIDER_RATE, text, hint=hint, retry_after_s=after)
     if status in (401, 403):
         return TidegateError(Code.PROVIDER_REFUSED, text)
-    return TidegateError(Code.PROVIDER_FAILED, text, retry_after_s=after)
+    return TidegateError(Code.PROVIDER_FAILED, text, hint=hint, retry_after_s=after)
 
 
 def _details(endpoint: Endpoint, response: _Response) -> str:

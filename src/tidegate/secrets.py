@@ -324,6 +324,11 @@ _SHAPED = (
     r"|\btg_[\w-]{20,}|\beyJ[\w-]{10,}[\w.-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
     r"|\b(?:gh[pousr]|glpat|xox[abprs]|sk)[_-][\w-]{16,}|-----BEGIN [A-Z ]{0,40}KEY-----.*"
 )
+# Bounded, as each place that a hostile text offers is looked at.
+_URL_LOGIN = r"(://[^\s/?#@:'\"]{0,128}:)(?!\d{1,5}[/?#])[^\s@'\"]{1,256}(?=@)"
+_URL_PARAMETER = r"(?i)://[^\s'\"]{0,512}[?&](?:password|passwd|pwd)=[^\s&'\"]"
+_KEY_VALUE = r"(?i)\b(?:password|passwd|pwd)\s{0,8}=\s{0,8}[^\s=]"
+_CONNECTION = r"(?i)\b(?:host|hostaddr|server|dbname|database)\s{0,8}=\s{0,8}[^\s=]"
 _QUOTED = r"'(?:[^']|'')*(?:'|\Z)|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)"
 _ANY_LITERAL = rf'(?s){_QUOTED}|"(?:[^"]|"")*(?:"|\Z)'
 _BARE = (
@@ -374,6 +379,19 @@ def mask_shapes(text: str) -> str:
     if any(map(text.__contains__, _SHAPES)):
         return re.sub(_SHAPED, _shaped, text)
     return text
+
+
+def mask_url_logins(text: str) -> str:
+    """The text without the passwords of URLs, `user:password@`, wherever they are in it."""
+    return re.sub(_URL_LOGIN, rf"\1{MASK}", text) if "://" in text else text
+
+
+def holds_login(text: str) -> bool:
+    """Whether a text in plain language holds a password in the form in which databases are
+    connected to: in a URL, or as `host=... password=...`."""
+    if "://" in text and (re.search(_URL_LOGIN, text) or re.search(_URL_PARAMETER, text)):
+        return True
+    return bool(re.search(_KEY_VALUE, text) and re.search(_CONNECTION, text))
 
 
 class Redactor(Protocol):

@@ -41,10 +41,12 @@ def play(
     shop: PostgresShop,
     model: ScriptedModel,
     scene: Callable[[SurfaceUnderTest], Awaitable[Any]],
+    language: dict[str, Any] | None = None,
     **more: Any,
 ) -> Any:
     async def run() -> Any:
-        settings = {"model": model.settings(api_key="${ENV:MODEL_KEY}", **more)}
+        own = language or {}
+        settings = {"model": model.settings(api_key="${ENV:MODEL_KEY}", **more), **own}
         async with served(directory, shop, language=settings) as surface:
             return await scene(surface)
 
@@ -159,6 +161,77 @@ def test_what_fails_before_any_row_has_left_is_repaired(tmp_path: Path, shop: Po
         repair = model.prompts[1].last
     assert f"Generated SQL:\n{COUNT}\n" in text_of(result)
     assert "status" in repair
+
+
+NONE = "SELECT count(*) AS users FROM users WHERE status = 'actve'"
+
+
+@pytest.mark.parametrize("sql", [NONE, "SELECT id FROM users WHERE status = 'actve'"])
+def test_an_answer_of_nothing_names_the_values_that_are_near(
+    tmp_path: Path, shop: PostgresShop, sql: str
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        peer = await surface.peer()  # its results are sent whole, others as they come
+        texts: list[str] = []
+        for _ in range(20):  # values are sampled in the background
+            whole = await peer.text("query_database", query=QUESTION)
+            sent = text_of(await asked()(surface))
+            texts = [whole, sent]
+            if all("has no" in text for text in texts):
+                break
+        return texts
+
+    with scripted(wrote(sql)) as model:
+        for text in play(tmp_path, shop, model, scene):
+            assert "Check no_rows: users.status has no 'actve', but 'active'" in text
+
+
+def test_a_statement_that_costs_too_much_is_shown_with_its_plan_and_not_run(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    slow = "SELECT count(*) AS n FROM users AS a, users AS b, users AS c"
+
+    async def scene(surface: SurfaceUnderTest) -> list[dict[str, Any]]:
+        peer = await surface.peer()
+        whole = await peer.call("query_database", query=QUESTION)
+        return [await asked()(surface), whole["result"]]
+
+    with scripted(wrote(slow)) as model:
+        results = play(tmp_path, shop, model, scene, language={"max_cost": 1.0})
+    for result in results:
+        text = text_of(result)
+        assert result["isError"] is True
+        assert text.startswith(f"Natural Language Query: {QUESTION}\n\nGenerated SQL:\n{slow}\n")
+        assert "\nNot run: question.costly: The plan costs " in text
+        assert "\nPlan:\nAggregate" in text
+        assert "Results:" not in text
+    assert results[1]["structuredContent"]["sql"] == slow
+
+
+def test_an_answer_says_what_left_the_machine_and_what_may_be_wrong_with_it(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    guessed = "SELECT count(o.id) AS n FROM orders AS o JOIN users AS u ON u.id = o.id"
+
+    async def scene(surface: SurfaceUnderTest) -> list[dict[str, Any]]:
+        peer = await surface.peer()
+        whole = await peer.call("query_database", query=QUESTION)
+        return [await asked()(surface), whole["result"]]
+
+    with scripted(wrote(guessed)) as model:
+        in_text, whole = play(tmp_path, shop, model, scene)
+        sent = len(model.prompts[1].text)
+        host = model.settings()["base_url"].partition("//")[2].partition("/")[0]
+    for result in (in_text, whole):
+        assert f" at {host}: " in text_of(result)
+        assert " bytes with comments of the schema, in 1 request" in text_of(result)
+        assert "Joined without a declared key: " in text_of(result)
+    data = whole["structuredContent"]
+    assert [join["declared"] for join in data["joins"]] == [False]
+    assert data["sent"]["bytes"] >= sent
+    assert (data["sent"]["host"], data["sent"]["share"]) == (host, "comments")
+    assert data["sent"]["requests"] == 1
+    assert data["handle"].startswith("a-")
 
 
 def test_limit_and_offset_hold_for_a_question_as_for_a_statement(

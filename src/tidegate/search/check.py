@@ -15,7 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
-from tidegate.search.embedding_job import DIGEST, count, plan
+from tidegate.search.embedding_job import DIGEST, Stale, count, find_stale, plan
 from tidegate.search.model import SimilaritySearch
 from tidegate.search.ranking import Handle, Search
 from tidegate.search.requests import Embeddings, EmbedTexts
@@ -28,6 +28,8 @@ NEAREST = 10
 RECALL = 0.95
 ALIKE = 0.9
 SAMPLED = 3
+COMPARED = 50_000
+"""Rows whose texts are compared with what their vectors were made of."""
 LARGE = 10_000
 """Rows from which on a search without an index takes long."""
 
@@ -175,12 +177,14 @@ async def _check_rows(handle: Handle, target: Target, column: VectorColumn) -> l
         return []
     again = f"tidegate embed SOURCE {target.table.name} {text}"
     if any(each.name == f"{name}{DIGEST}" for each in target.table.columns):
+        place = f"{target.table.schema}.{target.table.name}"
         try:
-            counts = await count(handle, await plan(handle, target.table.name, text, name))
+            job = await plan(handle, place, text, name)
         except TidegateError as error:
             if error.code is not Code.EMBEDDING_DIMENSION:
                 raise
             return []  # said before
+        counts = await count(handle, job)
         findings: list[Finding] = []
         if counts.missing:
             shown = f"{counts.missing:,} of {counts.texts:,} texts have no vector"
@@ -188,6 +192,7 @@ async def _check_rows(handle: Handle, target: Target, column: VectorColumn) -> l
         if counts.other_model:
             shown = f"{counts.other_model:,} vectors are of another model"
             findings.append(Finding("fault", name, shown, f"Run {again} --replace"))
+        findings += _stale(name, await find_stale(handle, job, COMPARED), again)
         return findings or [Finding("ok", name, f"all {counts.texts:,} texts have their vector")]
     sql = Sql(target)
     where = f"{sql.name(text)} <> '' AND {sql.name(name)} IS NULL"
@@ -203,6 +208,17 @@ async def _check_rows(handle: Handle, target: Target, column: VectorColumn) -> l
             f"{again} keeps digests; use it from now on.",
         )
     ]
+
+
+def _stale(name: str, stale: Stale | None, again: str) -> list[Finding]:
+    if stale is None:
+        return []
+    of = f" of the first {stale.read:,} rows" if stale.read >= COMPARED else ""
+    shown = {
+        f"{stale.changed:,} vectors{of} are of texts that have changed since": stale.changed,
+        f"{stale.gone:,} vectors{of} are of texts that have gone": stale.gone,
+    }
+    return [Finding("fault", name, text, f"Run {again}") for text, count in shown.items() if count]
 
 
 async def _check_index(search: Search, column: VectorColumn) -> list[Finding]:

@@ -82,6 +82,15 @@ class Progress(NamedTuple):
     removed: int
 
 
+class Stale(NamedTuple):
+    """What comparing texts with digests has found: rows read, those with the vector of an earlier
+    text, those with a vector and no text."""
+
+    read: int
+    changed: int
+    gone: int
+
+
 class Counts(msgspec.Struct, frozen=True):
     """The state of a column of vectors: rows with a text, those whose vector the model made, those
     with one of another model, and those without one."""
@@ -198,6 +207,26 @@ async def count(handle: Handle, job: Job) -> Counts:
     query = f"SELECT {', '.join(cases)} FROM {sql.table} WHERE {present}"
     page = await handle(sql.query(query, 1), Page)
     return Counts(*[int(value or 0) for value in rows_of(page)[0]])
+
+
+async def find_stale(handle: Handle, job: Job, most: int | None = None) -> Stale | None:
+    """Compare the texts with what their vectors were made of, of `most` rows in the order of their
+    key; None where there is nothing to compare, or no key to read by. Raises: TidegateError."""
+    if job.missing or not job.target.key:
+        return None
+    read = changed = gone = 0
+    last: Sequence[Any] | None = None
+    while (most is None or read < most) and (rows := await _read(handle, job, last)):
+        last = rows[-1][:-3]
+        read += len(rows)
+        for *_, text, digest, has_vector in rows:
+            if not has_vector:
+                continue
+            if not text:
+                gone += 1
+            elif str(digest).startswith(f"{job.model}:") and digest != _digest(job, text):
+                changed += 1
+    return Stale(read, changed, gone)
 
 
 def _escaped(text: str) -> str:

@@ -22,6 +22,10 @@ _SUFFIX = re.compile(r"_?(?:embeddings?|vectors?|vec|emb)(?:_\d+)?$", re.IGNOREC
 _VECTOR = re.compile(
     r'(?:"?(?P<schema>[^".]+)"?\.)?(?P<kind>vector|halfvec|sparsevec|bit)(?:\((?P<size>\d+)\))?'
 )
+_WRITTEN = re.compile(
+    r'(?:(?P<schema>"(?:[^"]|"")+"|[^".]+)\.)?(?P<name>"(?:[^"]|"")+"|[^"]+)', re.DOTALL
+)
+"""A table's name as SQL writes it."""
 _ARRAY = re.compile(r"(?:FLOAT|DOUBLE|REAL|FLOAT4|FLOAT8)(?:\[(\d*)\])", re.IGNORECASE)
 _BM25 = re.compile(r"text_bm25_ops|varchar_bm25_ops|bpchar_bm25_ops")
 """The operator classes of pg_textsearch, as its version 1.0 names them."""
@@ -64,23 +68,44 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def find_table(catalog: Catalog, name: str) -> Table:
-    """The table of a name, which may have its schema before it; else in any case.
+    """The table of a name: as it is, with its schema before it, or as SQL writes it in quotes; else
+    in any case.
 
     Raises: TidegateError TABLE_UNKNOWN.
     """
-    plain = name.replace('"', "")
-    lower = plain.lower()
-    places = [(table, f"{table.schema}.{table.name}") for table in catalog.tables]
-    for found in (
-        [table for table, place in places if plain in (table.name, place)],
-        [table for table, place in places if lower in (table.name.lower(), place.lower())],
-    ):
+    schema, plain = _read_name(name)
+    for fold in (str, str.lower):
+        names = (fold(name), fold(plain))
+        found = [
+            table
+            for table in catalog.tables
+            if (
+                # A name may hold dots and quotes itself.
+                names[0] in (fold(table.name), fold(f"{table.schema}.{table.name}"))
+                or (names[1] == fold(table.name) and schema in (None, fold(table.schema)))
+            )
+        ]
         home = [table for table in found if table.schema == catalog.default_schema]
         if found:
             return (home or found)[0]
-    near = difflib.get_close_matches(lower, [table.name.lower() for table in catalog.tables], 3)
+        schema = schema and schema.lower()
+    known = {table.name.lower(): table.name for table in catalog.tables}
+    near = [known[each] for each in difflib.get_close_matches(name.lower(), known, 3)]
     hint = f"Did you mean {', '.join(near)}?" if near else None
     raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{name[:120]}`.", hint=hint)
+
+
+def _read_name(name: str) -> tuple[str | None, str]:
+    """The schema, if it has one, and the table of a name as SQL writes it."""
+    found = _WRITTEN.fullmatch(name)
+    if found is None:
+        return None, name
+    schema = found["schema"]
+    return None if schema is None else _unquoted(schema), _unquoted(found["name"])
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 def target_of(catalog: Catalog, table: Table) -> Target:

@@ -1,9 +1,10 @@
 """Removes what may be a secret from a statement before it is shown or recorded.
 
-Only the inside of string literals is replaced, as the dialect's lexer finds them, so that keywords,
-names, operators and comments stay as they will run. If a statement mentions a password, key or
-token, all of its literals lose their text, because any of them can be the secret. In other
-statements only literals in the form of a secret are replaced. Pure.
+Replaced are the inside of string literals, as the dialect's lexer finds them, and the password of a
+URL anywhere, which is no SQL. Keywords, names, operators and the rest of comments stay as they will
+run. If a statement mentions a password, key or token, all of its literals lose their text, because
+any of them can be the secret. In other statements only literals in the form of a secret are
+replaced. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from tidegate.secrets import MASK, mask_shapes, mentions_secret
+from tidegate.secrets import MASK, mask_shapes, mask_url_logins, mentions_secret
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect, LexicalRules
 from tidegate.sql.finding import Refusal
@@ -55,9 +56,9 @@ def _redact(text: str, dialect: str, *, elsewhere: bool = False) -> str:
         masked = mask_shapes(inner)
         if mentions and inner:
             masked = MASK
-        parts += [text[at:start], masked]
+        parts += [mask_url_logins(text[at:start]), masked]
         at = stop
-    parts.append(text[at:end])
+    parts.append(mask_url_logins(text[at:end]))
     tail = text[end:]
     if tail:
         parts.append(MASK if mentions or mentions_secret(tail) else mask_shapes(tail))

@@ -14,6 +14,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.caller import Caller
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
+from tidegate.secrets import holds_login
 from tidegate.text_to_sql.detection import is_sql
 from tidegate.text_to_sql.model import (
     MAX_QUESTION_CHARS,
@@ -44,8 +45,9 @@ async def answer(
 
     `client_model` asks the model of the caller's client, where it offers one; `ask_user` lets the
     caller's user choose between readings. What fails after the tables were found is a `refusal` in
-    the answer. Raises: TidegateError for a question that cannot be read, a statement of the caller
-    that fails, and a source that the caller cannot use; what `client_model` and `ask_user` raise.
+    the answer. Raises: TidegateError for a question that cannot be read or holds a password, a
+    statement of the caller that fails, and a source that the caller cannot use; what `client_model`
+    and `ask_user` raise.
     """
     text = _checked(question)
     catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
@@ -54,6 +56,7 @@ async def answer(
     ):
         runner = Runner(caller, question, catalog, Guidance.of_nothing(catalog.dialect))
         return await runner.run(question.text, "sql")
+    _refuse_login(text)
     guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
     runner = Runner(caller, question, catalog, guidance)
     pairs = usable(guidance.pairs, catalog)
@@ -72,9 +75,11 @@ async def answer(
 async def show_prompt(caller: Caller, question: Question) -> str:
     """What a model would be sent first for a question. Sends nothing.
 
-    Raises: TidegateError QUESTION_EMPTY, QUESTION_TOO_LONG; whatever the gate refuses.
+    Raises: TidegateError QUESTION_EMPTY, QUESTION_TOO_LONG, ARGUMENT_INVALID; whatever the gate
+    refuses.
     """
     text = _checked(question)
+    _refuse_login(text)
     catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
     guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
     linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
@@ -125,6 +130,17 @@ def _guide(
 def _whole(text: str, guidance: Guidance) -> str:
     """The question with the one before, whose tables it may be about as well."""
     return text if guidance.previous is None else f"{text} {guidance.previous.question}"
+
+
+def _refuse_login(text: str) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID for a question with a password to a database: it would
+    be sent to a model, and come back in the answer."""
+    if holds_login(text):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "The question holds a password to a database, and may be sent to a model",
+            hint="Leave the login out, and name the database by its source.",
+        )
 
 
 def _checked(question: Question) -> str:

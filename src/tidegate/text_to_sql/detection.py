@@ -19,6 +19,9 @@ from tidegate.sql.lex import NAME, STRING, WORD, Token, lex
 from tidegate.text_to_sql.model import MAX_QUESTION_CHARS
 
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(\w+)", re.DOTALL)
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
+"""Within a word, as in `don't`. In SQL only a prefix of a literal has a quote right behind it."""
+_POSSESSIVE = re.compile(r"(?<=[^\W\d_])'(?=\s|$)")
 _SYMBOLS = words("* = < > ( ) ; :: <> != <= >= ||")
 _SECOND_WORDS = {
     "INSERT": ("INTO",),
@@ -26,6 +29,15 @@ _SECOND_WORDS = {
     "DELETE": ("FROM",),
     "MERGE": ("INTO",),
 }
+_ANALYZED = words("VERBOSE TABLE TABLES")
+_ASKING = {
+    "ANALYZE": _ANALYZED,
+    "ANALYSE": _ANALYZED,
+    "CHECK": words("TABLE TABLES"),
+    "FETCH": words("FROM IN NEXT PRIOR FIRST LAST FORWARD BACKWARD"),
+    "GET": words("DIAGNOSTICS"),
+}
+"""What a statement of more than two words that begins with the key has one of."""
 _EXPLAINED = frozenset(
     {"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "EXECUTE"}
     | {"CREATE", "DECLARE", "REFRESH"}
@@ -52,9 +64,14 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
     try:
         tokens = lex(text, rules.lexical_rules)
     except Refusal:
-        # An apostrophe in prose, or SQL of another dialect: the first word decides.
+        prose = _without_apostrophes(text)
+        if prose != text:
+            return is_sql(prose, dialect, catalog)
+        # SQL of another dialect, or prose with its signs: the first word decides.
         first = text.lstrip().split(None, 1)
-        return bool(first) and first[0].upper() in rules.roots and not text.rstrip().endswith("?")
+        if not first or (first[0].upper() == "SHOW" and rules.setting_shows is None):
+            return False  # there SHOW takes a name and nothing else
+        return first[0].upper() in rules.roots and not text.rstrip().endswith("?")
     while tokens and tokens[-1].key == ";":
         tokens.pop()
     if not tokens:
@@ -70,6 +87,9 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
     has_symbols = any(token.key in _SYMBOLS for token in tokens[1:])
     if not _has_its_word(tokens):
         return has_symbols
+    # What two apostrophes enclose reads like a literal.
+    has_literal = any(token.kind == STRING for token in tokens[1:])
+    prose = _without_apostrophes(text) if has_literal else text
     judgement = judge(text, dialect)
     if judgement.code != Code.SQL_UNREADABLE.value:
         are_words = all(token.kind == WORD for token in tokens[1:])
@@ -78,8 +98,18 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
             return False  # `explain the orders table`: nothing that a database could run
         if catalog is not None and judgement.effect is Effect.READ and are_words:
             return _names_a_table(judgement, catalog)
+        if prose != text and not reads:
+            return is_sql(prose, dialect, catalog)
         return not _is_prose(tokens, rules)
-    return has_symbols or any(token.kind == STRING for token in tokens[1:])
+    if has_symbols or not has_literal:
+        return has_symbols
+    return prose == text or is_sql(prose, dialect, catalog)
+
+
+def _without_apostrophes(text: str) -> str:
+    """The text without apostrophes within words, and without one behind a word that is the last."""
+    text = _APOSTROPHE.sub("", text)
+    return _POSSESSIVE.sub("", text) if text.count("'") == 1 else text
 
 
 def _names_a_table(judgement: Judgement, catalog: Catalog) -> bool:
@@ -108,7 +138,11 @@ def _is_show(words: list[Token]) -> bool:
 
 
 def _is_prose(tokens: list[Token], rules: Dialect) -> bool:
-    """Whether it begins with a word that ends no sentence in SQL: `grant me access to sales?`."""
-    is_query = rules.roots[tokens[0].key] in ("query", "change", "explain")
+    """Whether it begins with a word that ends no sentence in SQL: `grant me access to sales?`. Or
+    with one that asks for something, and goes on as no statement does: `get the sales of May`."""
     plain = all(token.kind == WORD for token in tokens[:-1])
+    known = _ASKING.get(tokens[0].key)
+    if known is not None:
+        return plain and len(tokens) > 2 and all(token.key not in known for token in tokens[1:])
+    is_query = rules.roots[tokens[0].key] in ("query", "change", "explain")
     return not is_query and plain and len(tokens) > 3 and tokens[-1].key == "?"

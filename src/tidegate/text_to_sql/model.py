@@ -30,6 +30,11 @@ class AnswerSink(RowSink, Protocol):
         """Whether rows have left: no other statement can take the place of this one then."""
         ...
 
+    @property
+    def first_row(self) -> bytes:
+        """The first row as JSON, if it came alone; else empty."""
+        ...
+
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller wants to know of a source.
@@ -64,7 +69,8 @@ class UsedJoin(msgspec.Struct, frozen=True):
 
 class Check(msgspec.Struct, frozen=True):
     """Something that may make the answer wrong although the statement runs. `name` is the check:
-    `fanout`, `null_in_not_in`, `no_rows`, `text_dates`, `default_filter`, `truncated`, `slot`."""
+    `fanout`, `null_in_not_in`, `no_rows` (also where there is one, of counts of nothing),
+    `text_dates`, `default_filter`, `truncated`, `slot`."""
 
     name: str
     message: str

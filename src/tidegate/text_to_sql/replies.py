@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tidegate.search.shorthand import printable
 from tidegate.sql.dialects import DIALECTS
 
 _DECODER = json.JSONDecoder(strict=False)  # models write line breaks into strings
@@ -110,7 +111,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _short(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _LONGEST else flat[:_LONGEST] + "…"
 
 

@@ -17,6 +17,7 @@ from tidegate.model.requests import Explain, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
+from tidegate.results.notes import found_nothing
 from tidegate.search.suggestions import nearest_columns, note_near_values
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.text_to_sql.binding import Bound, bind
@@ -169,9 +170,10 @@ class Runner:
             for probe in probes:
                 if await self._finds_null(probe):
                     found.append(null_check(probe))
-        if page is not None and page.columns and not page.row_count:
+        if page is not None and self._found_nothing(page):
             near = await note_near_values(checked.sql, self.caller, self.question.source)
-            found.append(Check("no_rows", near or "No row fits the conditions."))
+            if near or not page.row_count:
+                found.append(Check("no_rows", near or "No row fits the conditions."))
         if page is not None and page.truncations:
             kept = page.truncations[0].returned
             found.append(
@@ -182,6 +184,14 @@ class Runner:
                 )
             )
         return list(dict.fromkeys(found))
+
+    def _found_nothing(self, page: Page) -> bool:
+        """Whether no row met the conditions, also where the rows went to a sink."""
+        if self.question.offset:
+            return False
+        if self._sink is not None:
+            page = msgspec.structs.replace(page, rows=self._sink.first_row)
+        return found_nothing(page)
 
     async def _finds_null(self, probe: NullProbe) -> bool:
         """Whether the caller sees a NULL in the column; True if that cannot be found out."""

@@ -221,3 +221,30 @@ async def test_the_check_finds_missing_vectors_and_another_dimension(
     async with gate.opened():
         faults = [e for e in await check_table(Desk(gate).handle, "docs") if e.level == "fault"]
         assert "16 dimensions" in faults[0].text
+
+
+async def test_vectors_of_texts_that_have_changed_or_gone_are_counted_and_found(
+    make: Callable[..., Library],
+):
+    async with make().gate.opened() as gate:
+        desk = Desk(gate)
+        job = await embedding_job.plan(desk.handle, "docs", "content")
+        assert await embedding_job.find_stale(desk.handle, job) is None
+        await desk.embed()
+        job = await embedding_job.plan(desk.handle, "docs", "content")
+        assert await embedding_job.find_stale(desk.handle, job) == (ROWS, 0, 0)
+        # Far behind the few rows whose vectors are compared with the model's.
+        await desk.run(
+            f"UPDATE docs SET content = 'Something new' WHERE id IN ({ROWS - 1}, {ROWS})"
+        )
+        await desk.run(f"UPDATE docs SET content = NULL WHERE id = {ROWS - 2}")
+        assert await embedding_job.find_stale(desk.handle, job) == (ROWS, 2, 1)
+        assert await embedding_job.find_stale(desk.handle, job, 1) == (embedding_job.READ, 0, 0)
+        faults = [e for e in await check_table(desk.handle, "docs") if e.level == "fault"]
+        assert [each.text for each in faults] == [
+            "2 vectors are of texts that have changed since",
+            "1 vectors are of texts that have gone",
+        ]
+        assert "tidegate embed SOURCE docs content" in faults[0].hint
+        await desk.embed()
+        assert await embedding_job.find_stale(desk.handle, job) == (ROWS, 0, 0)

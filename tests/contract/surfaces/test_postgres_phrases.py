@@ -14,7 +14,9 @@ import pytest
 
 from support.postgres_server import PASSWORD
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
+from support.scripted_model import KEY, scripted, wrote
 from support.surface_client import READER, Peer
+from support.tcp_proxy import between
 from tidegate.gateway.database_places import place_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.surfaces.postgres.connection_phrases import Phrase, read_phrase
@@ -225,6 +227,103 @@ def test_other_places_are_refused_and_no_password_is_repeated(
     text = play(tmp_path, shops, scene)
     assert text.startswith(said)
     assert "hush" not in text
+
+
+MISPLACED = (
+    "Show users at postgres://bob:hush@h/d who left",
+    "Using postgres://bob:hush@h/d show the active users",
+    "What's in postgres://bob:hush@h/d today, and who's active?",
+    "SELECT 1 at postgres://bob:hush hush@h/d",
+    "set default database to postgres://bob:hush@h/d please",
+    "SELECT * FROM users at postgres://bob:hush@h/d at postgres://203.0.113.9/d",
+    "postgresql://bob:hush@h/d",
+    "active users of postgresql://h/d?password=hush&user=bob in May",
+)
+CARRIED = (
+    "active users with host=h password=hush dbname=d",
+    "which users have the address 'https://bob:hush@example.org'?",
+    "active users of mysql://bob:hush@h/d",
+)
+
+
+@pytest.mark.parametrize("mode", ["auto", "nl"])
+@pytest.mark.parametrize("query", MISPLACED + CARRIED)
+def test_a_password_that_is_in_no_phrase_goes_to_no_model_no_record_and_no_reply(
+    tmp_path: Path, shops: Shops, monkeypatch: pytest.MonkeyPatch, query: str, mode: str
+) -> None:
+    monkeypatch.setenv("MODEL_KEY", KEY)
+
+    async def scene(surface: SurfaceUnderTest) -> str:
+        return await surface.text("query_database", query=query, mode=mode)
+
+    with scripted(wrote("SELECT 1")) as model:
+        language = {"model": model.settings(api_key="${ENV:MODEL_KEY}")}
+        text = play(tmp_path, shops, scene, language=language)
+        assert model.prompts == []
+    if "203.0.113.9" in query:
+        assert text.startswith("policy.denied: ")
+    else:
+        assert text.startswith("argument.invalid: "), text
+    assert "hush" not in text
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"hush" not in kept
+
+
+def test_a_url_in_a_comment_or_a_literal_of_a_statement_is_part_of_it(
+    tmp_path: Path, shops: Shops
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        return [
+            await surface.text("query_database", query=query)
+            for query in (
+                "SELECT 'postgres://bob:hush@h/d' AS url",
+                "SELECT 1 AS one -- at postgres://bob:hush@h/d",
+            )
+        ]
+
+    literal, comment = play(tmp_path, shops, scene)
+    assert '{"url": "postgres://bob:hush@h/d"}' in literal
+    assert '{"one": 1}' in comment
+    log = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"hush" not in log
+
+
+def test_a_server_that_refuses_a_login_or_has_no_such_database_is_asked_once_and_is_ready(
+    tmp_path: Path, shops: Shops
+) -> None:
+    """Servers lock accounts whose password is wrong too often."""
+    here, there = shops
+    word = quote(PASSWORD, safe="")
+
+    async def scene(surface: SurfaceUnderTest) -> list[tuple[dict[str, Any], int]]:
+        found: list[tuple[dict[str, Any], int]] = []
+        async with between("127.0.0.1", there.server.port) as proxy:
+            hosts.append(f"127.0.0.1:{proxy.port}")
+            async with served(tmp_path / "own", here, **_temporary(hosts)) as own:
+                for login, database in (
+                    ("postgres:wr0ngword", there.database),
+                    ("nobody_here:x", there.database),
+                    (f"postgres:{word}", "no_such_database"),
+                ):
+                    before = proxy.accepted
+                    url = f"postgres://{login}@127.0.0.1:{proxy.port}/{database}"
+                    arguments = {"query": f"SELECT 1 at {url}"}
+                    reply = await own.rpc("tools/call", name="query_database", arguments=arguments)
+                    found.append((reply, proxy.accepted - before))
+        return found
+
+    hosts: list[str] = []
+    for reply, attempts in play(tmp_path, shops, scene):
+        assert reply["result"]["isError"] is True, reply
+        assert reply["result"]["content"][0]["text"].startswith("source.unreachable: ")
+        assert attempts <= 2  # libpq asks again without TLS
+
+
+def _temporary(hosts: list[str]) -> dict[str, Any]:
+    return {
+        "temporary_sources": {"hosts": hosts},
+        "surface": {"postgres": {"source": "shop", "ready_wait_s": 60.0}},
+    }
 
 
 def test_a_host_on_the_operators_list_is_opened_for_the_session_alone(

@@ -46,6 +46,7 @@ def play(
     answer: Answer,
     calls: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
+    surface: dict[str, Any] | None = None,
     **settings: Any,
 ) -> list[str]:
     """The texts of these tool calls, one after the other."""
@@ -62,8 +63,9 @@ def play(
                 "timeout_s": 20,
                 **settings,
             }
-            async with served(directory, shop, embeddings=model) as surface:
-                return [await _text(surface, tool, given) for tool, given in calls]
+            own = {"embeddings": model, "surface": surface or {}}
+            async with served(directory, shop, **own) as served_:
+                return [await _text(served_, tool, given) for tool, given in calls]
 
     return asyncio.run(run())
 
@@ -112,6 +114,22 @@ def test_each_fault_has_its_code_in_both_tools_and_shows_no_key(
     log = "".join(file.read_text() for file in (tmp_path / "state").rglob("*.jsonl"))
     assert code in log
     assert KEY not in log
+
+
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+def test_how_long_a_provider_asks_to_wait_is_said(
+    tmp_path: Path, shop: PostgresShop, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = reply(b"", status, retry_after="7200")
+    for detail, said in (
+        ("development", "Retry in 7,200 s, as the provider asks."),
+        ("production", "The model could not be asked. Retry in 7,200 s. Correlation id: "),
+    ):
+        own = {"postgres": {"error_detail": detail}}
+        for text in play(
+            tmp_path, shop, answer, [EMBED, SEARCH], monkeypatch, surface=own, dimensions=3
+        ):
+            assert said in text
 
 
 def test_a_model_of_another_size_than_the_column_is_an_error_in_the_search_alone(

@@ -166,6 +166,33 @@ def test_a_database_that_cannot_be_reached_is_not_ready_and_lists_work(tmp_path:
     assert all("result" in reply for reply in others)
 
 
+def test_a_source_whose_login_is_refused_is_an_error_and_not_an_unready_database(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def run(detail: str) -> list[dict[str, Any]]:
+        port = shop.server.port
+        urls = [
+            f"postgresql://nobody_here@127.0.0.1:{port}/{shop.database}",
+            shop.server.url("no_such_database"),
+        ]
+        sources = [{"name": f"s{n}", "url": url} for n, url in enumerate(urls)]
+        own = {"postgres": {"ready_wait_s": 60.0, "error_detail": detail}}
+        async with served(tmp_path / detail, sources=sources, surface=own) as surface:
+            arguments = [{"query": "SELECT 1", "source": each["name"]} for each in sources]
+            return [
+                await surface.rpc("tools/call", name="query_database", arguments=each)
+                for each in arguments
+            ]
+
+    for detail in ("development", "production"):
+        for reply in asyncio.run(run(detail)):
+            result = reply["result"]
+            assert result["isError"] is True
+            text = result["content"][0]["text"]
+            assert text.startswith("source.unreachable: ")
+            assert ("no_such_database" in text or "login" in text) is (detail == "development")
+
+
 def test_a_database_that_comes_up_in_time_is_waited_for(
     tmp_path: Path, shop: PostgresShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,9 @@ from tidegate.secrets import (
     asks_for_password,
     check_references,
     files_of,
+    holds_login,
     mask_shapes,
+    mask_url_logins,
     mentions_secret,
     redact,
     refuse_literal,
@@ -329,3 +331,50 @@ def test_a_parameter_that_names_a_secret_must_be_a_reference(name: str) -> None:
     refuse_literal(f"sqlite:///a.db?{name}=${{ENV:X}}")
     refuse_literal(f"sqlite:///a.db?{name}=")
     refuse_literal_option(name, "${ENV:X}")
+
+
+LOGINS = [
+    "postgres://bob:hush@h/d",
+    "see mysql://bob:hush@[::1]:3306/d please",
+    "https://bob:hush@example.org",
+    "postgresql://h/d?user=bob&password=hush",
+    "host=h dbname=d password=hush",
+    "PASSWORD = 'hush' and Host = 'h'",
+]
+
+
+@pytest.mark.parametrize("text", LOGINS)
+def test_a_login_in_plain_language_is_found(text: str) -> None:
+    assert holds_login(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many users changed their password in May?",
+        "users at postgres://h/d",
+        "users at postgres://bob@h:5432/d",
+        "pages of https://example.org:8080/a@b",
+        "rows where the host = h",
+        "rows where password = x",
+        "",
+    ],
+)
+def test_a_text_without_a_login_is_left_alone(text: str) -> None:
+    assert not holds_login(text)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 -- at {}",
+        "SELECT 1 /* {} */ + 1",
+        "Show users at {} who left",
+        "What's new at {} today",
+    ],
+)
+def test_the_password_of_a_url_is_in_no_statement_that_is_kept(text: str, dialect: str) -> None:
+    written = text.format("postgres://bob:hush@h/d")
+    assert redact_statement(written, dialect) == text.format(f"postgres://bob:{MASK}@h/d")
+    assert mask_url_logins(written) == text.format(f"postgres://bob:{MASK}@h/d")

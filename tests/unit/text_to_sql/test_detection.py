@@ -31,6 +31,14 @@ from tidegate.text_to_sql.detection import is_sql
         "UPDATE users SET a = 1",
         "DROP TABLE users",
         "SET TRANSACTION READ WRITE",
+        "SELECT name FROM users WHERE note = 'it's'",
+        "SELECT name FROM users WHERE note = it's",
+        "SELECT 'a'",
+        "SELECT E'a\\'b' AS a",
+        "SELECT'a'",
+        "ANALYZE users",
+        "ANALYZE VERBOSE users",
+        "SELECT count(*) FROM users WHERE status = 'active",
     ],
 )
 def test_statements_are_sql_also_with_a_mistake_in_them(text: str) -> None:
@@ -53,11 +61,36 @@ def test_statements_are_sql_also_with_a_mistake_in_them(text: str) -> None:
         "grant me access to sales?",
         "count of orders by month",
         "الطلبات المفتوحة",
+        "Show me each user's email",
+        "Show the users' orders",
+        "show users who've left and haven't paid",
+        "select the customers who don't pay",
+        "select the customers who don't pay or won't pay",
+        "Explain why users aren't active",
+        "Delete what isn't needed",
+        "Analyze May's sales and June's",
+        "Table of the users' orders",
+        "Show me what is in C:\\temp",
+        "Show the users of `shop`",
         "",
     ],
 )
 def test_sentences_are_questions_also_with_the_first_word_of_a_statement(text: str) -> None:
     assert not is_sql(text)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "duckdb"])
+@pytest.mark.parametrize("verb", ["Analyze", "Check", "Compare", "Fetch", "Find", "Get", "List"])
+def test_what_is_asked_for_by_a_verb_is_a_question_in_each_dialect(verb: str, dialect: str) -> None:
+    assert not is_sql(f"{verb} the number of orders by month", dialect)
+    assert not is_sql(f"{verb} each customer's orders", dialect)
+
+
+@pytest.mark.parametrize(
+    "text", ["GET DIAGNOSTICS @n = NUMBER", "CHECK TABLE t", "FETCH NEXT FROM c"]
+)
+def test_statements_that_begin_with_such_a_verb_are_sql(text: str) -> None:
+    assert is_sql(text, "mysql")
 
 
 CATALOG = Catalog("shop", "public", ("public",), (Table("public", "customers", "table"),), "1")

@@ -20,7 +20,7 @@ from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Scope
 from tidegate.model.requests import Call, Request
 from tidegate.search import embedding_job
-from tidegate.search.embedding_job import Counts, Job
+from tidegate.search.embedding_job import Counts, Job, Stale
 from tidegate.search.ranking import Handle
 
 
@@ -38,7 +38,8 @@ async def _work(app: App, arguments: argparse.Namespace) -> None:
     job = await embedding_job.plan(handle, arguments.table, arguments.column, into)
     counts = await embedding_job.count(handle, job)
     if arguments.status:
-        _show(job, counts, as_json=arguments.json)
+        stale = await embedding_job.find_stale(handle, job)
+        _show(job, counts, stale, as_json=arguments.json)
         return
     if counts.other_model and not arguments.replace:
         raise TidegateError(
@@ -114,12 +115,16 @@ def _agree(app: App, job: Job, arguments: argparse.Namespace) -> None:
     require_consent(app, table, what, arguments)
 
 
-def _show(job: Job, counts: Counts, *, as_json: bool) -> None:
+def _show(job: Job, counts: Counts, stale: Stale | None, *, as_json: bool) -> None:
+    changed = 0 if stale is None else stale.changed
     state: dict[str, Any] = {
         "table": f"{job.target.table.schema}.{job.target.table.name}",
         "column": job.vector,
         "model": job.model,
         **msgspec.structs.asdict(counts),
+        "current": counts.current - changed,
+        "changed": changed,
+        "gone": 0 if stale is None else stale.gone,
     }
     if as_json:
         show_json(state)

@@ -60,6 +60,12 @@ PROCESS = "process"
 LOGIN = "login"
 """`details["cause"]` where the server refuses the login, and another password would not help."""
 
+DATABASE = "database"
+"""`details["cause"]` where the server has no such database."""
+
+ANSWERED = frozenset({ACCOUNT, LOGIN, DATABASE})
+"""Causes of a failed connection that waiting does not change: the server has answered."""
+
 MAX_MESSAGE = 2_000
 """Characters of a database's message that are read; a caller can make one of any length."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidegate.engines.common.errors import ACCOUNT, shortened
+from tidegate.engines.common.errors import ACCOUNT, DATABASE, LOGIN, shortened
 from tidegate.errors import EQUIVALENT_SQLSTATE, Code, TidegateError
 
 _CODES: dict[int, Code] = {
@@ -93,8 +93,9 @@ def unreachable(message: str, number: int = 0) -> TidegateError:
     elif number in (1040, 1203, 1226):
         code, hint = Code.SOURCE_BUSY, "The server has no free connection; retry in a moment."
     details: dict[str, Any] = {"mysql": number} if number else {}
-    if number in (1045, 1698):
-        details["cause"] = ACCOUNT
+    causes = {1045: ACCOUNT, 1698: ACCOUNT, 1044: LOGIN, 1049: DATABASE}
+    if number in causes:
+        details["cause"] = causes[number]
     return TidegateError(code, clean(message), hint=hint, details=details)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.common.errors import ACCOUNT, LOGIN, MAX_MESSAGE, lost, stopped
+from tidegate.engines.common.errors import ACCOUNT, DATABASE, LOGIN, MAX_MESSAGE, lost, stopped
 from tidegate.engines.common.roles import role_refused
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Identity
@@ -138,9 +138,12 @@ def unreachable(message: str) -> TidegateError:
         return TidegateError(Code.SOURCE_URL, f"The URL cannot be used: {text}")
     elif "does not exist" in text:
         hint = "Check the database's and the user's name in the source's URL."
+        if text.startswith("database "):
+            details["cause"] = DATABASE
     elif "SSL" in text or "certificate" in text:
         hint = "Check sslmode and sslrootcert in the source's URL."
-    failed = "refused the login of the source's account" if details else "cannot be reached"
+    refused = details.get("cause") in (ACCOUNT, LOGIN)
+    failed = "refused the login of the source's account" if refused else "cannot be reached"
     return TidegateError(
         Code.SOURCE_UNREACHABLE,
         f"PostgreSQL {failed}: {text}",

@@ -25,6 +25,7 @@ _DEFAULT = re.compile(
     rf"\s++(?P<target>{_URL}|[\w][\w.-]{{0,63}})",
     re.I,
 )
+_ANY_URL = re.compile(r"postgres(?:ql)?://", re.I)
 _ENDS = " \t\r\n\f\v.,;!"
 """What may follow a phrase; after one that is not the whole text also ? and )."""
 _LEXICAL_RULES = find("postgres").lexical_rules
@@ -56,6 +57,14 @@ def read_phrase(text: str) -> Phrase | None:
     if found is None or not _stands_free(text, found.start("target")):
         return None
     return Phrase(found["target"].rstrip(",;:"), found["rest"])
+
+
+def has_misplaced_url(text: str) -> bool:
+    """Whether a database's URL is in a text where it is no phrase: outside literals and comments.
+    No statement that could run has one there, and a question would carry its password on."""
+    if len(text) > _MAX_CHARS:
+        return False
+    return any(_stands_free(text, found.start()) for found in _ANY_URL.finditer(text))
 
 
 def _stands_free(text: str, at: int) -> bool:

@@ -11,6 +11,7 @@ from tidegate.identity.builtin_actors import ANONYMOUS
 from tidegate.model.actors import Actor
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect, Request
+from tidegate.surfaces.postgres.errors import is_not_ready
 from tidegate.surfaces.postgres.settings import PostgresSettings
 from tidegate.surfaces.tool_context import ToolContext
 
@@ -113,7 +114,8 @@ class Databases:
                     Code.SOURCE_UNREACHABLE, "The database has not answered yet"
                 ) from None
             except TidegateError as error:
-                if error.code is not Code.SOURCE_UNREACHABLE or left <= pause:
+                # A wrong password is not sent again: servers lock accounts.
+                if not is_not_ready(error) or left <= pause:
                     raise
             await asyncio.sleep(pause)
             pause *= 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import uuid
 
+from tidegate.engines.common.errors import ANSWERED
 from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import INVALID_PARAMS, RpcError, ToolResult
 from tidegate.surfaces.api import ErrorRenderer
@@ -31,8 +32,12 @@ GUIDE = Guide(
     },
 )
 
-NOT_READY = frozenset({Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY})
-"""What is wrong while a database cannot be reached."""
+
+def is_not_ready(error: TidegateError) -> bool:
+    """Whether a database cannot be reached yet. One that has answered, and refused the login or has
+    no such database, is as ready as it will be."""
+    return error.code is Code.SOURCE_UNREACHABLE and error.details.get("cause") not in ANSWERED
+
 
 _SHOWN = frozenset(
     {
@@ -47,6 +52,9 @@ _SHOWN = frozenset(
         Code.LIMIT_RATE,
         Code.MODEL_LIMIT,
         Code.RESULT_GONE,
+        Code.QUESTION_EMPTY,
+        Code.QUESTION_TOO_LONG,
+        Code.ANSWER_UNKNOWN,
     }
 )
 """Errors whose text is ours and shows nothing of the database: shown in production, too."""
@@ -74,7 +82,7 @@ def error_renderer(codes: ErrorCodes, detail: Detail) -> ErrorRenderer:
             raise RpcError(
                 INVALID_PARAMS, f"Invalid params: {error.message}", {"code": error.code.value}
             )
-        if error.code in NOT_READY and codes.is_document(context.context) and not _begun(context):
+        if is_not_ready(error) and codes.is_document(context.context) and not _begun(context):
             shown = error.message if detail.is_full(context) else _correlated(error)
             raise codes.not_ready(error.code.value, shown)
         text = shown_text(error, context, detail)
@@ -106,20 +114,30 @@ def shown_message(error: TidegateError, context: ToolContext, detail: Detail) ->
 def _general(error: TidegateError) -> str:
     state = error.details.get("sqlstate")
     place = f" (SQLSTATE {state})" if state else ""
-    return f"{_GENERAL[_area(error)]}{place}. {_correlated(error)}"
+    area = error.code.value.partition(".")[0]
+    text = _GENERAL.get(error.code) or _OF_AREA.get(area, "The call failed")
+    wait_s = error.retry_after_s
+    when = f" Retry in {wait_s:,.0f} s." if wait_s is not None else ""
+    return f"{text}{place}.{when} {_correlated(error)}"
 
 
 _GENERAL = {
+    Code.SOURCE_UNKNOWN: "There is no such database for this caller",
+    Code.TABLE_UNKNOWN: "There is no such table for this caller",
+    Code.SOURCE_URL: "The URL of the database cannot be used",
+    Code.SOURCE_BUSY: "The database is busy; retry in a moment",
+    Code.QUESTION_UNANSWERABLE: "The database does not hold what the question asks for",
+    Code.QUESTION_COSTLY: "The statement for the question would cost too much",
+}
+_OF_AREA = {
     "sql": "The statement failed",
     "policy": "The call is not permitted",
     "source": "The database cannot be used now",
-    "": "The call failed",
+    "question": "No usable statement was written for the question",
+    "provider": "The model could not be asked",
+    "embedding": "The vectors cannot be compared",
 }
-
-
-def _area(error: TidegateError) -> str:
-    area = error.code.value.partition(".")[0]
-    return area if area in _GENERAL else ""
+"""What production says of an error: by its code, else by the area of its code."""
 
 
 def _correlated(error: TidegateError) -> str:

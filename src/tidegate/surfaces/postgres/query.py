@@ -22,7 +22,7 @@ from tidegate.protocol.text_stream import TextStream
 from tidegate.results.notes import found_nothing
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
-from tidegate.surfaces.postgres.connection_phrases import read_phrase
+from tidegate.surfaces.postgres.connection_phrases import has_misplaced_url, read_phrase
 from tidegate.surfaces.postgres.databases import Databases, no_owner
 from tidegate.surfaces.postgres.errors import GUIDE
 from tidegate.surfaces.postgres.questions import answer_question
@@ -107,6 +107,13 @@ class QueryTool:
             query = phrase.rest
         else:
             source = self._databases.name_of(context, source)
+        if has_misplaced_url(query):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "The query has the URL of a database where none is read",
+                hint="Put it at the end, as in `Show users at postgres://host/database`, with"
+                " spaces and signs of a password percent-encoded.",
+            )
         if args.mode == "nl" or (args.mode == "auto" and not is_sql(query)):
             await self._databases.reach(context, source)
             question = Question(

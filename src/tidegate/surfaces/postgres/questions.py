@@ -13,7 +13,10 @@ from tidegate.model.results import Page
 from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
 from tidegate.protocol.text_stream import TextStream
+from tidegate.surfaces.core.errors import error_text
+from tidegate.surfaces.postgres.errors import GUIDE
 from tidegate.surfaces.postgres.result_text import (
+    Sent,
     ending,
     page_text,
     question_heading,
@@ -43,11 +46,13 @@ async def answer_question(
     found = await answer(
         context, asked, client_model=client_model(context), ask_user=user_choice(context)
     )
-    if found.refusal is not None:
+    is_costly = found.refusal is not None and found.plan is not None
+    if found.refusal is not None and not is_costly:
         raise found.refusal.error()
     if found.page is None:
+        # A statement that costs too much is shown all the same, with its plan.
         reply = "\n".join(_without_rows(found))
-        return ToolResult(content=[text_block(reply)], body=_as_json(found))
+        return ToolResult(content=[text_block(reply)], body=_as_json(found), is_error=is_costly)
     end = ending(found.page, question.offset, tuple(_notes(found))).encode()
     if streamed:
         return ToolResult(body=streamed[0].rest() + end, structured=False)
@@ -65,8 +70,7 @@ def _with_rows(found: Answer, page: Page, offset: int, end: bytes) -> ToolResult
             offset,
             question=found.question,
             source=found.source,
-            assumptions=found.assumptions,
-            handle=found.handle,
+            answer=found,
         ),
     )
 
@@ -79,6 +83,9 @@ def _notes(found: Answer) -> Iterator[str]:
             yield f"Joined without a declared key: {join.left} = {join.right}"
     for check in found.checks:
         yield f"Check {check.name}: {check.message}"
+    sent = Sent.of(found)
+    if sent is not None:
+        yield str(sent)
     if found.handle is not None:
         yield f"Answer: {found.handle}"
 
@@ -88,9 +95,9 @@ def _without_rows(found: Answer) -> Iterator[str]:
     yield f"Natural Language Query: {found.question}"
     if found.sql is not None:
         yield f"\nGenerated SQL:\n{found.sql}"
-        cost = "" if found.cost is None else f", estimated at {found.cost:.0f},"
-        yield f"\nNot run: its cost{cost} is above the limit of this server.\n\nPlan:"
-        yield found.plan or ""
+        if found.refusal is not None:
+            yield f"\nNot run: {error_text(found.refusal.error(), GUIDE)}"
+        yield f"\nPlan:\n{found.plan or ''}"
     guide = found.guide
     if guide is not None:
         yield f"\nNo SQL was generated: {guide.reason}"
@@ -112,6 +119,7 @@ def _as_json(found: Answer) -> bytes:
         "sql": found.sql,
         "plan": found.plan,
         "cost": found.cost,
+        "refusal": found.refusal.code.value if found.refusal else None,
         "tables": found.tables,
         "reason": guide.reason if guide else None,
         "schema": guide.schema if guide else None,

@@ -11,6 +11,7 @@ import msgspec
 from tidegate.model.results import Column, Page, Truncation
 from tidegate.results.formats import unique
 from tidegate.results.notes import page_note
+from tidegate.text_to_sql.model import Answer, Check, UsedJoin
 
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
 _encode = msgspec.json.encode
@@ -91,9 +92,36 @@ _CUTS: dict[str, Callable[[Truncation, int], str]] = {
 }
 
 
+class Sent(msgspec.Struct, frozen=True):
+    """What left this machine for an answer: so many bytes of prompts, with names, comments or
+    values of the schema (`share`)."""
+
+    model: str
+    host: str
+    bytes: int
+    share: str
+    requests: int
+
+    @classmethod
+    def of(cls, answer: Answer) -> Sent | None:
+        """None if no model was asked."""
+        used = answer.model
+        if used is None:
+            return None
+        return cls(used.model, used.host, used.bytes, used.share, answer.rounds)
+
+    def __str__(self) -> str:
+        requests = "1 request" if self.requests == 1 else f"{self.requests} requests"
+        return (
+            f"Sent to {self.model or 'the model'} at {self.host}: {self.bytes:,} bytes with"
+            f" {self.share} of the schema, in {requests}"
+        )
+
+
 class StructuredResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """`structuredContent` of a query. `rows` are arrays in the order of `columns`; `next_offset` is
-    there where rows were left out, `handle` names the answer to a question for later ones."""
+    there where rows were left out. Of the answer to a question there are its assumptions, its joins
+    and checks, what was sent to a model, and the `handle` that names it for later ones."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -105,6 +133,9 @@ class StructuredResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     truncations: tuple[Truncation, ...] = ()
     masked: tuple[tuple[str, str], ...] = ()
     assumptions: tuple[str, ...] = ()
+    joins: tuple[UsedJoin, ...] = ()
+    checks: tuple[Check, ...] = ()
+    sent: Sent | None = None
     handle: str | None = None
 
 
@@ -113,12 +144,12 @@ def structured(
     sql: str,
     offset: int,
     *,
-    question: str | None = None,
     source: str | None = None,
-    assumptions: Sequence[str] = (),
-    handle: str | None = None,
+    question: str | None = None,
+    answer: Answer | None = None,
 ) -> bytes:
-    """A page as JSON for clients that take structured content."""
+    """A page as JSON for clients that take structured content; `answer` is what it belongs to."""
+    of = answer or Answer(question="", source=None)
     cut = any(each.kind in ("rows", "bytes") for each in page.truncations)
     return _encode(
         StructuredResult(
@@ -131,7 +162,10 @@ def structured(
             offset + page.row_count if cut else None,
             page.truncations,
             page.masked,
-            tuple(assumptions),
-            handle,
+            of.assumptions,
+            of.joins,
+            of.checks,
+            Sent.of(of),
+            of.handle,
         )
     )

@@ -19,6 +19,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.protocol.model import ToolResult, text
+from tidegate.search.shorthand import printable
 from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
@@ -145,7 +146,7 @@ class _SchemaText:
     def compact(self) -> Iterator[str]:
         """A line for each table: its name and those of its columns."""
         for table in self.tables:
-            yield f"{_name(table)}: {', '.join(column.name for column in table.columns)}"
+            yield f"{_name(table)}: {', '.join(printable(column.name) for column in table.columns)}"
 
     def full(self) -> Iterator[str]:
         """Everything that is known of each table."""
@@ -259,7 +260,9 @@ def vector_dimensions(column: ColumnInfo) -> int | None:
 
 
 def _column(column: ColumnInfo, unique: bool) -> str:
-    line = f"{column.name}: {column.type} ({'nullable' if column.nullable else 'not null'})"
+    line = (
+        f"{printable(column.name)}: {column.type} ({'nullable' if column.nullable else 'not null'})"
+    )
     marks = ["unique"] if unique else []
     marks += [column.extra] if column.extra else []
     marks += [f"default {column.default}"] if column.default is not None else []
@@ -301,11 +304,12 @@ def _key_place(column: ColumnInfo) -> int:
 
 
 def _name(table: Table) -> str:
-    return f"{table.schema}.{table.name}"
+    return printable(f"{table.schema}.{table.name}")
 
 
 def _one_line(value: str) -> str:
-    return " ".join(value.split())
+    """A comment on one line, without what a terminal or a reader takes for commands."""
+    return printable(" ".join(value.split()))
 
 
 def _nothing_fits(args: SchemaArgs, catalog: Catalog) -> TidegateError:

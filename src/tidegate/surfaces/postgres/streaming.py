@@ -24,8 +24,7 @@ MAX_BYTES = 67_108_864
 class StreamedRows:
     """A sink (`model.results.RowSink`) that writes rows as JSON objects behind `heading`.
 
-    `size` counts the bytes of the rows' text; `first_row` is the first one as JSON, if it came
-    alone. The client's reading holds the database back.
+    `size` counts the bytes of the rows' text. The client's reading holds the database back.
     """
 
     def __init__(self, stream: TextStream, heading: str) -> None:
@@ -33,7 +32,7 @@ class StreamedRows:
         self._waiting = bytearray(heading.encode())
         self._rows = ObjectRows(())
         self.size = 0
-        self.first_row = b""
+        self._first_row = b""
 
     @property
     def writer(self) -> None:
@@ -47,7 +46,7 @@ class StreamedRows:
         gone."""
         encoded = encode_rows(rows)
         if not self.size and len(rows) == 1:
-            self.first_row = encoded
+            self._first_row = encoded
         part = b"".join(self._rows.of_json(encoded))
         self.size += len(part)
         if self.size > MAX_BYTES:
@@ -65,6 +64,11 @@ class StreamedRows:
     def sent(self) -> bool:
         """Whether a part has left."""
         return self._stream.started
+
+    @property
+    def first_row(self) -> bytes:
+        """The first row as JSON, if it came alone."""
+        return self._first_row
 
     def rest(self) -> bytes:
         """What was not sent, and the end of the rows."""
