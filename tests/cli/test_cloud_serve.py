@@ -71,6 +71,21 @@ def test_the_configuration_alone_serves_the_documents_of_the_state_directory(
     assert sorted(tools) == ["list_providers", "run_mutation_query", "server_info"]
 
 
+@pytest.mark.parametrize("is_off", [True, False])
+def test_the_start_says_where_the_lines_of_calls_go(tmp_path: Path, is_off: bool) -> None:
+    write_desk(tmp_path / "cloud")
+    config = json.dumps({"server": {"audit": {"disabled": is_off}}})
+    ended = tidegate("serve", "--config", config, state=tmp_path, stdin=json.dumps(HELLO[0]) + "\n")
+    assert ended.status == 0, ended.err
+    said = [line for line in ended.err.splitlines() if line.startswith("sink file: ")]
+    if is_off:
+        assert said == []
+        return
+    (line,) = said
+    path = Path(line.removeprefix("sink file: "))
+    assert path.parent == tmp_path / "cloud-calls"
+
+
 def test_full_access_alone_lets_a_caller_on_stdio_change_what_is_there(tmp_path: Path) -> None:
     folder = write_desk(tmp_path / "documents")
     with running_desk() as desk:

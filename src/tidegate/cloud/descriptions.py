@@ -37,9 +37,7 @@ def show(statement: ShowStatement, documents: DocumentCatalog) -> Rows:
             ("path", "provider", "service", "resource"), [(each.path, *each) for each in found]
         )
     if statement.shown == "providers":
-        rows = Rows(
-            ("name", "version"), [(each.name, each.version) for each in documents.providers()]
-        )
+        rows = Rows(("name", "version"), [*documents.provider_versions()])
     elif statement.shown == "services":
         provider = documents.provider(statement.path[0])
         rows = Rows(

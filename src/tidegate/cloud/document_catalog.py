@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from threading import RLock
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from tidegate.cloud.service_document import ServiceDocument
 from tidegate.config.cloud import CloudProvider
 from tidegate.errors import Code, TidegateError
 
+_NAMES: Final = {folder: name for name, folder in FOLDERS.items()}
 MOST_DOCUMENTS: Final = 64
 """Service documents that are kept; of more the one that was not asked for longest is read again."""
 
@@ -61,10 +63,27 @@ class DocumentCatalog:
             self._names = None
 
     def providers(self) -> list[Provider]:
-        """All providers, by name. Raises: TidegateError DOCUMENT_INVALID."""
+        """All providers whose own document can be read, by name: a fault of one is no fault of the
+        others."""
+        found: list[Provider] = []
         with self._lock:
-            found = [self._read(directory) for directory in self._directories()]
+            for directory in self._directories():
+                with suppress(TidegateError):  # said where that provider is asked for
+                    found.append(self._read(directory))
         return sorted(found, key=lambda each: each.name)
+
+    def provider_versions(self) -> list[tuple[str, str]]:
+        """The names and versions of all providers, also of those whose document cannot be read."""
+        found: list[tuple[str, str]] = []
+        with self._lock:
+            for directory, path in self._directories().items():
+                try:
+                    provider = self._read(directory)
+                except TidegateError:
+                    found.append((_NAMES.get(directory, directory), path.split("/")[1]))
+                else:
+                    found.append((provider.name, provider.version))
+        return sorted(found)
 
     def search(self, words: str) -> list[ResourceName]:
         """Resources of all providers whose paths hold every word, nearest first. The first search

@@ -34,6 +34,9 @@ _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
 _URL: Final = re.compile(r"(?P<scheme>[^:/]+)://(?P<host>[^/]*)(?P<path>/.*)?", re.DOTALL)
 _HOST_PART: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?")
 _HOST_AND_PORT: Final = re.compile(rf"{_HOST_PART.pattern}(?::\d{{1,5}})?")
+_LONGEST_HOST: Final = 253
+_LONGEST_LABEL: Final = 63
+"""Characters of a host's name, and between two of its points (RFC 1035)."""
 _HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OWN_HEADERS: Final = frozenset({
     "authorization", "connection", "content-length", "cookie", "host", "proxy-authorization", "te",
@@ -184,6 +187,9 @@ def _server_url(method: Method, given: _Given) -> tuple[str, bool]:
 
     path = _VARIABLE.sub(lambda match: _encoded(match[1], value(match[1])), parts["path"] or "")
     name = _VARIABLE.sub(host, parts["host"])
+    labels = name.rpartition("@")[2].partition(":")[0].split(".")
+    if len(name) > _LONGEST_HOST or max(map(len, labels)) > _LONGEST_LABEL:
+        raise _invalid(method, "its server's host is longer than a name of a host may be")
     return f"{_VARIABLE.sub(scheme, parts['scheme'])}://{name}{path}", is_free
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import threading
+from pathlib import Path
 
 import pytest
 
-from support.cloud_api import Farm, Reply
+from contract.cloud.conftest import Ask
+from support.cloud_api import ANIMAL, DETAIL, SERVICE, Farm, Reply, write_farm
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
+from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.sources import Source
 
 
 async def test_the_method_is_chosen_by_the_parameters_that_are_bound(ask, farm: Farm):
@@ -209,6 +215,57 @@ async def test_a_parameter_that_the_method_lacks_is_refused(ask, farm: Farm):
     assert farm.asked == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT name FROM farm.live.fields WHERE min_size > 10",
+        "SELECT name FROM farm.live.fields WHERE min_size <> 10",
+        "SELECT name FROM farm.live.fields WHERE min_size LIKE '1%'",
+        "SELECT name FROM farm.live.fields WHERE min_size IS NULL",
+        "SELECT name FROM farm.live.fields WHERE min_size = 10 OR size = 30",
+        "SELECT name FROM farm.live.fields WHERE abs(min_size) = 10",
+        "SELECT name FROM farm.live.fields ORDER BY min_size",
+        "SELECT name, min_size FROM farm.live.fields",
+        "SELECT f.name FROM farm.live.visits v LEFT JOIN farm.live.fields f ON f.min_size < v.cost",
+        "SELECT a.name FROM farm.live.fields a FULL JOIN farm.live.fields b ON a.name = b.name"
+        " WHERE a.min_size = 10 AND b.min_size = 10",
+    ],
+)
+async def test_a_parameter_that_is_read_and_not_bound_is_no_empty_column(ask, farm: Farm, text):
+    """Its value would be NULL in every row, and the result empty or wrong without a word."""
+    for statement in (text, f"EXPLAIN {text}"):
+        error = await ask.refusal(statement)
+        assert error.code is Code.ARGUMENT_INVALID
+        assert error.message.startswith("min_size is a parameter of farm.live.fields")
+        assert "Bind min_size by = or IN" in error.hint
+    assert [path for path in farm.paths() if path.startswith("/fields")] == []
+
+
+@pytest.mark.parametrize("before", [0, 56, 57, 58, 63, 64, 200])
+async def test_a_join_reads_each_column_from_the_method_that_has_it_however_many_there_are(
+    tmp_path: Path, farm: Farm, before: int
+):
+    """SQLite's planner says of all columns from the 64th on only that one of them is read."""
+    service = copy.deepcopy(SERVICE)
+    more = {f"more_{number}": {"type": "string"} for number in range(before)}
+    paths = service["paths"]
+    listed = paths["/animals"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    one = paths["/animals/{id}"]["get"]["responses"]["200"]["content"]["application/json"]
+    listed["properties"]["items"]["items"]["properties"] = {**more, **ANIMAL["properties"]}
+    one["schema"]["properties"] = {**more, **DETAIL["properties"]}
+    folder = write_farm(tmp_path)
+    (folder / "src/farm/v00.00.00000/services/live.yaml").write_text(json.dumps(service))
+    url = f"cloud://{folder}"
+    ask = Ask(Source("c", "c", url, *engine_of(url), access="write", options=farm.options))
+    join = "FROM farm.live.visits v JOIN farm.live.animals a ON a.id = v.animal"
+    days = await ask(f"SELECT DISTINCT a.diary {join} ORDER BY a.id")
+    assert days == [(f"day {number}",) for number in range(1, 13)]
+    farm.reset()
+    names = await ask(f"SELECT DISTINCT a.name {join} ORDER BY a.id")
+    assert names == [(f"animal {number}",) for number in range(1, 13)]
+    assert sorted(farm.paths()) == ["/animals", "/visits"]
+
+
 async def test_null_asks_for_nothing(ask, farm: Farm):
     assert await ask("SELECT name FROM farm.live.herd WHERE field = ?", None) == []
     assert farm.asked == []
@@ -291,10 +348,21 @@ async def test_a_page_that_fails_is_an_error_and_not_a_short_result(ask, farm: F
     assert "broken" in error.message
 
 
-async def test_pages_that_lead_back_are_refused(ask, farm: Farm):
-    farm.special["/pages/4?page=2"] = lambda _: Reply(200, {"items": [], "next": "2"})
-    error = await ask.refusal("SELECT n FROM farm.live.numbers WHERE list = '4'")
+async def test_a_page_behind_the_first_that_is_not_there_is_no_end_of_the_list(ask, farm: Farm):
+    farm.special["/pages/5?page=3"] = lambda _: Reply(404, {"message": "the token is too old"})
+    error = await ask.refusal("SELECT count(*) FROM farm.live.numbers WHERE list = '5'")
+    assert error.details["http_status"] == 404
+    assert "the token is too old" in error.message
+
+
+@pytest.mark.parametrize("back_to", [1, 2, 3, 4])
+async def test_pages_that_lead_back_are_refused(ask, farm: Farm, back_to: int):
+    again = Reply(200, {"items": [], "next": str(back_to)})
+    farm.special["/pages/9?page=4"] = lambda _: again
+    farm.special["/pages/9?page=1"] = lambda _: Reply(200, {"items": [], "next": "2"})
+    error = await ask.refusal("SELECT n FROM farm.live.numbers WHERE list = '9'")
     assert error.code is Code.PROVIDER_REPLY
+    assert len(farm.paths()) <= 5
 
 
 async def test_a_read_is_tried_again_after_a_failure_that_may_pass(ask, farm: Farm):
@@ -365,7 +433,7 @@ async def test_an_unreachable_provider_is_named(opened):
     ask = opened(settings='{"endpoints": {"https://api.farm.example": "http://127.0.0.1:9"}}')
     error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id = 1")
     assert error.code is Code.PROVIDER_UNREACHABLE
-    assert "api.farm.example" in error.message
+    assert error.message.startswith("api.farm.example at 127.0.0.1:9: ")
 
 
 async def test_as_many_requests_run_at_once_as_are_allowed(opened, farm: Farm):

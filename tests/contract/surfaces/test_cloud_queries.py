@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.cloud_api import Farm, write_farm
+from support.cloud_api import Reply as ApiReply
 from support.cloud_surface import (
     ADDRESS,
     DELETE,
@@ -127,6 +129,20 @@ async def test_an_upstream_error_is_an_error_with_its_status(tmp_path: Path, des
         text = await CloudClient(app).bad("run_select_query", sql=failing)
         assert text.startswith('upstream http error: {"http_status": 403, "retryable": false}: ')
         assert '{"message": "not for you"}. The provider desk asks for a login' in text
+
+
+async def test_an_upstream_error_says_when_to_try_again(tmp_path: Path) -> None:
+    farm = Farm(lambda *asked: ApiReply(429, {"message": "slowly"}, Retry_After="3600"))
+    try:
+        folder = str(write_farm(tmp_path / "registry"))
+        source = {"url": f"cloud://{folder}", "options": dict(farm.options)}
+        async with opened(tmp_path, source=source) as app:
+            sql = "SELECT name FROM farm.live.fields"
+            text = await CloudClient(app).bad("run_select_query", sql=sql)
+    finally:
+        farm.close()
+    assert text.startswith('upstream http error: {"http_status": 429, "retryable": true}: ')
+    assert text.endswith("Retry in 3,600 s, as the provider asks.")
 
 
 async def test_missing_parameters_are_named_with_where_to_find_them(tmp_path: Path) -> None:

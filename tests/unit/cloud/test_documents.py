@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from support.cloud_registry import PROVIDER, STOCK, write_registry
+from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.model import Method, Pagination
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.registry_folder import RegistryFolder
@@ -184,6 +186,32 @@ def test_a_provider_that_cannot_be_used_is_refused(tmp_path: Path, old: str, new
     registry = RegistryFolder(write_registry(tmp_path, provider=PROVIDER.replace(old, new)))
     with pytest.raises(TidegateError) as caught:
         registry.provider("shop/v00.00.00000/provider.yaml")
+    assert caught.value.code is Code.DOCUMENT_INVALID
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    folder = write_registry(tmp_path / "registry")
+    os.mkfifo(folder / "src/shop/v00.00.00000/services/later.yaml")
+    registry = RegistryFolder(folder)
+    provider = registry.provider("shop/v00.00.00000/provider.yaml")
+    with pytest.raises(TidegateError, match="it is no file"):
+        registry.service(provider, provider.services["later"])
+
+
+@pytest.mark.parametrize("document", ["", "- 1", "a: [", "\x00"])
+def test_a_provider_that_cannot_be_read_hides_no_other(tmp_path: Path, document: str) -> None:
+    folder = write_registry(tmp_path / "registry")
+    broken = folder / "src/aaa/v01.00.00000/provider.yaml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text(document)
+    catalog = DocumentCatalog(RegistryFolder(folder))
+    assert catalog.provider_versions() == [("aaa", "v01.00.00000"), ("shop", "v00.00.00000")]
+    assert [each.name for each in catalog.providers()] == ["shop"]
+    assert catalog.search("shop")
+    with pytest.raises(TidegateError, match="no provider with the name `shp`"):
+        catalog.provider("shp")
+    with pytest.raises(TidegateError) as caught:
+        catalog.provider("aaa")
     assert caught.value.code is Code.DOCUMENT_INVALID
 
 

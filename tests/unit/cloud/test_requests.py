@@ -123,6 +123,16 @@ def test_a_variable_of_the_server_is_no_more_than_a_part_of_its_host(value: str)
         build(wanted, sub=value)
 
 
+@pytest.mark.parametrize("value", ["a" * 64, ".".join(["a" * 60] * 4), "b." + "a" * 64 + ".c"])
+def test_a_host_is_no_longer_than_a_name_may_be(value: str) -> None:
+    wanted = method(
+        parameter("sub", "server", True), server=Server("https://{sub}.shop.example/", {"sub": ""})
+    )
+    with pytest.raises(TidegateError, match="longer than a name of a host may be"):
+        build(wanted, sub=value)
+    assert build(wanted, sub="a" * 63).url.startswith(f"https://{'a' * 63}.shop.example/")
+
+
 def test_a_host_that_a_value_alone_decides_is_said_to_be_free() -> None:
     server = Server("{protocol}://{host}/api", {"protocol": "https", "host": ""})
     wanted = method(

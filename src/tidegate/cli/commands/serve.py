@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tidegate.app import App
 from tidegate.cli.backing_server import is_backing_server, wait_for_backing_server
@@ -22,6 +22,7 @@ from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
 from tidegate.serve import Shutdown, log_to_stderr, open_http, open_pg, open_stdio
 from tidegate.serve import run as run_edges
+from tidegate.surfaces.registry import read_settings
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     config = load_for_serve(arguments)
     log_to_stderr()
     app = App.open(config, default_actor="server")
+    _announce_calls(config)
     certificate = _certificate(config)
     wire = _wire_certificate(config)
     reread: list[Callable[[], None]] = []
@@ -151,6 +153,19 @@ def _announce(
         print_status(
             "tidegate: no token exists yet; create one: tidegate token create NAME --scope readOnly"
         )
+
+
+def _announce_calls(config: Config) -> None:
+    """Print where the lines of the calls of the surface `cloud` go, in the words of StackQL's
+    server."""
+    if "cloud" not in config.surfaces:
+        return
+    from tidegate.surfaces.cloud.audit import CallAudit
+    from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
+
+    settings = cast("CloudSurfaceSettings", read_settings("cloud", config))
+    if (path := CallAudit.open(settings, config).path) is not None:
+        print_status(f"sink file: {path}")
 
 
 def _bridge_notifier(descriptor: int | None) -> Callable[[], None] | None:

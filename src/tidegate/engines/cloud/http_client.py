@@ -112,9 +112,11 @@ class HttpClient:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             code = Code.PROVIDER_CUT_OFF if exchange.was_sent else Code.PROVIDER_UNREACHABLE
+            place = f"{address.host}:{address.port}"
+            name = host.lower().partition(":")[0]
             raise RequestFailed(
                 code,
-                f"{host} at {address.host}:{address.port}: {reason}.",
+                f"{place if name == address.host else f'{host} at {place}'}: {reason}.",
                 was_sent=exchange.was_sent,
             ) from None
 

@@ -87,8 +87,8 @@ class ProviderCalls:
         cached_for: str = "",
     ) -> AsyncIterator[ReplyPage]:
         """The pages that a method gives, for as long as the caller asks for them. A status of 404
-        is no page at all. `cached_for` is the actor for whom replies may come from the cache and be
-        kept there; empty: neither.
+        for the first is no page at all. `cached_for` is the actor for whom replies may come from
+        the cache and be kept there; empty: neither.
 
         Raises: TidegateError: as `build_request`, `send`, `read_page`.
         """
@@ -128,10 +128,18 @@ class ProviderCalls:
         values: Mapping[str, Any],
         counts: CallCounts,
     ) -> AsyncIterator[ReplyPage]:
+        asked: set[ApiRequest] = set()
         while request is not None:
+            if request in asked:
+                raise TidegateError(
+                    Code.PROVIDER_REPLY,
+                    f"{urlsplit(request.url).hostname} names a page that it has given before as the"
+                    " next one, without end.",
+                )
             response = await self.send(found, method, request, values, counts)
-            if response.status == 404:
+            if response.status == 404 and not asked:
                 return
+            asked.add(request)
             check_status(found, method, response)
             read = await self._parsed(found, method, request, response)
             counts.add_page()

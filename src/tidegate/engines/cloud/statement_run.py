@@ -161,7 +161,7 @@ class StatementRun:
             connection.execute(f"CREATE VIRTUAL TABLE temp.{quoted(name)} USING tidegate")
         for name, joined in self.joined.items():
             load_table(connection, name, joined, self._check_stopped)
-        connection.authorizer = self._authorize if self.joined else authorize_reading
+        connection.authorizer = self._authorize
         self._check_stopped()
         # No step of SQLite can be stopped midway, so none may take long: the more of them make or
         # search a value, the smaller it must be.
@@ -181,8 +181,11 @@ class StatementRun:
         database: str | None,
         trigger: str | None,
     ) -> int:
-        if action == apsw.SQLITE_READ and first in self.joined and second == "ROWID":
-            return apsw.SQLITE_DENY  # a number of ours, and none of the table's source
+        if action == apsw.SQLITE_READ and first is not None and second is not None:
+            if first in self.joined and second == "ROWID":
+                return apsw.SQLITE_DENY  # a number of ours, and none of the table's source
+            if first in self._tables:
+                self._tables[first].note_read(second)
         return authorize_reading(action, first, second, database, trigger)
 
     def _chosen(self) -> list[tuple[VirtualTable, TablePlan]]:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from tidegate.cloud.accounts import Values, spread
+from tidegate.cloud.accounts import Values, is_spread, spread
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow
 from tidegate.engines.cloud.resource_table import ResourceTable, TableMethod
@@ -30,6 +30,8 @@ _LIST_ROWS: Final = 1_000
 _KEYED_ROWS: Final = 10
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _MOST_MEMBERS: Final = 1_000_000
+_LAST_NOTED: Final = 63
+"""In the columns that SQLite says a loop reads, this one stands for all that follow it too."""
 
 
 class Argument(NamedTuple):
@@ -43,12 +45,14 @@ class Argument(NamedTuple):
 
 class TablePlan(NamedTuple):
     """How one loop of a statement reads a resource. `waits`: no parameter comes from another
-    table's row. `unfit` is a bound name that the method does not have."""
+    table's row. `unfit` is a bound name that the method does not have. `unbound` is a parameter
+    that the statement reads and does not bind: no row has a value of it."""
 
     method: TableMethod
     arguments: tuple[Argument, ...]
     waits: bool
     unfit: str | None
+    unbound: str | None
     known: Values | None
     """The parameters, where all are literals."""
 
@@ -78,6 +82,7 @@ class VirtualTable:
     def __init__(self, number: int, table: ResourceTable, fetches: Fetches, misses: Misses) -> None:
         self._number = number
         self.table = table
+        self._read: set[int] = set()
         self.fetches = fetches
         self.misses = misses
         self.plans: list[TablePlan] = []
@@ -118,7 +123,7 @@ class VirtualTable:
             return False
         self.fits = True
         method, unfit = chosen
-        used = frozenset(info.colUsed)
+        used = self._used(info.colUsed)
         listed = self._choose(constant) if constant != given else None
         if (
             listed is not None
@@ -128,12 +133,26 @@ class VirtualTable:
             # Keys come from another table's rows. The list has all that is asked for: it is fetched
             # once, and the keys are looked up in it.
             method, unfit = listed
-        self._use(info, method, unfit, bound, known, lists)
+        self._use(info, method, unfit, bound, known, lists, used)
         fuller = self._choose(given | later) if later - given else None
         if fuller is not None and _fills(fuller[0], used) > _fills(method, used):
             # Its rows lack columns that the statement reads, which those of another order have.
             info.estimatedCost = _INCOMPLETE_COST
         return True
+
+    def note_read(self, name: str) -> None:
+        """Note a column that the statement reads, before its plan is made: the planner counts all
+        from the 64th on as one."""
+        place = self.table.place_of(name)
+        if place is not None:
+            self._read.add(place)
+
+    def _used(self, noted: set[int]) -> frozenset[int]:
+        """The columns that a loop reads, of those that `info.colUsed` has."""
+        if _LAST_NOTED not in noted:
+            return frozenset(noted)
+        later = {place for place in self._read if place >= _LAST_NOTED}
+        return frozenset(noted - {_LAST_NOTED} | later)
 
     @property
     def bound_names(self) -> list[str]:
@@ -165,6 +184,7 @@ class VirtualTable:
         bound: dict[int, int],
         known: dict[int, Any],
         lists: set[int],
+        used: frozenset[int],
     ) -> None:
         """Tell SQLite which constraints are taken and what the loop costs."""
         arguments: list[Argument] = []
@@ -194,11 +214,23 @@ class VirtualTable:
         if all(each.place in known and not each.looks_up for each in arguments):
             pairs = [(method.parameters[a.place].name, known[a.place]) for a in arguments]
             values = tuple(sorted(pairs))
-        self.plans.append(TablePlan(method, tuple(arguments), waits, unfit, values))
+        unbound = self._unbound(method, used - {each.place for each in arguments})
+        self.plans.append(TablePlan(method, tuple(arguments), waits, unfit, unbound, values))
         info.idxNum = len(self.plans) - 1
         info.idxStr = f"t{self._number}"  # for what reads the plan of the whole statement
         info.estimatedCost = cost + rows
         info.estimatedRows = rows
+
+    def _unbound(self, method: TableMethod, places: frozenset[int]) -> str | None:
+        """A parameter among these columns, of which rows then have no value. A statement that does
+        not say whose account it asks for uses the provider's own login."""
+        provider, columns = self.table.found.provider, self.table.columns
+        for place in sorted(places - method.fields):
+            column, parameter = columns[place], method.parameters.get(place)
+            if column.field is not None or (parameter and is_spread(provider, parameter)):
+                continue
+            return column.name
+        return None
 
     def parameter_refused(self, place: int) -> TidegateError:
         """The refusal of a value for a parameter that could tell what is masked."""
@@ -212,7 +244,7 @@ class VirtualTable:
 
     def begin_fetch(self, plan: TablePlan) -> None:
         """Begin what a loop will read, where that is known."""
-        if plan.known is None or plan.unfit is not None:
+        if plan.known is None or plan.unfit is not None or plan.unbound is not None:
             return
         found, method = self.table.found, plan.method.method
         for values in spread(found.provider, method, plan.known):
@@ -228,10 +260,19 @@ class VirtualTable:
     Destroy = Disconnect
 
     def check_fit(self, plan: TablePlan) -> None:
-        """Raises: TidegateError ARGUMENT_INVALID for a bound name that the method does not have."""
+        """Raises: TidegateError ARGUMENT_INVALID for a bound name that the method does not have,
+        and for a parameter that is read and not bound."""
+        path, name = self.table.found.path, plan.method.method.name
+        if plan.unfit is None and plan.unbound is not None:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"{plan.unbound} is a parameter of {path} and no column of its rows: {name} would"
+                " be called without it.",
+                hint=f"Bind {plan.unbound} by = or IN, beside other conditions and not in an OR,"
+                " or leave it out.",
+            )
         if plan.unfit is None:
             return
-        path, name = self.table.found.path, plan.method.method.name
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"The method {name} of {path} has no parameter {plan.unfit}.",

@@ -56,7 +56,8 @@ def error_text(error: TidegateError, tool: str, mode: str, *, can_ask: bool) -> 
     if status is not None:
         retryable = _json(bool(error.details.get("retryable")))
         about = f'{{"http_status": {int(status)}, "retryable": {retryable}}}'
-        return f"upstream http error: {about}: {error.message}"
+        text = error.in_full if _reason(error) else error.message
+        return f"upstream http error: {about}: {text}"
     return error.in_full
 
 
