@@ -56,7 +56,7 @@ def error_text(error: TidegateError, tool: str, mode: str, *, can_ask: bool) -> 
     if status is not None:
         retryable = _json(bool(error.details.get("retryable")))
         about = f'{{"http_status": {int(status)}, "retryable": {retryable}}}'
-        text = error.in_full if _reason(error) else error.message
+        text = error.message if error.retry_after_s is None else error.in_full
         return f"upstream http error: {about}: {text}"
     return error.in_full
 
