@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from external.install import InstallError, node, node_modules
+from support import mysql_server
 from support.eventually import HANG_S
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
@@ -28,7 +29,11 @@ def test_node_postgres_runs_simple_extended_and_named_statements(server: WireSer
     except InstallError as error:
         pytest.skip(f"needs node-postgres of tests/external/package.json: {str(error)[:200]}")
     words = [str(server.port), server.secrets["writer"]]
-    for source, text in {"pg": ITEM, "lite": ITEM, "duck": ITEM, "cloud": TICKET}.items():
+    asked = {"pg": ITEM, "lite": ITEM, "duck": ITEM, "cloud": TICKET}
+    ids = {"pg": 1, "lite": "1", "duck": "1"}  # int8 is a text there
+    if mysql_server.available():
+        asked["maria"], ids["maria"] = ITEM, "1"
+    for source, text in asked.items():
         words += source, text
     done = subprocess.run(
         [str(node()), str(SCRIPT), str(modules), *words],
@@ -36,7 +41,7 @@ def test_node_postgres_runs_simple_extended_and_named_statements(server: WireSer
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    for source, id in {"pg": 1, "lite": "1", "duck": "1"}.items():  # int8 is a text there
+    for source, id in ids.items():
         rows = [{"id": id, "name": "boots"}]
         assert found[source]["simple"] == found[source]["extended"] == rows
         assert found[source]["named"][1][0][1] == "hat"
@@ -119,4 +124,40 @@ def test_pgbench_reads_a_governed_source(server: WireServer, postgres: PostgresS
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "actually processed: 200/200" in done.stdout
+    assert "failed transactions: 0 " in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("lite", "SELECT name FROM item WHERE id = :id"),
+        ("duck", "SELECT name FROM item WHERE id = :id"),
+        ("maria", "SELECT name FROM item WHERE id = :id"),
+        ("cloud", "SELECT title FROM desk.tickets.tickets WHERE team = 'red' AND id = :id"),
+    ],
+)
+def test_pgbench_reads_sources_of_other_kinds(
+    server: WireServer,
+    source: str,
+    text: str,
+    mode: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+):
+    program = shutil.which("pgbench")
+    if program is None:
+        pytest.skip("needs pgbench (the package postgresql)")
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
+    script = tmp_path / "read.sql"
+    script.write_text(f"\\set id random(1, 2)\n{text};\n")
+    done = subprocess.run(
+        [program, "-n", "-M", mode, "-f", str(script), "-c", "4", "-t", "25", "-h", "127.0.0.1",
+         "-p", str(server.port), "-U", "writer", source],
+        capture_output=True, text=True, timeout=HANG_S, check=False,
+        env={**os.environ, "PGPASSWORD": server.secrets["writer"]},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "actually processed: 100/100" in done.stdout
     assert "failed transactions: 0 " in done.stdout

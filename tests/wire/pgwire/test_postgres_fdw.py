@@ -10,6 +10,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from support import mysql_server
 from support.cloud_surface import Desk
 from support.postgres_server import shared
 from support.wire_server import WireServer
@@ -25,7 +26,12 @@ def local(server: WireServer) -> Iterator[psycopg.Connection]:
     postgres.ask(f"CREATE DATABASE {database}")
     connection = psycopg.connect(postgres.conninfo(database), autocommit=True)
     connection.execute("CREATE EXTENSION postgres_fdw")
-    for source, schema in SCHEMAS.items():
+    schemas = dict(SCHEMAS)
+    if mysql_server.available():
+        with psycopg.connect(server.conninfo("maria")) as gate:
+            (schema,) = gate.execute("SELECT current_schema()").fetchone() or ("",)
+        schemas["maria"] = f'"{schema}"'
+    for source, schema in schemas.items():
         connection.execute(
             f"CREATE SERVER {source} FOREIGN DATA WRAPPER postgres_fdw OPTIONS"
             f" (host '127.0.0.1', port '{server.port}', dbname '{source}', fetch_size '2')"
@@ -49,10 +55,12 @@ def remote_sql(local: psycopg.Connection, text: str) -> str:
     return "\n".join(line for (line,) in plan if "Remote SQL" in line)
 
 
-@pytest.mark.parametrize("source", ["pg", "lite", "duck"])
+@pytest.mark.parametrize("source", ["pg", "lite", "duck", "maria"])
 def test_foreign_tables_are_read_joined_and_filtered_at_the_source(
-    local: psycopg.Connection, source: str
+    local: psycopg.Connection, source: str, request: pytest.FixtureRequest
 ):
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
     rows = local.execute(f"SELECT id, name, price::text, made::text FROM {source}.item").fetchall()
     assert sorted(rows) == [
         (1, "boots", "79.50", "2026-01-02"), (2, "hat", None, None),
@@ -94,10 +102,12 @@ def test_resources_of_a_provider_are_joined_with_a_table_of_the_callers(
     assert "list(team)" in (refused.value.diag.message_hint or "")
 
 
-@pytest.mark.parametrize("source", ["pg", "lite"])
+@pytest.mark.parametrize("source", ["pg", "lite", "maria"])
 def test_a_write_commits_and_rolls_back_with_the_callers_transaction(
-    local: psycopg.Connection, source: str
+    local: psycopg.Connection, source: str, request: pytest.FixtureRequest
 ):
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
     count = f"SELECT count(*) FROM {source}.sale WHERE id = 900"
     local.execute(f"INSERT INTO {source}.sale (id, item, amount) VALUES (900, 1, 9)")
     with local.transaction(force_rollback=True):

@@ -6,9 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from support import mysql_server
+from support.cloud_surface import Desk
 from support.eventually import HANG_S, wait_until
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
@@ -177,6 +182,135 @@ def test_commands_of_psql_show_a_postgresql_source(server: WireServer, command: 
     found = psql(server, "-c", command, database="pg")
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip()
+
+
+def processor_s(server: WireServer) -> float:
+    """Seconds that the threads of the server, and of processes that it has started, have run."""
+    own = Path(f"/proc/{server.process.process.pid}/task")
+    children = {pid for each in own.glob("*/children") for pid in each.read_text().split()}
+    files = [*own.glob("*/schedstat")]
+    files += [each for pid in children for each in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(each.read_text().split()[0]) for each in files) / 1e9
+
+
+ENDLESS = {
+    "lite": "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9e15)"
+    " SELECT count(*) FROM n",
+    "duck": "SELECT count(*) FROM range(10000000) a, range(10000000) b"
+    " WHERE (a.range + b.range) % 7 = 3",
+}
+
+
+@pytest.mark.parametrize("source", ENDLESS)
+def test_control_c_ends_a_statement_that_runs_in_the_server(server: WireServer, source: str):
+    """It takes processor time until then, and none afterwards."""
+    before = processor_s(server)
+    with endless_psql(server, source, ENDLESS[source]) as process:
+        wait_until(lambda: processor_s(server) > before + 1, "a running statement")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=HANG_S)
+    assert "57014" in said
+
+    taken: list[float] = []
+
+    def rests() -> bool:
+        taken.append(processor_s(server))
+        return len(taken) > 10 and taken[-1] - taken[-10] < 0.05
+
+    wait_until(rests, "the end of the statement")
+    assert psql(server, *commands("SELECT count(*) FROM item"), database=source).stdout == "3\n"
+
+
+def test_control_c_ends_a_statement_in_mariadb(server: WireServer, needs_mariadb: None):
+    endless = (
+        "SELECT count(*) AS endless_for_psql FROM information_schema.columns a,"
+        " information_schema.columns b, information_schema.columns c"
+    )
+    running = (
+        "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%endless_for_psql%'"
+        " AND id <> connection_id()"
+    )
+
+    def count() -> int:
+        return int(mysql_server.shared().script(running)[0][0])
+
+    with endless_psql(server, "maria", endless) as process:
+        wait_until(count, "a running statement")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=HANG_S)
+    assert "57014" in said
+    wait_until(lambda: not count(), "the end of the statement")
+
+
+def test_control_c_ends_a_statement_that_waits_for_a_provider(server: WireServer, desk: Desk):
+    desk.hold.clear()
+    desk.arrived.clear()
+    try:
+        text = "SELECT id FROM desk.tickets.tickets WHERE team = 'waiting'"
+        with endless_psql(server, "cloud", text) as process:
+            assert desk.arrived.wait(HANG_S)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=HANG_S)
+        assert "57014" in said
+    finally:
+        desk.hold.set()
+
+
+@contextmanager
+def endless_psql(server: WireServer, source: str, text: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        ["psql", "-X", "-v", "VERBOSITY=verbose", "-c", text, server.conninfo(source)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+ITEMS = "SELECT id, name, price, made FROM item ORDER BY id"
+TICKETS = "SELECT id, title FROM desk.tickets.tickets WHERE team = 'red' ORDER BY id"
+
+
+@pytest.mark.parametrize(
+    ("source", "table", "text", "first"),
+    [
+        ("pg", "item", ITEMS, "1|boots|79.50|2026-01-02"),
+        ("lite", "item", ITEMS, "1|boots|79.5|2026-01-02"),
+        ("duck", "item", ITEMS, "1|boots|79.50|2026-01-02"),
+        ("maria", "item", ITEMS, "1|boots|79.50|2026-01-02"),
+        ("cloud", '"desk.tickets".tickets', TICKETS, "1|Printer | on fire"),
+    ],
+)
+def test_psql_reads_lists_describes_and_copies_on_every_kind_of_source(
+    server: WireServer,
+    source: str,
+    table: str,
+    text: str,
+    first: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+):
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
+    asked = psql(server, *commands(text), database=source)
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.splitlines()[0] == first
+    name = table.rpartition(".")[2]
+    for command in (rf"\dt {table}", rf"\d {table}", rf"\d+ {table}"):
+        shown = psql(server, *commands(command), database=source)
+        assert shown.returncode == 0, shown.stderr
+        assert (name if command.startswith(r"\dt") else "id|") in shown.stdout, shown.stdout
+    gdesc = psql(server, given=f"{text} \\gdesc\n", database=source)
+    assert gdesc.stdout.splitlines()[0].startswith("id|"), gdesc.stderr
+    file = tmp_path / "rows.csv"
+    copied = psql(server, *commands(rf"\copy ({text}) to '{file}' csv header"), database=source)
+    assert copied.returncode == 0, copied.stderr
+    assert len(file.read_text().splitlines()) >= 3
+    wrong = psql(server, *commands("SELECT nope FROM nothing"), database=source)
+    assert wrong.returncode == 1
+    assert "ERROR:  " in wrong.stderr
 
 
 def test_control_c_ends_the_statement_in_the_source(server: WireServer, postgres: PostgresShop):

@@ -12,9 +12,13 @@ from wire.pgwire.start_up_statements import NOT_SUPPORTED, STATEMENTS
 ANSWERED = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK}
 
 
-@pytest.mark.parametrize("source", ["pg", "masked", "lite", "duck", "cloud"])
+@pytest.mark.parametrize("source", ["pg", "masked", "lite", "duck", "maria", "cloud"])
 @pytest.mark.parametrize("tool", STATEMENTS)
-def test_each_statement_of_a_tool_is_answered(server: WireServer, tool: str, source: str):
+def test_each_statement_of_a_tool_is_answered(
+    server: WireServer, tool: str, source: str, request: pytest.FixtureRequest
+):
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
     failed: list[str] = []
     with psycopg.connect(server.conninfo(source), autocommit=True) as gate:
         for text in STATEMENTS[tool]:
