@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from tidegate.engines.datalevin.engine import DatalevinEngine
 from tidegate.engines.datalevin.library import find_library, installed_version
 from tidegate.engines.datalevin.startup_cache import StartupCache
+from tidegate.engines.datalevin.workers import workers
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -56,6 +59,7 @@ class Opened:
         self._datalog = datalog
 
     last_items: int | None = None
+    last_json = b""
 
     def ask(
         self,
@@ -69,7 +73,8 @@ class Opened:
         items: int = 200,
         **arguments: Any,
     ) -> Any:
-        """The result; with a count, where there is one, in `last_items`."""
+        """The result; with a count, where there is one, in `last_items`, and as it was written in
+        `last_json`."""
         request = DatalogRequest(
             operation=DatalogOperation(operation),
             target=DatalogTarget(kind, options or {}),
@@ -82,6 +87,7 @@ class Opened:
             effect = Effect.WRITE if request.writes else Effect.READ
         document: Any = self._datalog.run(self.engine.run(self.permit(request, effect), NEVER))
         self.last_items = document.items
+        self.last_json = bytes(document.json)
         return json.loads(document.json)
 
     def refused(self, operation: str, *args: Any, **kwargs: Any) -> TidegateError:
@@ -145,6 +151,15 @@ class Datalog:
     def keep(self) -> None:
         """Leave open what is open, whatever tests end."""
         self._opened.clear()
+
+    def kill(self) -> None:
+        """Kill the processes of Datalevin."""
+
+        async def running() -> list[int]:
+            return [worker.pid for worker in workers()._workers if worker.pid]
+
+        for pid in self.run(running()):
+            os.kill(pid, signal.SIGKILL)
 
     def close_sources(self) -> None:
         opened, self._opened = self._opened, []

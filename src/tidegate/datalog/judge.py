@@ -26,7 +26,7 @@ Arguments = Mapping[str, Any]
 OWN_DBI = "datalevin/"
 """Names of the tables in which Datalevin keeps a Datalog database begin with this."""
 
-_KEY_OPERATIONS = frozenset({"put", "del", "put-list", "del-list"})
+_KEY_OPERATIONS = frozenset({"put", "del"})
 _TYPES = frozenset(
     {
         "data", "string", "long", "id", "int", "short", "byte", "float", "double", "bigint",

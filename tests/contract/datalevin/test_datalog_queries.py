@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
-from support.datalog import Opened
+from support.datalog import Datalog, Opened
 from tidegate.errors import Code
 from tidegate.model.requests import Explain, Query
 from tidegate.model.statements import Statement
@@ -148,6 +151,9 @@ def test_facts_are_counted_by_each_of_their_parts(people: Opened) -> None:
         ({"e": 1, "a": ":parent"}, 0),
         ({"e": 1, "v": "tea"}, 1),
         ({"a": ":likes", "v": "tea"}, 2),
+        ({"v": "tea"}, 2),
+        ({"v": 80}, 1),
+        ({"v": "no such value"}, 0),
         ({"a": ":likes"}, 3),
         ({}, 16),
     ]
@@ -157,3 +163,72 @@ def test_facts_are_counted_by_each_of_their_parts(people: Opened) -> None:
         assert (count, len(found), people.last_items) == (wanted, wanted, wanted), parts
     assert people.ask("datoms", index="eav", c1=1, c2=":age", c3=79) == []
     assert people.last_items == 0
+
+
+def test_facts_found_by_any_of_their_parts_are_those_that_have_them(people: Opened) -> None:
+    whole = people.ask("datoms", index="eav")
+    for datom, parts in product(whole, (subset for n in range(4) for subset in parts_of(n))):
+        asked = {part: datom[part] for part in parts}
+        expected = [each for each in whole if all(each[part] == datom[part] for part in parts)]
+        found = people.ask("search_datoms", **asked)
+        assert sorted(map(str, found)) == sorted(map(str, expected)), asked
+        assert people.last_items == people.ask("count_datoms", **asked) == len(expected), asked
+
+
+def parts_of(number: int) -> Iterator[tuple[str, ...]]:
+    return combinations(("e", "a", "v"), number)
+
+
+def test_an_entity_shows_what_it_refers_to_by_number_and_its_components_whole(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    facts = datalog.open(tmp_path / "circle", "write")
+    schema = {
+        ":knows": {":db/valueType": ":db.type/ref", ":db/cardinality": ":db.cardinality/many"},
+        ":chief": {":db/valueType": ":db.type/ref"},
+        ":home": {":db/valueType": ":db.type/ref", ":db/isComponent": True},
+    }
+    facts.ask("open_database", create=True, schema=schema)
+    data = [
+        {":db/id": -1, ":n": "a", ":knows": [-1, -2], ":chief": -2, ":home": {":town": "Ghent"}},
+        {":db/id": -2, ":n": "b", ":knows": [-1], ":chief": -1},
+    ]
+    ids = dict(facts.ask("transact", txData=data)["tempids"]["~map"])
+    assert facts.ask("entity", eid=ids[-1]) == {
+        ":n": "a",
+        ":knows": {"~set": sorted(({":db/id": ids[n]} for n in (-1, -2)), key=str)},
+        ":chief": {":db/id": ids[-2]},
+        ":home": {":town": "Ghent"},
+    }
+
+
+def test_a_ratio_is_the_nearest_number_and_has_its_place_in_the_order(people: Opened) -> None:
+    third = "[:find ?h :where [?e :age ?a] [(/ ?a 7) ?h]]"
+    assert people.query(third) == [[9 / 7], [30 / 7], [52 / 7], [80 / 7]]
+    _, rows = people.table(Query(Statement(third)))
+    assert rows == people.query(third)
+    mixed = "[:find ?h :where (or [(ground [1.5M 2 1.25]) [?h ...]] [(/ 5 3) ?h])]"
+    assert people.query(mixed) == [[1.25], [{"~bigdec": "1.5"}], [5 / 3], [2]]
+
+
+def test_a_query_that_reads_no_fact_is_answered(people: Opened) -> None:
+    assert people.query("[:find ?x . :where [(ground 3) ?x]]") == 3
+    assert people.query("{:find [?x .] :where [[(ground 3) ?x]]}") == 3
+    assert people.query("[:find ?x . :in $ ?y :where [(inc ?y) ?x]]", 3) == 4
+
+
+def test_half_of_a_character_is_shown_as_a_replacement_and_ends_no_process(
+    people: Opened,
+) -> None:
+    pid = people.engine._worker.pid
+    for begin, end, shown in ((0, 1, "\ufffd"), (1, 3, "\ufffda"), (0, 2, "\U0001f600")):
+        text = "[:find ?x . :in $ ?t ?m ?n :where [(subs ?t ?m ?n) ?x]]"
+        assert people.query(text, "\U0001f600a", begin, end) == shown
+    text = "[:find ?x . :in $ ?t :where [(subs ?t 0 1) ?h] [(keyword ?h) ?k] [(hash-map ?k ?h) ?x]]"
+    assert people.query(text, "\U0001f600") == {":\ufffd": "\ufffd"}
+    long = "x" * 599 + "\U0001f600"
+    for message in (long, long[1:], long[2:]):  # a message is cut after 600 of Java's characters
+        failed = people.refused("query", query="[:find ?x :in $ ?t :where [(keyword ?t ?t ?t) ?x]]")
+        assert failed.message
+        people.refused("entity", eid=[":" + message, 1])
+    assert people.engine._worker.pid == pid

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.datalog import Datalog, Opened
-from tidegate.errors import Code
+from tidegate.datalog.judge import judge_operation
+from tidegate.errors import Code, TidegateError
 
 DOCUMENTS = {":domain": "docs", ":include-text?": True}
 PLACES = {":domain": "places", ":dimensions": 2}
@@ -146,3 +148,24 @@ def test_a_database_with_vectors_is_opened_again_and_described(
     assert again.query(near) == [["b", 0.0], ["c", 1.0]]
     columns = [(each.name, each.type) for table in again.catalog().tables for each in table.columns]
     assert columns == [(":at", "vec"), (":name", "any")]
+
+
+def test_a_result_is_written_in_as_few_bytes_as_json_allows(store: Opened) -> None:
+    """The document's limit counts bytes, so a character that is escaped would count too much."""
+    planes = ("".join(map(chr, range(at, at + 64))) for at in (0, 0x80, 0x800, 0xE000, 0x1F600))
+    value = [{text: [text, 1.5, None, True]} for text in (*planes, "\U0010ffff", "\u2028", "/")]
+    store.ask("kv_transact", "kv", create=True, dbi="texts", txs=[[":put", 1, value]])
+    assert store.ask("kv_get", "kv", dbi="texts", key=1) == value
+    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    assert len(store.last_json) == len(plain)
+
+
+def test_an_entry_of_a_list_is_refused_where_the_request_is_judged(store: Opened) -> None:
+    """Datalevin keeps only the last value of a list in a table that is not made for lists."""
+    for form in ("put-list", "del-list"):
+        with pytest.raises(TidegateError, match=":del, :put") as caught:
+            judge_operation("kv_transact", {"dbi": "a", "txs": [[form, 1, ["x", "y"]]]})
+        assert caught.value.code is Code.DATALOG_UNKNOWN
+        refused = store.refused("kv_transact", "kv", dbi="a", txs=[[form, 1, ["x", "y"]]])
+        assert refused.code is Code.ARGUMENT_INVALID
+    assert store.refused("kv_get", "kv", dbi="a", key=1).details["absent"] == "dbi"

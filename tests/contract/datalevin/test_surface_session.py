@@ -14,6 +14,7 @@ from support.surface_client import OWNER, READER, Peer
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
+from tidegate.datalog.options import ALLOWED
 from tidegate.surfaces.datalog.tools import SPECS
 
 RULES = """[[(ancestor ?a ?b) [?b :parent ?a]]
@@ -244,3 +245,67 @@ def test_the_schema_is_a_resource_by_id_and_by_name(gate: Gate) -> None:
     for hidden in ("closed", "database-none", "none"):
         reply = call.whole("resources/read", uri=f"datalevin://{hidden}/schema")
         assert "error" in reply and "attributes" not in str(reply)
+
+
+OPENING: dict[str, dict[str, Any]] = {
+    "open_database": {
+        "auto-entity-time?": True,
+        "closed-schema?": True,
+        "validate-data?": True,
+        "cache-limit": 10,
+        "search-opts": {":index-position?": True},
+        "vector-opts": {":dimensions": 2},
+        "search-domains": {"notes": {":index-position?": True}},
+        "vector-domains": {"places": {":dimensions": 2}},
+    },
+    "open_kv": {"mapsize": 200, "max-dbs": 200, "max-readers": 64},
+}
+"""Every option that a database or a store may be opened with."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "option"), [(tool, name) for tool, options in OPENING.items() for name in options]
+)
+def test_what_was_opened_with_an_option_can_be_used_also_in_another_process(
+    gate: Gate, datalog: Datalog, tmp_path: Path, tool: str, option: str
+) -> None:
+    call, reader = gate.client(), gate.client(READER)
+    opts = {option: OPENING[tool][option]}
+    place: dict[str, Any] = {"dir": f"{tmp_path}/made", "opts": opts}
+    assert reader.code(tool, **place) == ":writes-disabled"
+    assert not (tmp_path / "made").exists()
+    if tool == "open_database":
+        schema = {":name": {":db/valueType": ":db.type/string"}}
+        opened = call.reply(tool, **place, create=True, schema=schema)
+        id = {"database": opened["database"]}
+        for name in ("Ada", "Ben"):
+            call("transact", **id, txData=[{":name": name}])
+            datalog.kill()
+            assert name in call("query", **id, query="[:find [?n ...] :where [_ :name ?n]]")
+        return
+    id = {"kv": call.reply(tool, **place)["kv"]}
+    for key in (1, 2):
+        assert call("kv_transact", **id, dbi="a", txs=[["put", key, "x"]]) == ":transacted"
+        datalog.kill()
+        assert call("kv_get", **id, dbi="a", key=key) == "x"
+
+
+def test_every_option_of_an_opening_is_tried() -> None:
+    assert {tool: OPENING[tool].keys() for tool in OPENING} == {
+        tool: ALLOWED[tool].keys() for tool in OPENING
+    }
+
+
+def test_a_store_has_as_many_tables_as_it_was_opened_for(
+    gate: Gate, datalog: Datalog, tmp_path: Path
+) -> None:
+    call = gate.client()
+    plain = call("open_kv", dir=f"{tmp_path}/kv")["kv"]
+    wide = call("open_kv", dir=f"{tmp_path}/kv", opts={":max-dbs": 300})["kv"]
+    for number in range(150):
+        call("kv_transact", kv=wide, dbi=f"t{number}", txs=[["put", 1, number]])
+    assert call("kv_get", kv=plain, dbi="t149", key=1) == 149
+    datalog.kill()
+    assert call("kv_get", kv=plain, dbi="t149", key=1) == 149
+    assert call("kv_transact", kv=wide, dbi="t150", txs=[["put", 1, 150]]) == ":transacted"
+    assert call("kv_get", kv=wide, dbi="t0", key=1) == 0

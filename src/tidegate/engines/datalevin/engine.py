@@ -149,7 +149,7 @@ class DatalevinEngine:
         request = permit.request
         if not isinstance(request, DatalogRequest):
             raise TidegateError(Code.UNSUPPORTED, "A query changes nothing.")
-        target = _checked(request.target, creates=request.create)
+        target = _checked(request)
 
         async def read(operation: str, arguments: dict[str, Any]) -> bytes:
             answer = await self._ask(
@@ -224,7 +224,7 @@ class DatalevinEngine:
             raise TidegateError(
                 Code.POLICY_READ_ONLY, f"The operation {request.operation.value} changes data."
             )
-        target = _checked(request.target, creates=request.create)
+        target = _checked(request)
         if request.operation in _CLOSES:
             return Document(b"true")
         arguments = request.arguments
@@ -358,15 +358,18 @@ class DatalevinEngine:
             raise closed()
 
 
-def _checked(target: DatalogTarget, *, creates: bool) -> DatalogTarget:
+def _checked(request: DatalogRequest) -> DatalogTarget:
     """The target with its options in one spelling.
 
     Raises: TidegateError ARGUMENT_INVALID for an option that is not allowed, POLICY_READ_ONLY for
     options that would change what is only opened.
     """
+    target = request.target
     options = check_options(f"open_{target.kind}", target.options)
     client = check_options("clientOpts", target.client)
-    if options and not creates and target.kind in ("database", "kv"):
+    # Those of a store belong to it while it is open, so each request of an open one names them.
+    kept = target.kind == "database" or request.operation is DatalogOperation.OPEN_KV
+    if options and not request.create and kept and target.kind in ("database", "kv"):
         raise TidegateError(
             Code.POLICY_READ_ONLY,
             "Options of a database or store are kept in it, so opening it with them is a change.",

@@ -50,13 +50,7 @@ class Opener:
         changes = create or given.get("schema") is not None or bool(given.get("opts"))
         target = DatalogTarget("database", _options(given, "opts"), _options(given, "clientOpts"))
         place = await self._place(context, given)
-        if changes and not context.actor.scope.covers(Scope.READ_WRITE):
-            raise TidegateError(
-                Code.POLICY_READ_ONLY,
-                "Write tools are disabled for this session, and `create`, `schema` and `opts`"
-                " change what is opened.",
-                hint="Open it without them.",
-            )
+        _check_may(context, changes)
         arguments = {"schema": given["schema"]} if given.get("schema") is not None else {}
         handle = await self._opened(context, place, target, arguments, create=changes)
         return {
@@ -70,7 +64,9 @@ class Opener:
         """Open a key-value store; with writes on an absent one is made. Raises: TidegateError."""
         target = DatalogTarget("kv", _options(given, "opts"), _options(given, "clientOpts"))
         place = await self._place(context, given)
-        handle = await self._opened(context, place, target, {}, create=None)
+        _check_may(context, bool(target.options))
+        create = True if target.options else None
+        handle = await self._opened(context, place, target, {}, create=create)
         return {"kv": handle.id, "target": place.shown, "remote": place.remote}
 
     async def open_index(
@@ -86,7 +82,7 @@ class Opener:
             handle = Handle(
                 context, target, store.source, key, temporary=store.temporary, within=store
             )
-            await self._ask_to_open(context, handle, {}, None)
+            await self._ask_to_open(context, handle, target, {}, None)
             self._handles.add(handle)
         return {ARGUMENT[kind]: handle.id, "kv": store.id}
 
@@ -137,9 +133,9 @@ class Opener:
             name, temporary = known.source, known.temporary
         elif name is None:
             name, temporary = await self._source(context, place.url), True
-        handle = Handle(context, target, name, key, temporary=temporary)
+        handle = Handle(context, _kept(target), name, key, temporary=temporary)
         try:
-            await self._ask_to_open(context, handle, arguments, create)
+            await self._ask_to_open(context, handle, target, arguments, create)
         except BaseException:
             if known is None and temporary:
                 await self._handles.close(handle)
@@ -161,15 +157,16 @@ class Opener:
         self,
         context: ToolContext,
         handle: Handle,
+        target: DatalogTarget,
         arguments: dict[str, Any],
         create: bool | None,
     ) -> None:
-        """Open what an id stands for. With `create` None it is made where it is absent and the
-        caller may write. Raises: TidegateError."""
+        """Open what an id stands for, with the options of `target`. With `create` None it is made
+        where it is absent and the caller may write. Raises: TidegateError."""
         kind = handle.target.kind
         request = DatalogRequest(
             operation=DatalogOperation(f"open_{kind}"),
-            target=handle.target,
+            target=target,
             arguments=arguments,
             create=create is True,
             text=f"open {kind}",
@@ -183,6 +180,25 @@ class Opener:
                 raise
             made = msgspec.structs.replace(request, create=True, text=f"create {kind}")
             await context.handle(made, handle.source, Document)
+
+
+def _check_may(context: ToolContext, changes: bool) -> None:
+    """Raises: TidegateError POLICY_READ_ONLY for arguments that change what is opened, while writes
+    are off."""
+    if changes and not context.actor.scope.covers(Scope.READ_WRITE):
+        raise TidegateError(
+            Code.POLICY_READ_ONLY,
+            "Write tools are disabled for this session, and `create`, `schema` and `opts` change"
+            " what is opened.",
+            hint="Open it without them.",
+        )
+
+
+def _kept(target: DatalogTarget) -> DatalogTarget:
+    """What calls of an open id name: a database keeps its options itself."""
+    if target.kind != "database":
+        return target
+    return msgspec.structs.replace(target, options={})
 
 
 def text_of(given: Arguments, name: str) -> str:

@@ -27,7 +27,8 @@
 (def ^:private ^ConcurrentHashMap stores (ConcurrentHashMap.))
 
 (defn- new-store [place]
-  ;; `state` has the open `:conn`, `:kv` and `:indexes`, and `:seen`, the last transaction of ours.
+  ;; `state` has the open `:conn`, `:kv` with its `:kv-options`, and `:indexes`; and `:seen`, the last
+  ;; transaction of ours.
   {:place place
    :remote? (str/starts-with? place "dtlv://")
    :lock (ReentrantReadWriteLock. true)
@@ -142,12 +143,32 @@
 (defn- kv-options [target]
   (get-in target [:options :kv] {}))
 
+(defn- local-store-of-conn [store]
+  (when (:conn @(:state store)) (local-kv store)))
+
+(defn- fits?
+  "Whether the open store has the options that the target was opened with; one that has none takes
+  any."
+  [store target]
+  (let [options (kv-options target)]
+    (or (empty? options) (= options (:kv-options @(:state store))))))
+
 (defn- open-kv! [store target]
   (let [client (:client target)
         options (merge (kv-options target) (when (seq client) {:client-opts client}))
         kv (if (seq options) (d/open-kv (:place store) options) (d/open-kv (:place store)))]
-    (swap! (:state store) assoc :kv kv)
+    (swap! (:state store) assoc :kv kv :kv-options (kv-options target))
     kv))
+
+(defn- store-for!
+  "The key-value store: that of the open database, or one that is open with the options of the target,
+  which hold as long as it is open."
+  [store target]
+  (or (local-store-of-conn store)
+      (do
+        (when-not (fits? store target) (close-open! store))
+        (:kv @(:state store)))
+      (open-kv! store target)))
 
 (defn- has-datalog? [kv]
   (let [dbis (set (i/list-dbis kv))]
@@ -250,14 +271,14 @@
   (let [{:keys [conn kv indexes]} @(:state store)]
     (case (:kind target)
       "database" conn
-      "kv" (or (when conn (local-kv store)) kv)
+      "kv" (or (local-store-of-conn store) (when (fits? store target) kv))
       (get indexes [(:kind target) (get-in target [:options :index] {})]))))
 
 (defn- open! [store target create? schema]
   (check-there store target create?)
   (let [thing (case (:kind target)
                 "database" (open-conn! store target create? schema)
-                "kv" (or (local-kv store) (:kv @(:state store)) (open-kv! store target))
+                "kv" (store-for! store target)
                 (open-index! store target create?))]
     (mark-seen! store)
     thing))

@@ -8,7 +8,8 @@
    [clojure.string :as str]
    [datalevin.datom :as dd])
   (:import
-   [java.math BigInteger]
+   [java.math BigInteger MathContext]
+   [java.nio.charset StandardCharsets]
    [java.time Instant]
    [java.util ArrayList Base64 Collections Comparator Date PriorityQueue UUID]))
 
@@ -109,9 +110,22 @@
       (cond (Double/isNaN d) 2 (Double/isInfinite d) (if (pos? d) 1 -1) :else 0))
     0))
 
+(defn- plain-number
+  "A number as it is shown: a ratio is the double that is nearest to it."
+  [x]
+  (if (ratio? x)
+    (.doubleValue (.decimalValue ^clojure.lang.Ratio x MathContext/DECIMAL128))
+    x))
+
 (defn- compare-numbers [a b]
-  (if (and (instance? Long a) (instance? Long b))
+  (cond
+    (and (instance? Long a) (instance? Long b))
     (Long/compare a b)
+
+    (or (ratio? a) (ratio? b))
+    (compare-numbers (plain-number a) (plain-number b))
+
+    :else
     (let [i (long (infinite a)) j (long (infinite b))]
       (if (or (not= i 0) (not= j 0))
         (Long/compare i j)
@@ -187,18 +201,35 @@
       {"~map" (mapv (fn [[k v]] [(encode k) (encode v)])
                     (sort-by first compare-values (map vec m)))})))
 
+(defn- has-surrogates? [^String x]
+  (let [size (.length x)]
+    (loop [n 0]
+      (cond
+        (= n size) false
+        (Character/isSurrogate (.charAt x n)) true
+        :else (recur (inc n))))))
+
+(defn whole-characters
+  "A text in which half of a surrogate pair, which `subs` can leave, is the replacement character:
+  no encoding of texts has a half."
+  ^String [^String x]
+  (if (or (not (has-surrogates? x)) (.canEncode (.newEncoder StandardCharsets/UTF_8) x))
+    x
+    (str/replace x #"[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
+                 "\ufffd")))
+
 (defn encode
   "A value as JSON's, in Datalevin's spelling."
   [x]
   (cond
     (nil? x) nil
-    (string? x) x
-    (keyword? x) (str x)
+    (string? x) (whole-characters x)
+    (keyword? x) (whole-characters (str x))
     (boolean? x) x
     (instance? Long x) (if (<= -9007199254740991 (long x) 9007199254740991) x {"~i64" (str x)})
     (or (instance? Integer x) (instance? Short x) (instance? Byte x)) (long x)
-    (or (instance? Double x) (instance? Float x))
-    (let [d (double x)]
+    (or (instance? Double x) (instance? Float x) (ratio? x))
+    (let [d (double (plain-number x))]
       (if (or (Double/isNaN d) (Double/isInfinite d)) {"~edn" (pr-str d)} d))
     (symbol? x) {"~edn" (pr-str x)}
     (char? x) {"~edn" (pr-str x)}

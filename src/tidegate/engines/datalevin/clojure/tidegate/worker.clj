@@ -10,6 +10,8 @@
    [datalevin.constants :as c]
    [datalevin.core :as d]
    [datalevin.datom :as dd]
+   [datalevin.db :as db]
+   [datalevin.entity :as de]
    [datalevin.interface :as i]
    [datalevin.pull-parser]
    [datalevin.query.resolve :as resolve]
@@ -18,6 +20,8 @@
    [tidegate.stores :as stores]
    [tidegate.values :as v :refer [decode encode refuse keyword-of]])
   (:import
+   [com.fasterxml.jackson.core JsonGenerator$Feature]
+   [com.fasterxml.jackson.databind ObjectMapper]
    [java.io BufferedInputStream BufferedOutputStream DataInputStream EOFException FileDescriptor
     FileInputStream FileOutputStream OutputStream PrintStream]
    [java.nio ByteBuffer ByteOrder]
@@ -135,10 +139,19 @@
     (or (sequential? found) (instance? java.util.List found)) (counted most found)
     :else found))
 
+(defn- over-database
+  "A query with `:in $` if it has no `:in`: Datalevin leaves the database out where no clause reads
+  it, and then refuses the one that it is given."
+  [query]
+  (cond
+    (map? query) (merge {:in ['$]} query)
+    (and (vector? query) (not-any? #{:in} query)) (into query [:in '$])
+    :else query))
+
 (defn- run-query [conn args]
   (let [query (read-edn (text-of args "query") "query")
         inputs (mapv decode (or (get args "inputs") []))]
-    [query (apply d/q query (d/db conn) inputs)]))
+    [query (apply d/q (over-database query) (d/db conn) inputs)]))
 
 (defn- page-of [args most total]
   (let [offset (whole args "offset" 0)
@@ -155,9 +168,6 @@
 (defn- attribute [x]
   (if (nil? x) nil (let [x (decode x)] (if (string? x) (keyword-of x "a") x))))
 
-(defn- known-attribute? [db a]
-  (or (nil? a) (contains? (d/schema (:conn (meta db) db)) a)))
-
 (defn- datoms-page [args most total all]
   (let [{:keys [offset shown total]} (page-of args most total)]
     (->Counted (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
@@ -167,9 +177,11 @@
   (instance? datalevin.remote.DatalogStore (.-store ^datalevin.db.DB db)))
 
 (defn- count-facts
-  "How many facts there are. Of an entity Datalevin counts all facts, whatever their attribute is."
+  "How many facts there are. Of an entity Datalevin counts all facts, whatever their attribute is,
+  and of a value without an attribute references alone."
   [db e a x]
-  (if (and (some? e) (or (some? a) (some? x)))
+  (if (or (and (some? e) (or (some? a) (some? x)))
+          (and (nil? a) (some? x)))
     (count (d/search-datoms db e a x))
     (d/count-datoms db e a x)))
 
@@ -191,6 +203,24 @@
   (let [db (d/db conn)
         e (decode (get args "e")) a (attribute (get args "a")) x (decode (get args "v"))]
     (datoms-page args most (count-facts db e a x) (fn [_] (d/search-datoms db e a x)))))
+
+(declare whole-entity)
+
+(defn- referred-entity
+  "An entity that another refers to: a component is a part of that one, any other is its number."
+  [component? found]
+  (cond
+    (set? found) (into #{} (map #(referred-entity component? %)) found)
+    (not (de/entity? found)) found
+    component? (whole-entity found)
+    :else {:db/id (:db/id found)}))
+
+(defn- whole-entity
+  "The attributes of an entity. What it refers to is not followed: references may lead in a circle,
+  or through all of the database."
+  [found]
+  (let [db (de/entity-db found)]
+    (into {} (map (fn [[a x]] [a (referred-entity (db/component? db a) x)])) (d/touch found))))
 
 (def ^:private transaction-forms
   #{:db/add :db/retract :db/retractEntity :db.fn/retractEntity :db.fn/retractAttribute
@@ -278,6 +308,7 @@
   (let [forms (mapv kv-form (list-of args "txs"))
         dbi (get args "dbi")
         typed? (or (contains? args "keyType") (contains? args "valueType"))]
+    ;; The forms for lists of values keep only the last one in a table that is not made for lists.
     (when-not (every? #(and (vector? %) (#{:put :del} (first %))) forms)
       (refuse :invalid-request "Each of txs must be [\":put\" …] or [\":del\" …]." {:field "txs"}))
     (doseq [name (kv-dbis forms dbi)]
@@ -404,8 +435,7 @@
                         (counted most (d/pull-many (d/db conn) (pull-selector args)
                                                    (list-of args "eids"))))
    "entity"           (fn [conn args _]
-                        (when-let [found (d/entity (d/db conn) (decode (get args "eid")))]
-                          (into {} (d/touch found))))
+                        (some-> (d/entity (d/db conn) (decode (get args "eid"))) whole-entity))
    "datoms"           datoms
    "search_datoms"    matching
    "count_datoms"     (fn [conn args _]
@@ -496,7 +526,7 @@
   (let [text (str text)
         cause (second (re-find #":cause \"((?:[^\"\\]|\\.){1,2000})\"" text))
         line (or cause (first (str/split-lines text)) "")]
-    (if (> (count line) 600) (str (subs line 0 600) "…") line)))
+    (v/whole-characters (if (> (count line) 600) (str (subs line 0 600) "…") line))))
 
 (defn- data-of [^Throwable t]
   (->> (iterate ex-cause t) (take-while some?) (take 20) (keep ex-data) (some #(when (:code %) %))))
@@ -512,7 +542,11 @@
 
 ;; Frames.
 
-(def ^:private mapper (json/object-mapper {:decode-key-fn identity :encode-key-fn identity}))
+(def ^:private mapper
+  ;; Jackson writes a character outside the basic plane as two escapes of six bytes unless it is told
+  ;; otherwise, and the document's limit counts bytes.
+  (.configure ^ObjectMapper (json/object-mapper {:decode-key-fn identity :encode-key-fn identity})
+              JsonGenerator$Feature/COMBINE_UNICODE_SURROGATES_IN_UTF8 true))
 
 (defn- read-frame [^DataInputStream in]
   (let [size (Integer/reverseBytes (.readInt in))
