@@ -3,8 +3,14 @@ bound to."""
 
 from __future__ import annotations
 
+import copy
+import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from support.cloud_api import PROVIDER, SERVICE, Farm, Reply, write_farm
 from support.cloud_surface import (
     EXEC,
     INSERT,
@@ -47,6 +53,51 @@ async def test_each_kind_of_change_shows_its_request_and_what_becomes_of_what_is
         f'{SEND_ONE}  | desk: PUT {url}/tickets/1 {{"id":"1","title":"Other"}}'
     )
     assert operation == f"{SEND_ONE}  | desk: POST {url}/close"
+
+
+@pytest.mark.parametrize(
+    ("naming", "column"),
+    [
+        ({}, "data__bodyWeight"),
+        ({"requestBodyTranslate": {"algorithm": "naive"}}, "bodyWeight"),
+        ({"requestBodyTranslate": {"algorithm": "naive"}, "nativeCasing": "camel"}, "body_weight"),
+        ({"nativeCasing": "camel"}, "data__body_weight"),
+    ],
+)
+@pytest.mark.parametrize("renames", [False, True])
+async def test_a_field_that_would_change_is_shown_so_by_whatever_name_a_document_gives_it(
+    tmp_path: Path, naming: dict[str, Any], column: str, renames: bool
+) -> None:
+    service = copy.deepcopy(SERVICE)
+    text = json.dumps(service).replace('"weight"', '"bodyWeight"')
+    service = json.loads(text)
+    casing = {name: value for name, value in naming.items() if name == "nativeCasing"}
+    translated = {name: value for name, value in naming.items() if name != "nativeCasing"}
+    animals = service["components"]["x-stackQL-resources"]["animals"]
+    animals["methods"]["update"] |= {"request": {"mediaType": "application/json", **casing}}
+    animals["methods"]["update"]["config"] = translated
+    farm = Farm(lambda *asked: Reply(200, {"id": 3, "bodyWeight": 70, "name": "Ann"}))
+    try:
+        folder = write_farm(tmp_path / "registry")
+        (folder / "src/farm/v00.00.00000/services/live.yaml").write_text(json.dumps(service))
+        if renames:
+            provider = folder / "src/farm/v00.00.00000/provider.yaml"
+            config = "config:\n  snake_case_aliases: true\n"
+            provider.write_text(PROVIDER.replace("config:\n", config))
+        source = {"url": f"cloud://{folder}", "options": dict(farm.options)}
+        async with opened(tmp_path, source=source) as app:
+            client = CloudClient(app, reply=answering("decline"))
+            name = "data__name" if column.startswith("data__") else "name"
+            sql = f"UPDATE farm.live.animals SET {column} = 80, {name} = 'Bo' WHERE id = 3"
+            await client.bad("run_mutation_query", sql=sql)
+        assert farm.paths("PATCH") == []
+    finally:
+        farm.close()
+    (asked,) = client.asked
+    shown = "body_weight" if renames else "bodyWeight"
+    assert '"bodyWeight":80' in asked["message"]
+    assert f"{shown} 70 -> 80" in asked["message"]
+    assert "name Ann -> Bo" in asked["message"]
 
 
 async def test_several_requests_are_counted_and_shown(tmp_path: Path) -> None:

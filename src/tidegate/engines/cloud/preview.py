@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from tidegate.cloud.names import folded
+from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.requests import find_method
 from tidegate.cloud.statements import SqlStatement
 from tidegate.engines.cloud.change_plan import PlannedChanges
@@ -193,7 +193,13 @@ def _changed(
     """The row after the change, as far as the request says; None if it is gone."""
     if change.request.verb == "DELETE":
         return None
-    sent = {folded(name): value for name, value in change.values.items()}
+    sent: dict[str, Any] = {}
+    for each in change.method.parameters:
+        if each.name in change.values:
+            value = change.values[each.name]
+            # Columns of rows have the API's own names, or these in snake case.
+            for name in (each.wire_name, snake_case(each.wire_name), each.name):
+                sent.setdefault(folded(name), value)
     return tuple(
         _cell(name, sent[folded(name)]) if folded(name) in sent else old
         for name, old in zip(names, row, strict=True)
