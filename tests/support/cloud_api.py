@@ -273,6 +273,8 @@ class Farm:
         self._usually = usually
         self.asked: list[tuple[str, str, Any]] = []
         self.logins: list[str | None] = []
+        self.headers: dict[str, str] = {}
+        """Those of the last request."""
         self.special: dict[str, Callable[[int], Reply | None]] = {}
         self.animals: dict[int, dict[str, Any]] = {}
         self.most_at_once = 0
@@ -339,6 +341,7 @@ class Farm:
         with self._lock:
             self.asked.append((handler.command, handler.path, body))
             self.logins.append(handler.headers.get("Authorization"))
+            self.headers = dict(handler.headers.items())
             count = self._seen[handler.path] = self._seen.get(handler.path, 0) + 1
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)

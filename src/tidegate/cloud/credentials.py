@@ -107,7 +107,8 @@ class Credentials:
         secret, origin, scheme = await self._header(request, use, auth)
         prefix = scheme if auth.value_prefix is None else auth.value_prefix
         header = ("Authorization", f"{prefix}{secret}")
-        return _authorized(request, (header,), (secret,), origin)
+        secrets = (secret, *_password_in(secret)) if auth.type == "basic" else (secret,)
+        return _authorized(request, (header,), secrets, origin)
 
     def login(self, use: CredentialUse) -> AuthSettings:
         """The login of an account, of the settings, else of the document.
@@ -306,6 +307,16 @@ class Credentials:
         signed = sign_request(request, aws, use.service, use.region or "us-east-1", now)
         secrets = tuple(each for each in (aws.secret, aws.session_token) if each)
         return _authorized(signed, (), secrets, origin)
+
+
+def _password_in(pair: str) -> tuple[str, ...]:
+    """The password of a user and password in base64, which a provider reads and may repeat as it
+    is; where that is empty, the user is a key. Empty for what is no such pair."""
+    try:
+        user, _, password = base64.b64decode(pair, validate=True).decode().partition(":")
+    except ValueError:
+        return ()
+    return (password or user,)
 
 
 def _authorized(

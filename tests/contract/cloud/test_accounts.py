@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,81 @@ async def test_a_secret_is_not_shown_in_the_spelling_of_urls_and_json(
         farm.special["/animals/3"] = lambda _, said=spelled: Reply(400, {"url": f"?{said}."})
         error = await ask.refusal("SELECT * FROM farm.live.animals WHERE id = 3")
         assert "?***." in error.message, spelled
+
+
+@pytest.mark.parametrize(
+    ("login", "secrets"),
+    [
+        ({"type": "bearer", "credentialsenvvar": "FARM_KEY"}, {"FARM_KEY": "h1dden key"}),
+        (
+            {"type": "api_key", "credentialsenvvar": "FARM_KEY", "valuePrefix": "SSWS "},
+            {"FARM_KEY": "h1dden key"},
+        ),
+        (
+            {"type": "basic", "username_var": "FARM_USER", "password_var": "FARM_KEY"},
+            {"FARM_USER": "ann", "FARM_KEY": "h1dden key"},
+        ),
+        (
+            {"type": "basic", "credentialsenvvar": "FARM_KEY"},
+            {"FARM_KEY": base64.b64encode(b"ann:h1dden key").decode()},
+        ),
+        (
+            {"type": "basic", "credentialsenvvar": "FARM_KEY"},
+            {"FARM_KEY": base64.b64encode(b"h1dden key:").decode()},
+        ),
+        (
+            {"type": "custom", "name": "X-Key", "credentialsenvvar": "FARM_KEY"},
+            {"FARM_KEY": "h1dden key"},
+        ),
+        (
+            {
+                "type": "custom",
+                "name": "key",
+                "location": "query",
+                "credentialsenvvar": "FARM_KEY",
+            },
+            {"FARM_KEY": "h1dden key"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 401, 403, 500])
+async def test_an_error_that_quotes_the_login_that_was_sent_holds_no_secret(
+    opened: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    login: dict[str, Any],
+    secrets: dict[str, str],
+    status: int,
+) -> None:
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+
+    def quote(verb: str, path: str, query: dict[str, str], body: Any) -> Reply:
+        given = [
+            *query.values(),
+            farm.headers.get("Authorization", ""),
+            farm.headers.get("X-Key", ""),
+        ]
+        pairs = [each.partition("Basic ")[2] for each in given if each.startswith("Basic ")]
+        user, _, word = base64.b64decode(pairs[0]).decode().partition(":") if pairs else ("",) * 3
+        return Reply(status, {"given": given, "user": user if not word else "", "password": word})
+
+    farm = Farm(quote)
+    try:
+        settings = {
+            "endpoints": {"https://api.farm.example": farm.url},
+            "providers": {"farm": {"auth": login}},
+        }
+        error = await opened(settings=json.dumps(settings)).refusal(
+            "SELECT name FROM farm.live.animals WHERE id = 3"
+        )
+        assert farm.asked
+    finally:
+        farm.close()
+    assert error.details["http_status"] == status
+    assert "***" in error.message
+    for hidden in ("h1dden", *secrets.values()):
+        if hidden != "ann":
+            assert hidden not in f"{error.message} {error.hint}"
 
 
 async def test_a_change_is_made_with_the_account_that_it_names(farms: Any, farm: Farm) -> None:
