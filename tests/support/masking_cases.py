@@ -163,6 +163,8 @@ POSTGRES = r"""
 = SELECT (SELECT c FROM customers c LIMIT 1)
 = SELECT pg_get_viewdef('vip'::regclass)
 ! SELECT histogram_bounds::text FROM pg_stats
+= SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'orders'
+! SELECT pg_get_partition_constraintdef('part_a'::regclass)
 """
 
 MYSQL = r"""

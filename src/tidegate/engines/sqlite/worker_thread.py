@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 Task = tuple[Callable[[SqliteSession], Any], "asyncio.Future[Any]"]
 
 NICENESS = 5
-"""Lower than the event loop's: long statements on all workers must not make quick ones wait."""
+"""Added to that of the event loop, which made the thread: long statements on all workers must not make quick ones wait."""
 
 _numbers = count(1)
 
@@ -183,4 +183,5 @@ def _give_way() -> None:
     """Have this thread wait for the event loop's, where the system can order single threads."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)
+            own = os.getpriority(os.PRIO_PROCESS, get_native_id())
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), own + NICENESS)

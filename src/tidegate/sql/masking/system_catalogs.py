@@ -12,9 +12,10 @@ from __future__ import annotations
 from tidegate.sql.dialects.model import words
 
 REFUSED_FUNCTIONS = words("""
-    alias current_query current_query_id getvariable pg_database_size pg_indexes_size
-    pg_mcv_list_items pg_relation_size pg_sequence_last_value pg_table_size pg_tablespace_size
-    pg_total_relation_size query query_table rtreecheck rtreenode sqlite_stmt stats tidegate_hash
+    alias current_query current_query_id getvariable pg_database_size
+    pg_get_partition_constraintdef pg_indexes_size pg_mcv_list_items pg_relation_size
+    pg_sequence_last_value pg_table_size pg_tablespace_size pg_total_relation_size query query_table
+    rtreecheck rtreenode sqlite_stmt stats tidegate_hash
     """)
 REFUSED_FUNCTION_STARTS = ("pg_stat_get_", "pg_stat_")
 """Functions that tell the statement's own text, values and counts gathered elsewhere, or read a
