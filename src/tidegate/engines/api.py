@@ -261,6 +261,11 @@ class ProcessEngine(Protocol):
         """Of the process that it has now; a process that is started in its place has another."""
         ...
 
+    @property
+    def driver_class(self) -> str:
+        """The name of the class of the driver that was loaded."""
+        ...
+
 
 class EngineTransaction(Protocol):
     """A transaction over several statements, on a connection of its own. It has one statement under

@@ -72,8 +72,9 @@ def source_from_settings(settings: SourceSettings) -> Source:
 
 
 def _require_file(source: Source) -> None:
-    """Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL."""
-    if find(source.dialect).in_files:
+    """See that a file is there which the URL names as file URLs do; engines whose URLs are written
+    otherwise look for it themselves. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL."""
+    if find(source.dialect).in_files and find_engine(source.url).locate is None:
         require_file(source.url)
 
 

@@ -15,11 +15,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from msgspec import structs
+
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
 from tidegate.engines.api import Engine, ProcessEngine
+from tidegate.engines.common.errors import DRIVER
+from tidegate.engines.common.url import UNREADABLE
 from tidegate.engines.jdbc.native_url import NativeUrl, native_url, split_login
 from tidegate.engines.jdbc.products import product_of
-from tidegate.engines.jdbc.url import JdbcUrl, file_of, names_one_server, parse_jdbc_url
+from tidegate.engines.jdbc.url import (
+    JdbcUrl,
+    coordinate_of,
+    file_of,
+    names_one_server,
+    parse_jdbc_url,
+)
 from tidegate.engines.registry import locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -50,6 +60,9 @@ DRIVER_FAULTS = frozenset(
     }
 )
 """What is wrong where a driver cannot be had."""
+
+UNAVAILABLE = frozenset({Code.DRIVER_REPOSITORY, Code.DRIVER_UNRESOLVED, Code.CONFIG_INVALID})
+"""What is wrong where a library cannot be had, and is no sign of tampering."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}|env:([A-Za-z_]\w*)", re.ASCII)
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
@@ -129,39 +142,76 @@ class JdbcSources:
         parsed = parse_jdbc_url(url) if native is None else None
         if "url" not in given.resolved:
             self._check_allowed(call, native, parsed)
-        held = HeldSecret(password) if password else None
-        try:
-            settings = (
-                SourceSettings(
-                    name=name, url=native.with_account(user, held.reference if held else None)
-                )
-                if native is not None
-                else self._driver_settings(name, url, user, held, values, call.actor.id)
+        if native is not None and native.needs_user and user is None:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "The connect parameter `user` is missing: the server's own login is not used.",
+                hint="Give `user`, and `password` as a reference such as ${DB_PASSWORD}.",
+                details={"field": "user"},
             )
+        held = HeldSecret(password) if password else None
+        unavailable: TidegateError | None = None
+        try:
+            if native is not None:
+                account = native.with_account(user, held.reference if held else None)
+                settings = SourceSettings(name=name, url=account)
+            else:
+                options = self._options(url, user, held, values, call.actor.id)
+                settings = SourceSettings(name=name, url=url, options=options)
             await self._check_not_saved(settings.url)
+            if native is None:
+                settings, unavailable = await self._with_driver(settings, call.progress)
             source = self._add(call, settings, held)
-        except BaseException:
+        except BaseException as error:
             if held is not None:
                 held.release()
+            if isinstance(error, TidegateError):
+                _say_what_to_give(error, url, wants_driver=wants_driver)
             raise
-        owner = call.session or call.actor.id
         try:
-            engine = await self._connect(owner, name, _reporter(call.progress))
+            engine = await self._connect(call.session or call.actor.id, name)
         except TidegateError as error:
-            if wants_driver and error.code in DRIVER_FAULTS and native_url(url) is not None:
-                error.hint += " Without `driver` and `dependency` no driver is needed here."
-            raise
-        driver = values["driver"] or (native.driver if native else product_of(url).driver)
+            if unavailable is not None and error.code is Code.ENGINE_MISSING:
+                error = unavailable
+            _say_what_to_give(error, url, wants_driver=wants_driver)
+            raise error from None
+        in_process = engine if isinstance(engine, ProcessEngine) else None
+        dependency = settings.options.get("driver_coordinate")
         return OpenedJdbc(
             source,
-            driver,
+            native.driver if native is not None else in_process.driver_class if in_process else "",
             native is not None,
-            values["dependency"],
-            "maven" if values["dependency"] else "classpath",
+            dependency,
             given.redact,
             _shown_place(call.request, settings.url, given),
-            engine.process_id if isinstance(engine, ProcessEngine) else "",
+            in_process.process_id if in_process is not None else "",
+            f"The driver that is there already is used. {given.redact(unavailable.message)}"
+            if unavailable is not None
+            else "",
         )
+
+    async def _with_driver(
+        self, settings: SourceSettings, progress: Progress | None
+    ) -> tuple[SourceSettings, TidegateError | None]:
+        """The settings, once their driver is in the cache, downloaded if need be. Where it cannot
+        be had, those of a driver that is there already, with the reason. Raises: TidegateError."""
+        report = _reporter(progress)
+        try:
+            await self._locate(source_from_settings(settings), report)
+        except TidegateError as error:
+            asked = settings.options.get("driver_coordinate")
+            absent = error.code in UNAVAILABLE or error.details.get("rule") == "drivers.download"
+            if asked is None or not absent:
+                raise
+            options = {
+                name: value
+                for name, value in settings.options.items()
+                if name not in ("driver_coordinate", "driver_repository")
+            }
+            if self._settings.driver_path:
+                options["driver_path"] = self._settings.driver_path
+            return structs.replace(settings, options=options), error
+        return settings, None
 
     def _add(self, call: Call, settings: SourceSettings, held: HeldSecret | None) -> Source:
         """Add the source; the password is forgotten when it ends."""
@@ -177,12 +227,11 @@ class JdbcSources:
             held.release if held is not None else None,
         )
 
-    async def _connect(self, owner: str, name: str, report: Report) -> Engine:
+    async def _connect(self, owner: str, name: str) -> Engine:
         connection = self._connections.find_temporary(owner, name)
         if connection is None:
             raise TidegateError(Code.SOURCE_UNKNOWN, "The session ended while it connected.")
         try:
-            await self._locate(connection.source, report)  # a driver may have to be downloaded
             return await self._connections.engine(connection)
         except BaseException:
             await self._connections.close_temporary(owner, name)
@@ -201,7 +250,8 @@ class JdbcSources:
             if found is not None:
                 value = _variable(found[1] or found[2], field, allowed)
                 resolved.add(field)
-            values[field] = value
+            # Clients send an empty text for what they leave out.
+            values[field] = value if value or field == "url" else None
         secrets = [value for field, value in values.items() if field in resolved and value]
         return _Given(values, frozenset(resolved), _redactor(secrets, values["password"]))
 
@@ -218,25 +268,35 @@ class JdbcSources:
             return
         url = native.url if native is not None else parsed.text if parsed is not None else ""
         place = locate(url)
+        if place is UNREADABLE:
+            raise TidegateError(
+                Code.SOURCE_URL,
+                "The host or the port of the URL cannot be read.",
+                hint="Write it like jdbc:postgresql://host:port/database.",
+            )
         port = place.port or (parsed.product.port if parsed is not None else None) or ""
         if not place.host:
             raise denied("The URL names no host that could be checked.")
         if parsed is not None and not names_one_server(parsed):
-            raise denied("The URL does not say plainly which host its driver connects to.")
+            refusal = denied("The URL does not say plainly which host its driver connects to.")
+            refusal.hint = (
+                "Write //host:port, without options, behind the names before it, such as"
+                " jdbc:oracle:thin:@//host:1521/service; or ask the operator to add the source."
+            )
+            raise refusal
         if not is_listed_host(place.host, port, hosts):
             raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
 
-    def _driver_settings(
+    def _options(
         self,
-        name: str,
         url: str,
         user: str | None,
         held: HeldSecret | None,
         values: Mapping[str, str | None],
         actor: str,
-    ) -> SourceSettings:
-        """A source behind a JDBC driver. What one actor opens with one driver has one Java process.
-        Raises: TidegateError ARGUMENT_INVALID."""
+    ) -> dict[str, str]:
+        """The options of a source behind a JDBC driver. What one actor opens with one driver has
+        one Java process. Raises: TidegateError ARGUMENT_INVALID."""
         dependency, driver = values["dependency"], values["driver"]
         if dependency is not None and _COORDINATE.fullmatch(dependency) is None:
             raise TidegateError(
@@ -260,7 +320,7 @@ class JdbcSources:
             options["user"] = user
         if held is not None:
             options["password"] = held.reference
-        return SourceSettings(name=name, url=url, options=options)
+        return options
 
     async def _check_not_saved(self, url: str) -> None:
         """Raises: TidegateError POLICY_DENIED for a database that is a source already."""
@@ -270,6 +330,23 @@ class JdbcSources:
             if error.details.get("rule") == RULE:
                 error.hint = "Connect to it by the name of the source, in place of a URL."
             raise
+
+
+def _say_what_to_give(error: TidegateError, url: str, *, wants_driver: bool) -> None:
+    """Put the parameters of `connect` into the hint of an error whose hint is for an operator."""
+    if error.code is Code.ENGINE_MISSING:
+        known = coordinate_of(url)
+        named = f", such as {known}" if known else ""
+        error.hint = (
+            f"Name the library of the driver as `dependency`{named}, or have the operator run"
+            f" `tidegate driver fetch {known or 'COORDINATE'}`."
+        )
+        if wants_driver:
+            error.hint += " Or correct `driver`."
+    elif error.code is Code.SOURCE_URL and error.details.get("cause") == DRIVER:
+        error.hint = "Correct `url`, or `driver` where you named one."
+    if wants_driver and error.code in DRIVER_FAULTS and native_url(url) is not None:
+        error.hint += " Without `driver` and `dependency` no driver is needed here."
 
 
 def _reporter(progress: Progress | None) -> Report:

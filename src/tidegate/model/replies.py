@@ -75,16 +75,17 @@ class OpenedJdbc(RecordedPayload, frozen=True):
     `dependency` where it came from if it was fetched. `native`: an engine of ours serves it,
     without that driver. `redact` takes what came from the environment out of a text; `place` is
     where the database is, for the records. `process` is the id of the Java process that the driver
-    runs in, which other connections of the caller may share; empty where there is none."""
+    runs in, which other connections of the caller may share; empty where there is none. `note` says
+    why another driver than the one that was asked for is used."""
 
     source: Source
     driver: str
     native: bool
     dependency: str | None
-    driver_source: Literal["classpath", "maven"]
     redact: Callable[[str], str]
     place: str
     process: str = ""
+    note: str = ""
 
     def recorded_arguments(self) -> Mapping[str, Any]:
         return {"place": self.place, "driver": self.driver}

@@ -457,7 +457,8 @@ async def test_a_driver_by_its_coordinate(tmp_path):
             assert connected["dependency"] == coordinate
             done = await peer.recorded(connected["id"], "SELECT 1 AS one")
             assert done["rows"] == [[1]]
-            unknown = await peer.bare("connect", url="jdbc:h2:mem:x", dependency="org.x:y:1.0")
+            other = "jdbc:hsqldb:mem:x"
+            unknown = await peer.bare("connect", url=other, dependency="org.x:y:1.0")
             assert unknown["status"] == "driver_missing"
             assert unknown["error"].startswith("Driver not found")
 

@@ -88,7 +88,7 @@ public class HostileDriver implements Driver {
     }
 
     public boolean acceptsURL(String url) {
-        return url.startsWith("jdbc:hostile:");
+        return url.startsWith("jdbc:hostile:") || url.startsWith(System.getProperty("also", "no"));
     }
 
     public DriverPropertyInfo[] getPropertyInfo(String url, Properties properties) {

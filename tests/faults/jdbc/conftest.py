@@ -23,4 +23,5 @@ def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(folder / "hostile.jar", "w") as archive:
         for each in (folder / "classes").glob("*.class"):
             archive.write(each, each.name)
+        archive.writestr("META-INF/services/java.sql.Driver", "HostileDriver")
     return folder / "hostile.jar"

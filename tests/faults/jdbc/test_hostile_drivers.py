@@ -136,6 +136,25 @@ async def test_a_driver_that_is_not_there_is_named(jar, option, value):
     assert "driver" in caught.value.hint
 
 
+@pytest.mark.parametrize("beside", [[], ["derby"]])
+async def test_a_driver_of_another_class_than_usual_is_found(jar, beside):
+    """Derby's driver for servers is another than its usual one, and versions have moved that."""
+    path = os.pathsep.join([*map(jdbc_drivers.driver_path, beside), str(jar)])
+    url = "jdbc:derby://127.0.0.1:1/x"
+    options = {"driver_path": path, "jvm_options": f"{jdbc_drivers.QUICK} -Dalso=jdbc:derby://"}
+    source = Source("s1", "moved", url, *engine_of(url), options=tuple(options.items()))
+    async with opened(source) as engine:
+        assert engine.driver_class == "HostileDriver"
+
+
+async def test_a_usual_class_that_the_jars_lack_is_named(jar):
+    url = "jdbc:derby://127.0.0.1:1/x"
+    source = Source("s1", "other", url, *engine_of(url), options=(("driver_path", str(jar)),))
+    with pytest.raises(TidegateError, match="EmbeddedDriver") as caught:
+        await open_engine(source)
+    assert caught.value.code is Code.ENGINE_MISSING
+
+
 async def test_a_variable_that_is_not_set_is_named(jar):
     with pytest.raises(TidegateError) as caught:
         await open_engine(source_of(jar, variables="TIDEGATE_TEST_ABSENT"))

@@ -65,7 +65,7 @@ async def check_jdbc(app: App, source: Source, patience_s: float) -> AsyncIterat
         located = await app.drivers.locate(source)
         async with secrets_of(located):
             options = resolve_options(located)
-        jars = find_jars(options, url.product)
+        jars = find_jars(options, url)
         worker = await start_worker(options, url)
     except TidegateError as error:
         yield failed("driver", error)

@@ -54,6 +54,12 @@ def outcome_unknown() -> TidegateError:
 ACCOUNT = "account"
 """`details["cause"]` where the server refuses the account or its password, or wants one."""
 
+DRIVER = "driver"
+"""`details["cause"]` where the driver does not read the URL."""
+
+RIGHT_OR_NAME = "right or name"
+"""`details["cause"]` where a database does not say whether a name is unknown or a right lacking."""
+
 PROCESS = "process"
 """`details["cause"]` where the process that a driver ran in has ended, with all that it held."""
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tidegate.engines.jdbc.products import OTHER, PRODUCTS, Product, product_of
+from tidegate.engines.jdbc.products import PRODUCTS
+from tidegate.engines.jdbc.url import JdbcUrl, coordinate_of
 from tidegate.errors import Code, TidegateError
 from tidegate.maven.cache import DriverCache, Report
 from tidegate.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
@@ -33,9 +34,10 @@ def known_libraries() -> frozenset[tuple[str, str]]:
     """(group, artifact) of the drivers of `products.py`, which need no consent."""
     return frozenset(
         [
-            parse_coordinate(product.coordinate)[:2]
+            parse_coordinate(coordinate)[:2]
             for product in PRODUCTS.values()
-            if product.coordinate
+            for coordinate in (product.coordinate, product.server_coordinate)
+            if coordinate
         ]
     )
 
@@ -77,7 +79,7 @@ class JdbcDrivers:
         if asked:
             jars = await self._jars(parse_coordinates(asked), repository, report)
         elif not path:
-            jars = await self._fetched(product_of(source.url))
+            jars = await self._fetched(coordinate_of(source.url))
         else:
             return source
         if not jars:
@@ -86,11 +88,11 @@ class JdbcDrivers:
         options[PATH] = os.pathsep.join(parts)
         return structs.replace(source, options=tuple(options.items()))
 
-    async def _fetched(self, product: Product) -> list[Path]:
+    async def _fetched(self, known: str) -> list[Path]:
         """The driver that is known of a database, if it was fetched. Raises: TidegateError."""
-        if not product.coordinate:
+        if not known:
             return []
-        group, artifact, _ = parse_coordinate(product.coordinate)
+        group, artifact, _ = parse_coordinate(known)
         found = await asyncio.to_thread(self.cache.find_version, group, artifact)
         return found or []
 
@@ -121,7 +123,7 @@ class JdbcDrivers:
             raise
 
 
-def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
+def find_jars(options: Mapping[str, str], url: JdbcUrl) -> list[str]:
     """The absolute paths of the driver's jars: the files and folders of the option `driver_path`.
 
     Raises: TidegateError ENGINE_MISSING if none is named, or one is not there.
@@ -130,8 +132,8 @@ def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
     if not named:
         raise TidegateError(
             Code.ENGINE_MISSING,
-            f"Driver not found: no jar of a JDBC driver for {product.title} is named.",
-            hint=_how_to_get(product),
+            f"Driver not found: no jar of a JDBC driver for {url.product.title} is named.",
+            hint=_how_to_get(url),
         )
     jars: list[str] = []
     for part in named.split(os.pathsep):
@@ -148,10 +150,12 @@ def find_jars(options: Mapping[str, str], product: Product) -> list[str]:
     return jars
 
 
-def _how_to_get(product: Product) -> str:
+def _how_to_get(url: JdbcUrl) -> str:
     """How to get a driver of the database."""
-    if product is OTHER or not product.coordinate:
+    known = coordinate_of(url.text)
+    if not known:
         fetch = "give the source the coordinate of its driver with `--driver-coordinate`"
     else:
-        fetch = f"run `tidegate driver fetch {product.name}`"
+        by_name = known == url.product.coordinate
+        fetch = f"run `tidegate driver fetch {url.product.name if by_name else known}`"
     return f"Either {fetch}, or name its jar with the source's option `driver_path`."

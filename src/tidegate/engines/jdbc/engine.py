@@ -143,6 +143,10 @@ class JdbcEngine:
     def process_id(self) -> str:
         return self.process.id
 
+    @property
+    def driver_class(self) -> str:
+        return self._worker.loaded.driver if self._worker is not None else ""
+
     async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
         """None: drivers have no opinion that could be asked without running something."""
         self._check_open()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidegate.engines.common.errors import ACCOUNT, PROCESS, shortened
+from tidegate.engines.common.errors import ACCOUNT, DRIVER, PROCESS, RIGHT_OR_NAME, shortened
 from tidegate.engines.jvm.process import JvmFault
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import mask_shapes
@@ -30,6 +30,7 @@ _LOST = frozenset(
     | {"57P01", "57P02", "90067", "90121"}
 )
 """PostgreSQL and H2 have states of their own for it."""
+_RIGHT_OR_NAME = frozenset({("hsqldb", -5501)})
 SESSION = "session"
 """`details["cause"]` where the database has ended its session, or is not there any more."""
 _BY_NUMBER: dict[tuple[str, int], Code] = {
@@ -58,6 +59,12 @@ _TRACE = re.compile(r"\n\s*at [\w.$]+\(.*|\A(?:[\w.]+Exception: )+", re.DOTALL)
 """Java's words about where a failure was found, which some drivers put into their messages."""
 _STATED = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\b")
 _READ_ONLY = re.compile(r"(?i)read[- ]only|readonly")
+_LOGIN = re.compile(r"(?i)authentication|password")
+"""Derby, and pgjdbc without a password, have the state 08004 for a login that is refused."""
+_AROUND = re.compile(r"\A(?:ERROR|FATAL|PANIC): |\n +(?:Hint|Position|Where|Location|File): [^\n]*")
+"""What pgjdbc writes around the words of the server."""
+_SAID = re.compile(r"\n +Hint: ([^\n]+)")
+"""The server's own hint, as pgjdbc writes it."""
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"`;]+){2,}/?")
 
 
@@ -80,7 +87,13 @@ def translate(fault: JvmFault, product: str) -> TidegateError:
     details = _details(fault)
     if code is Code.SOURCE_UNREACHABLE:
         details["cause"] = SESSION
-    return TidegateError(code, clean(fault.message), hint=_hint(state), details=details)
+    if (product, fault.number) in _RIGHT_OR_NAME:
+        details["cause"] = RIGHT_OR_NAME
+        hint = "Check the names, and whether the account of this source may use them."
+    else:
+        said = _SAID.search(fault.message)
+        hint = said[1].strip() if said is not None else _hint(state)
+    return TidegateError(code, clean(fault.message), hint=hint, details=details)
 
 
 def unconnected(fault: JvmFault) -> TidegateError:
@@ -90,7 +103,8 @@ def unconnected(fault: JvmFault) -> TidegateError:
     state = _state(fault)
     details = _details(fault)
     hint = None
-    if state[:2] == "28":
+    refused = state[:2] == "28" or (state == "08004" and _LOGIN.search(fault.message) is not None)
+    if refused:
         details["cause"] = ACCOUNT
         hint = "Check the user and the password of the source."
     message = clean(fault.message)
@@ -100,7 +114,7 @@ def unconnected(fault: JvmFault) -> TidegateError:
         hint = "Close the database there."
         if fault.number == _HSQLDB_LOCKED:
             hint += f" The lock of a process that was killed ends by itself after {LOCK_S:g} s."
-    if state[:2] == "28":
+    if refused:
         message = f"The database refused the login of the source's user: {message}"
     return TidegateError(Code.SOURCE_UNREACHABLE, message, hint=hint, details=details)
 
@@ -133,7 +147,7 @@ def _state(fault: JvmFault) -> str:
 
 def clean(message: str) -> str:
     """The message without passwords in URLs, and without paths of this machine."""
-    plain = _TRACE.sub("", _ECHO.sub("", message)).strip()
+    plain = _AROUND.sub("", _TRACE.sub("", _ECHO.sub("", message)).strip())
     return _PATH.sub("<path>", mask_shapes(shortened(plain)))
 
 
@@ -145,7 +159,7 @@ def _own(fault: JvmFault) -> TidegateError:
             hint="Correct the source's option `driver`, `driver_path` or `driver_coordinate`.",
         )
     if fault.code == "driver.url":
-        return TidegateError(Code.SOURCE_URL, clean(fault.message))
+        return TidegateError(Code.SOURCE_URL, clean(fault.message), details={"cause": DRIVER})
     if fault.code == "limit.bytes":
         return TidegateError(Code.LIMIT_BYTES, fault.message)
     if fault.code == "argument":
@@ -165,6 +179,8 @@ def _details(fault: JvmFault) -> dict[str, Any]:
 
 
 def _hint(state: str) -> str | None:
+    if state == "42501":
+        return "Ask the operator: the account of this source may not do that."
     if state[:2] == "42" and state[2:3] in ("P", "S", "0", "Y", "X"):
         return "Check the names and the syntax: describe the table, or search for it."
     return None

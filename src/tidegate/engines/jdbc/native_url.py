@@ -50,6 +50,11 @@ class NativeUrl(NamedTuple):
         """Whether the database is on a server, and not in a file or in memory."""
         return "://@" in self.url
 
+    @property
+    def needs_user(self) -> bool:
+        """Whether its engine takes no URL without a user from a caller."""
+        return self.url.startswith("postgresql://")
+
     def with_account(self, user: str | None, password: str | None) -> str:
         """The URL with an account; `password` is a reference to a secret."""
         if user is None or not self.is_server:

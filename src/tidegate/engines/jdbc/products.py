@@ -31,6 +31,8 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str
     driver: str
     coordinate: str = ""
+    server_coordinate: str = ""
+    """The driver for URLs of servers, where it is another library."""
     title: str
     fence: Fence
     begin_read: str = ""
@@ -160,6 +162,7 @@ PRODUCTS: dict[str, Product] = {
         ),
         explain="EXPLAIN",
         system_schemas=_SQL_STANDARD,
+        port=9092,
         in_process=True,
         servers=("tcp://", "ssl://"),
         memory=("mem:", ""),
@@ -193,10 +196,12 @@ PRODUCTS: dict[str, Product] = {
         dialect="derby",
         driver="org.apache.derby.jdbc.EmbeddedDriver",
         coordinate="org.apache.derby:derby:10.16.1.1",
+        server_coordinate="org.apache.derby:derbyclient:10.16.1.1",
         title="Apache Derby",
         cancels=False,
         fence="driver",
         parameters=frozenset({"territory", "collation"}),
+        port=1527,
         system_schemas=(
             *("SYS", "SYSIBM", "SYSCS_UTIL", "SYSCAT", "SYSCS_DIAG", "SYSFUN", "SYSPROC"),
             *("SYSSTAT", "NULLID", "SQLJ"),
@@ -257,6 +262,11 @@ PRODUCTS: dict[str, Product] = {
         coordinate="com.microsoft.sqlserver:mssql-jdbc:12.8.1.jre11",
         title="SQL Server",
         fence="none",
+        # Not on the list: serverName, portNumber and instanceName, which lead to another server.
+        parameters=frozenset(
+            {"databaseName", "encrypt", "trustServerCertificate", "applicationName", "user"}
+            | {"applicationIntent", "loginTimeout", "socketTimeout"}
+        ),
         system_schemas=("sys", *_SQL_STANDARD),
         port=1433,
     ),

@@ -97,7 +97,7 @@ async def start_worker(options: Mapping[str, str], url: JdbcUrl) -> Worker:
     Raises: TidegateError ENGINE_MISSING without Java or a driver, CONFIG_INVALID for a variable
     that is not set, SOURCE_UNREACHABLE if the process does not start.
     """
-    jars = find_jars(options, url.product)
+    jars = find_jars(options, url)
     runtime = await asyncio.to_thread(find_runtime, options.get("java"))
     shared = _process_of(
         _Kind(
@@ -112,10 +112,14 @@ async def start_worker(options: Mapping[str, str], url: JdbcUrl) -> Worker:
         )
     )
     shared.users += 1
-    driver = options.get("driver") or url.product.driver or None
     try:
         process = await shared.started()
-        body = fields(jars=jars, url=url.text, driver=driver)
+        body = fields(
+            jars=jars,
+            url=url.text,
+            driver=options.get("driver"),
+            usual=url.product.driver or None,
+        )
         return Worker(shared, process, await process.set_up(body, Loaded))
     except BaseException as error:
         await shared.leave()

@@ -117,6 +117,16 @@ def file_of(url: JdbcUrl) -> str | None:
     return None if found is None else str(expand(unquote(found[2])).absolute())
 
 
+def coordinate_of(url: str) -> str:
+    """The coordinate that is known of the driver for a URL; empty for one that is not known."""
+    product = product_of(url)
+    try:
+        serves = parse_jdbc_url(url).kind == "server"
+    except TidegateError:
+        serves = False
+    return (serves and product.server_coordinate) or product.coordinate
+
+
 def absolute_url(url: str) -> str:
     """The URL with the path of a database file made absolute: the JVM runs in a folder of its own.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -96,7 +96,8 @@ class Connector:
             process=opened.process,
         )
         self._connections.add(connection)
-        return _reply(connection, opened.driver, opened)
+        driver = _Driver(opened.driver, opened.native, opened.dependency, opened.note)
+        return _reply(connection, driver)
 
     async def _by_name(self, context: ToolContext, name: str) -> Mapping[str, Any]:
         try:
@@ -115,25 +116,39 @@ class Connector:
         source = entries[0].source
         connection = Connection(context, source.name, source.dialect, temporary=False)
         self._connections.add(connection)
-        return _reply(connection, _driver_of(source), None)
+        return _reply(connection, _driver_of(source))
 
 
-def _driver_of(source: Source) -> str:
+class _Driver(NamedTuple):
+    """What a reply says of the driver: the name of its class, and the coordinate that it came
+    by."""
+
+    name: str
+    native: bool
+    dependency: str | None = None
+    note: str = ""
+
+
+def _driver_of(source: Source) -> _Driver:
     if source.engine == "jdbc":
-        named = dict(source.options).get("driver")
-        return named or product_of(source.url).driver
-    return DRIVERS.get(_BY_ENGINE.get(source.engine, ""), "")
+        options = dict(source.options)
+        name = options.get("driver") or product_of(source.url).driver
+        return _Driver(name, False, options.get("driver_coordinate"))
+    return _Driver(DRIVERS.get(_BY_ENGINE.get(source.engine, ""), ""), True)
 
 
-def _reply(connection: Connection, driver: str, opened: OpenedJdbc | None) -> dict[str, Any]:
-    return {
+def _reply(connection: Connection, driver: _Driver) -> dict[str, Any]:
+    reply: dict[str, Any] = {
         "id": connection.id,
         "status": "connected",
-        "driver": driver,
-        "dependency": opened.dependency if opened else None,
-        "driverSource": opened.driver_source if opened else "classpath",
+        "driver": driver.name,
+        "dependency": driver.dependency,
+        "driverSource": "maven" if driver.dependency else "classpath",
         "securityWarnings": WARNINGS,
         "credentialGuidance": GUIDANCE,
-        "engine": "native" if opened is None or opened.native else "jdbc",
+        "engine": "native" if driver.native else "jdbc",
         "dialect": connection.dialect,
     }
+    if driver.note:
+        reply["note"] = driver.note
+    return reply

@@ -120,7 +120,8 @@ async def _check_right(
             request, connection.source, Page, reads_only=True, quiet=True, asks=False
         )
     except TidegateError as error:
-        if is_denied(error):
+        if is_denied(error, is_there=True):
+            error.details.pop("cause", None)  # the catalog names the table: a right is lacking
             raise
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from tidegate.engines.common.errors import ACCOUNT
+from tidegate.engines.common.errors import ACCOUNT, RIGHT_OR_NAME
 from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import (
     INTERNAL_ERROR,
@@ -110,8 +110,11 @@ def _phrase(error: TidegateError, tool: str) -> str:
     return "Permission denied" if is_denied(error) and tool != "connect" else ""
 
 
-def is_denied(error: TidegateError) -> bool:
-    """Whether the database says that its user lacks a right."""
+def is_denied(error: TidegateError, *, is_there: bool = False) -> bool:
+    """Whether the database says that its user lacks a right. `is_there`: what the statement names
+    is known to exist."""
+    if error.details.get("cause") == RIGHT_OR_NAME:
+        return is_there
     state = str(error.details.get("sqlstate", ""))
     if error.code not in (Code.SQL_FAILED, Code.POLICY_DENIED) or not state:
         return False

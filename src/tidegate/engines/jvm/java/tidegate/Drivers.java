@@ -24,17 +24,16 @@ final class Drivers {
 
     /**
      * Load a driver, once for each class. Body: {@code jars}, which the first call decides for all,
-     * {@code url}, {@code driver} (a class name, or none).
+     * {@code url}, {@code driver} (a class name, or none), {@code usual} (the class that is taken
+     * without one, if the jars have it and it reads the URL).
      */
     synchronized Object load(Body body) throws Exception {
         if (loader == null) {
             loader = loader(body);
         }
         String name = body.text("driver");
-        Driver driver = name == null ? find(loader, body.text("url")) : loaded.get(name);
-        if (driver == null) {
-            driver = instantiate(loader, name);
-        }
+        Driver driver =
+                name == null ? choose(body.text("usual"), body.text("url")) : named(name);
         loaded.putIfAbsent(driver.getClass().getName(), driver);
         latest = driver;
         Thread.currentThread().setContextClassLoader(loader);
@@ -56,6 +55,30 @@ final class Drivers {
                     "The driver " + driver.getClass().getName() + " does not read this URL.");
         }
         return connection;
+    }
+
+    private Driver choose(String usual, String url) throws Exception {
+        Fault missing = null;
+        if (usual != null) {
+            try {
+                Driver known = named(usual);
+                if (known.acceptsURL(url)) {
+                    return known;
+                }
+            } catch (Fault absent) {
+                missing = absent; // another version may have moved it
+            }
+        }
+        try {
+            return find(loader, url);
+        } catch (Fault none) {
+            throw missing == null ? none : missing;
+        }
+    }
+
+    private Driver named(String name) throws Exception {
+        Driver known = loaded.get(name);
+        return known == null ? instantiate(loader, name) : known;
     }
 
     private static ClassLoader loader(Body body) throws MalformedURLException {

@@ -1,0 +1,162 @@
+"""Which driver `connect` takes, what it says of it, and what to give where there is none."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+import pytest
+
+from support import jdbc_drivers
+from support.jdbc_surface import QUERY, served
+from tidegate.engines.jdbc.products import PRODUCTS
+
+H2 = "com.h2database:h2"
+
+
+def _path(*products: str) -> str:
+    return os.pathsep.join(map(jdbc_drivers.driver_path, products))
+
+
+async def test_a_file_that_an_engine_of_ours_reads_is_read_by_its_driver_where_one_is_named(
+    tmp_path,
+):
+    library = jdbc_drivers.SQLITE_LIBRARY
+    if not os.path.isdir(library):
+        pytest.skip("needs SQLite's library for Java (the package libxerial-sqlite-jdbc-jni)")
+    async with served(tmp_path, temporary_sources={"driver_path": _path("sqlite")}) as jdbc:
+        peer = jdbc.peer()
+        named = await peer.bare("connect", url=jdbc.url, driver="org.sqlite.JDBC")
+        assert (named.get("engine"), named.get("driver")) == ("jdbc", "org.sqlite.JDBC"), named
+        native = await peer.connected(jdbc.url)
+        both = [
+            (await peer.recorded(id, QUERY, parameters=["active"]))["rows"]
+            for id in (named["id"], native)
+        ]
+        assert both[0] == both[1] == [[1, "Alice", "alice@example.com"]]
+        refused = await peer.bare("record", query="DELETE FROM users", connectionId=named["id"])
+        assert refused["code"] == "sql.unknown_statement", refused
+    with sqlite3.connect(tmp_path / "files" / "shop.db") as connection:
+        assert connection.execute("SELECT count(*) FROM users").fetchone() == (2,)
+    connection.close()
+
+
+async def test_a_saved_source_says_which_driver_it_has(tmp_path):
+    path = _path("h2")
+    sources = [
+        {"name": "hr", "url": "jdbc:h2:mem:hr", "options": {"driver_path": path}},
+        {"name": "shop", "url": "sqlite://"},
+    ]
+    async with served(tmp_path, sources=sources) as jdbc:
+        peer = jdbc.peer()
+        said = [await peer.bare("connect", url=name) for name in ("hr", "shop")]
+        assert [(each["engine"], each["driver"], each["driverSource"]) for each in said] == [
+            ("jdbc", "org.h2.Driver", "classpath"),
+            ("native", "org.sqlite.JDBC", "classpath"),
+        ]
+
+
+@pytest.mark.parametrize(
+    "dependency", [f"{H2}:9.9.9", "com.example:other:1.0"], ids=["unreachable", "not allowed"]
+)
+async def test_a_driver_that_is_there_is_used_where_the_named_library_cannot_be_had(
+    tmp_path, dependency
+):
+    drivers = {"repository": "http://127.0.0.1:1"}
+    temporary = {"driver_path": _path("h2")}
+    async with served(tmp_path, temporary_sources=temporary, drivers=drivers) as jdbc:
+        peer = jdbc.peer()
+        given = {"url": "jdbc:h2:mem:x", "driver": "org.h2.Driver", "dependency": dependency}
+        connected = await peer.bare("connect", **given)
+        assert connected.get("status") == "connected", connected
+        assert (connected["dependency"], connected["driverSource"]) == (None, "classpath")
+        assert "already" in connected["note"]
+        assert (await peer.recorded(connected["id"], "SELECT 1 AS one"))["rows"] == [[1]]
+        # What no jar here reads fails with the reason why the library could not be had.
+        other = await peer.bare("connect", url="jdbc:hsqldb:mem:x", dependency=dependency)
+        assert other["status"] == "driver_missing"
+        assert "127.0.0.1:1" in other["error"] or dependency in other["error"]
+
+
+@pytest.mark.parametrize("url", ["jdbc:oracle:thin:@//localhost:1/x", "jdbc:foo://localhost/x"])
+@pytest.mark.parametrize("jars", [False, True])
+async def test_a_missing_driver_says_what_to_give(tmp_path, url, jars):
+    """The document's cure: name the library as `dependency`."""
+    temporary = {"driver_path": _path("h2")} if jars else {}
+    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+        refused = await jdbc.peer().bare("connect", url=url)
+    assert refused["error"].startswith("Driver not found")
+    assert refused["status"] == "driver_missing"
+    assert "`dependency`" in refused["hint"]
+    assert "source's" not in refused["hint"]
+    if "oracle" in url:
+        assert PRODUCTS["jdbc:oracle:"].coordinate in refused["hint"]
+
+
+async def test_an_empty_text_is_a_parameter_that_was_left_out(tmp_path):
+    async with served(tmp_path) as jdbc:
+        peer = jdbc.peer()
+        given = dict.fromkeys(("user", "password", "driver", "dependency", "repository"), "")
+        connected = await peer.bare("connect", url=jdbc.url, **given)
+        assert connected.get("engine") == "native", connected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://localhost:99999/db",
+        "jdbc:mysql://localhost:x/db",
+        "jdbc:sqlserver://localhost:99999;databaseName=x",
+        "jdbc:foo://localhost:x/db",
+    ],
+)
+async def test_a_host_or_port_that_cannot_be_read_is_an_invalid_url(tmp_path, url):
+    async with served(tmp_path) as jdbc:
+        refused = await jdbc.peer().bare("connect", url=url, user="someone")
+    assert refused["error"].startswith("Invalid URL: "), refused
+    assert refused["status"] == "invalid_parameters"
+
+
+async def test_a_missing_user_is_named_as_the_parameter_that_it_is(tmp_path):
+    async with served(tmp_path) as jdbc:
+        refused = await jdbc.peer().bare("connect", url="jdbc:postgresql://localhost:1/db")
+    assert refused["status"] == "invalid_parameters"
+    assert "`user`" in refused["error"] and "`user`" in refused["hint"]
+
+
+async def test_a_login_that_derby_or_postgres_refuses_is_an_authentication_that_failed(tmp_path):
+    from support import postgres_server
+
+    server = postgres_server.shared()
+    url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
+    temporary = {"driver_path": _path("postgresql")}
+    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+        given = {"url": url, "user": "postgres", "driver": "org.postgresql.Driver"}
+        refused = await jdbc.peer().bare("connect", **given)
+    assert refused["error"].startswith("Failed to connect: Authentication failed: "), refused
+
+
+async def test_hsqldb_does_not_call_an_unknown_name_a_missing_right(tmp_path):
+    """It has one error for both; what is in its catalog is there, and only the right is lacking."""
+    script = (
+        "CREATE TABLE seen (id integer)",
+        "CREATE TABLE written (id integer)",
+        "CREATE USER reader PASSWORD 'x'",
+        "GRANT SELECT ON seen TO reader",
+        "GRANT INSERT ON written TO reader",
+    )
+    files = tmp_path / "files"
+    files.mkdir()
+    url = jdbc_drivers.new_database("hsqldb", files, script)
+    async with served(tmp_path, temporary_sources={"driver_path": _path("hsqldb")}) as jdbc:
+        peer = jdbc.peer()
+        id = await peer.connected(url, user="READER", password="x")
+        assert (await peer.recorded(id, "SELECT id FROM seen"))["rows"] == []
+        query = {"query": "SELECT id FROM nowhere", "connectionId": id}
+        await peer.bare("record", **query)
+        unknown = await peer.bare("record", **query, confirmed=True)
+        assert unknown["code"] == "sql.failed"
+        assert not unknown["error"].startswith("Permission denied")
+        denied = await peer.bare("discover", connectionId=id, table="WRITTEN")
+        assert denied["code"] == "sql.failed", denied
+        assert denied["error"].startswith("Permission denied: "), denied
