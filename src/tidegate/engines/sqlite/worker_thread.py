@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 Task = tuple[Callable[[SqliteSession], Any], "asyncio.Future[Any]"]
 
 NICENESS = 5
-"""Added to that of the event loop, which made the thread: long statements on all workers must not make quick ones wait."""
+"""Added to that of the event loop, which made the thread: long statements on all workers must not
+make quick ones wait."""
 
 _numbers = count(1)
 
