@@ -46,6 +46,7 @@ from tidegate.identity.pairing import PairingService
 from tidegate.identity.token_files import TokenFiles
 from tidegate.identity.tokens import Tokens, check_token
 from tidegate.model.actors import Actor
+from tidegate.model.changes import ListChanges
 from tidegate.model.requests import (
     CloseTemporary,
     OpenDatalog,
@@ -64,6 +65,7 @@ from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface, statement_rules
 from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
+from tidegate.undo.kept_changes import KeptChanges
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.workspace.workspace import Workspace
 
@@ -151,6 +153,11 @@ class App:
         """Reads the settings again if they have changed, for what is decided before a call is
         made. Never raises. Microseconds."""
         self.embedder = Embedder(config.embeddings, self.state.questions)
+        self.kept_changes = KeptChanges(
+            self.state.changes,
+            config.undo,
+            partial(read_or_create_secret, directory / "undo.key"),
+        )
         jdbc = JdbcSources(self.connections, config.temporary_sources, self._locate_driver)
         self.gateway = Gateway(
             self.connections,
@@ -159,7 +166,9 @@ class App:
             approvals=self.approvals,
             masking_key=partial(read_or_create_secret, directory / "mask.key"),
             statement_rules=statement_rules(config),
+            changes=self.kept_changes,
             handlers={
+                ListChanges: self.kept_changes.answer,
                 SearchHistory: self.history.answer,
                 OpenWindow: self.workspace.open_window,
                 OpenTable: self.workspace.open_table,
@@ -314,6 +323,7 @@ class App:
                 following.forget()
                 raise
             self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
+            self.kept_changes.settings = config.undo
             self.bridge_tokens.settings = config.bridge
             for listener in self.settings_listeners:
                 listener(config)

@@ -79,8 +79,11 @@ class Code(Enum):
     LIMIT_TIME = "limit.time"
     LIMIT_BYTES = "limit.bytes"
     LIMIT_RATE = "limit.rate"
+    LIMIT_CHANGES = "limit.rows_changed"
     CALL_CANCELLED = "call.cancelled"
     RESULT_GONE = "result.gone"
+    UNDO_CONFLICT = "undo.conflict"
+    UNDO_UNAVAILABLE = "undo.unavailable"
     BRIDGE_UNTRUSTED = "bridge.untrusted"
     BRIDGE_NO_SERVER = "bridge.no_server"
     BRIDGE_OUTCOME = "bridge.outcome_unknown"
@@ -251,8 +254,17 @@ FATES: dict[Code, Fate] = {
     Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
     Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),
     Code.LIMIT_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
+    Code.LIMIT_CHANGES: Fate(
+        -32602, 200, "54000", 2, "Change fewer rows at a time, such as by a narrower WHERE."
+    ),
     Code.CALL_CANCELLED: Fate(-32002, 200, "57014", 75, "Send the call again if still needed."),
     Code.RESULT_GONE: Fate(-32602, 200, "34000", 66, "Run the statement again."),
+    Code.UNDO_CONFLICT: Fate(
+        -32602, 200, "55000", 65, "Look at the rows that the message names, and correct them."
+    ),
+    Code.UNDO_UNAVAILABLE: Fate(
+        -32602, 200, "55000", 66, "List the changes that can be taken back."
+    ),
     Code.BRIDGE_UNTRUSTED: Fate(
         -32000, 403, "28000", 77, "Remove the file and start `tidegate serve` again."
     ),

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from tidegate.engines.registry import language_of
 from tidegate.model.actors import Actor
+from tidegate.model.changes import Reversibility
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
@@ -20,7 +21,8 @@ from tidegate.store.records import Subject
 class ApprovalRequest(msgspec.Struct, frozen=True):
     """One request of one caller. `database` and `schema` say where the statement would run, `plan`
     is a digest of what it would send, where that is known, and `reason` what the caller says it is
-    for."""
+    for. `reversible`: whether its rows can be put back. A change of more than `max_rows_changed`
+    rows is rolled back."""
 
     actor: Actor
     source: Source
@@ -34,6 +36,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     client: str = ""
     plan: str = ""
     reason: str = ""
+    reversible: Reversibility | None = None
+    max_rows_changed: int | None = None
 
     @property
     def digest(self) -> str:
@@ -92,6 +96,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             agent_reason=redact(self.reason[:MAX_REASON]),
             circumstances=self.circumstances,
             owner=self.actor.owner,
+            reversible=self.reversible,
+            max_rows_changed=self.max_rows_changed,
         )
 
 

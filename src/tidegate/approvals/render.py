@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
+from tidegate.model.changes import Reversibility
 from tidegate.model.statements import DryRun, NewState
 from tidegate.secrets import MASK
 from tidegate.store.records import PendingApproval
@@ -88,7 +89,21 @@ def _lines(question: PendingApproval) -> list[str]:
         lines.append("It has no WHERE: it is about every row.")
     if subject.outside_transaction:
         lines.append("It runs outside a transaction: what it has done stays if it fails.")
+    if subject.max_rows_changed is not None:
+        lines.append(f"At most {subject.max_rows_changed:,} rows: a change of more is rolled back.")
+    if subject.reversible is not None:
+        lines.append(f"Undo:      {_reversible(subject.reversible)}")
     return lines
+
+
+def _reversible(found: Reversibility) -> str:
+    if not found.possible:
+        return f"it cannot be taken back, because {visible(found.reason)}."
+    words = "it can be taken back."
+    if found.triggers:
+        names = ", ".join(map(visible, found.triggers))
+        words += f" These triggers would fire again then: {names}."
+    return f"{words} {visible(found.reason)}".rstrip()
 
 
 _WHY = {

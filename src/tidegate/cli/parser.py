@@ -21,6 +21,7 @@ from tidegate.cli.arguments.access import (
     add_passphrase,
     add_token,
 )
+from tidegate.cli.arguments.changes import add_changes, add_undo
 from tidegate.cli.arguments.cloud import add_cloud
 from tidegate.cli.arguments.console import add_console, add_operator
 from tidegate.cli.arguments.datalog import add_datalog
@@ -189,6 +190,8 @@ def build() -> Parser:
     add_console(commands)
     add_approvals(commands)
     add_operator(commands)
+    add_changes(commands)
+    add_undo(commands)
     add_passphrase(commands)
     add_pair(commands)
     add_audit(commands)

@@ -20,6 +20,7 @@ from tidegate.config.language import LanguageSettings
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.pgwire import PgWireSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
+from tidegate.config.undo import UndoSettings
 from tidegate.model.sources import Mask, RowFilter
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -197,6 +198,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_limit_bytes: Count = 10_485_760
     audit: AuditSettings = AuditSettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    undo: UndoSettings = UndoSettings()
     bridge: BridgeSettings = BridgeSettings()
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()

@@ -56,6 +56,10 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `run_as`: the role and variables that a caller gets in the database. `options` are for engines
     whose URL cannot say everything, such as a driver or a user; a password among them is a
     reference to a secret.
+    `undo`: `keep` keeps the rows of changes, encrypted, so that `tidegate undo` can put them back,
+    where the engine can do that; `require` refuses every change of which they cannot be kept.
+    `max_rows_changed`: a change of more rows is rolled back and refused; where its rows cannot be
+    counted, a person must approve it. For a transaction the sum counts.
     """
 
     name: str
@@ -73,6 +77,8 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters: tuple[RowFilter, ...] = ()
     run_as: RunAsSettings | None = None
     options: dict[str, str] = {}
+    undo: Literal["off", "keep", "require"] = "off"
+    max_rows_changed: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def __post_init__(self) -> None:
         check_source_name(self.name)

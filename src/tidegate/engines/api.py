@@ -18,6 +18,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.joined_tables import OtherTables
 from tidegate.model.results import Column, Document, Truncation, UpstreamUse
@@ -40,7 +41,10 @@ class Capabilities(msgspec.Struct, frozen=True):
     database, if the schema has another version by then: `run` raises `SchemaChangedError`.
     `places`: how many statements it runs at a time; the gate shares them among the callers.
     `prepares`: it is a `PreparingEngine`. `blocks`: it is a `TransactionEngine`.
-    `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`.
+    `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
+    `UndoingEngine`. `counts_changes`: it rolls a change of more rows than the permit's
+    `max_rows_changed` back, also in a transaction over several statements; with `counts_followers`
+    rows that triggers and foreign keys change count as well.
     """
 
     transactions: bool = True
@@ -62,6 +66,9 @@ class Capabilities(msgspec.Struct, frozen=True):
     blocks: bool = False
     plans: bool = False
     joins: bool = False
+    undoes: bool = False
+    counts_changes: bool = False
+    counts_followers: bool = False
     places: int = 8
 
 
@@ -252,6 +259,40 @@ class JoiningEngine(Engine, Protocol):
         ...
 
 
+class UndoingEngine(Engine, Protocol):
+    """An engine that puts the rows of a change back (`Capabilities.undoes`).
+
+    `run` of a permit with a `keeper` gives it the rows of the change, or the reason why they cannot
+    be kept, in the transaction of the change and before its COMMIT.
+    """
+
+    async def reversibility(
+        self, statement: Statement, judgement: Judgement, source: Source
+    ) -> Reversibility:
+        """Whether the rows that a change would touch can be put back, by the catalog alone. Runs
+        nothing of the statement.
+
+        Raises: TidegateError, as `inspect`.
+        """
+        ...
+
+    async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        """Compare the rows of the image of the permit's `ChangeRequest` with those there now.
+
+        Raises: as `run`.
+        """
+        ...
+
+    async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        """Put the rows of the permit's `UndoChange` back as they were before the change, and commit
+        that; or change nothing, and return what stands against it. The rows are locked while they
+        are compared. With a `keeper` the engine gives it what this changes, as for a change.
+
+        Raises: as `run`, UNDO_UNAVAILABLE.
+        """
+        ...
+
+
 @runtime_checkable
 class ProcessEngine(Protocol):
     """An engine whose driver runs in a process that other sources may share."""
@@ -330,6 +371,11 @@ def can_plan(engine: Engine) -> TypeGuard[PlanningEngine]:
 def can_join(engine: Engine) -> TypeGuard[JoiningEngine]:
     """Whether `other_tables` may be called."""
     return engine.capabilities.joins
+
+
+def can_undo(engine: Engine) -> TypeGuard[UndoingEngine]:
+    """Whether `put_back` may be called."""
+    return engine.capabilities.undoes
 
 
 def has_blocks(engine: Engine) -> TypeGuard[TransactionEngine]:

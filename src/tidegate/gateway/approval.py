@@ -48,11 +48,17 @@ async def approve(ctx: CallContext) -> None:
     approval_request = ApprovalRequest(
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
-        ctx.plan, call.reason,
+        ctx.plan, call.reason, ctx.reversible, ctx.max_rows_changed,
     )  # fmt: skip
+    tried: DryRun | None = None
+    if ctx.max_rows_changed is not None and ctx.engine.capabilities.dry_runs:
+        from tidegate.gateway.changes import check_dry_run  # where changes are limited alone
+
+        tried = await try_change(ctx)
+        check_dry_run(ctx, tried)
 
     async def dry_run() -> DryRun:
-        return await try_change(ctx)
+        return await try_change(ctx) if tried is None else tried
 
     try:
         ctx.grant = ctx.approval = await approvals.approve(
@@ -137,6 +143,10 @@ async def try_change(ctx: CallContext) -> DryRun:
     It shows whole rows to the operator, and says which columns are masked for the caller. The
     change itself uses none of them: `mask` has refused it otherwise.
     """
+    if ctx.request.names_change:
+        from tidegate.gateway.undo import try_undo  # for who takes changes back alone
+
+        return try_undo(ctx)
     dry_run, rewritten = await _try_change(ctx), ctx.rewritten
     masked = rewritten.masked if isinstance(rewritten, Query) else ()
     return structs.replace(dry_run, withheld=tuple([column for _, column in masked]))

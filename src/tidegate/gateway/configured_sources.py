@@ -104,4 +104,6 @@ def _source(settings: SourceSettings) -> Source:
         filters=settings.filters,
         run_as=run_as,
         options=tuple(settings.options.items()),
+        undo=settings.undo,
+        max_rows_changed=settings.max_rows_changed,
     )

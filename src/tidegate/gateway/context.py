@@ -18,6 +18,7 @@ from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.upstream_progress import UpstreamProgress
 from tidegate.history.history import History
+from tidegate.model.changes import ChangeEntry, Reversibility
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.joined_tables import JoinedTable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
     from tidegate.gateway.source_connections import SourceConnections
+    from tidegate.undo.kept_changes import KeptChange, KeptChanges
 
 NO_SOURCE = Source("", "", "", "", "", access="none")
 """The source of a call before one is found, and of a call about several."""
@@ -44,7 +46,7 @@ class Services(NamedTuple):
     `masking_key` gives the key of a source's hashed masks by the source's name; `clock` gives Unix
     seconds; `judging` limits the long texts of one actor that are judged at once.
     `statement_rules` gives a source's rules for classes of statements. `transactions` are those
-    over several statements.
+    over several statements, `changes` those whose rows are kept.
     """
 
     connections: SourceConnections
@@ -57,6 +59,7 @@ class Services(NamedTuple):
     judging: ConcurrencyLimiter
     statement_rules: Callable[[Source], StatementRules | None]
     transactions: OpenTransactions
+    changes: KeptChanges | None = None
 
 
 class CallContext:
@@ -72,6 +75,9 @@ class CallContext:
     approval that this call has used up, and `approval` names it in the records. `intent_recorded`
     (record_intent). `sent` (run) says that the engine may have run the request. `kind` is the word
     for the request in the records. `transaction` (join) is the one that the call belongs to.
+    `change` (load_change) is the kept one that the request is about. `max_rows_changed` and
+    `reversible` (consider_change) say how many rows a change may be about, and whether its rows can
+    be put back; `keeper` (begin_keeping) keeps them.
     """
 
     __slots__ = (
@@ -81,6 +87,7 @@ class CallContext:
         "approved",
         "call",
         "call_id",
+        "change",
         "connection",
         "data_rules",
         "database",
@@ -92,10 +99,13 @@ class CallContext:
         "joined",
         "judged_text",
         "judgement",
+        "keeper",
         "kind",
         "language",
+        "max_rows_changed",
         "plan",
         "request",
+        "reversible",
         "rewritten",
         "schema_version",
         "sent",
@@ -138,6 +148,10 @@ class CallContext:
         self.plan = ""
         self.joined: tuple[JoinedTable, ...] = ()
         self.sent = False
+        self.change: ChangeEntry | None = None
+        self.reversible: Reversibility | None = None
+        self.max_rows_changed: int | None = None
+        self.keeper: KeptChange | None = None
         self.transaction: OpenTransaction | None = None
         self.intent_recorded = False
         self._report = None if call.progress is None else UpstreamProgress(call.progress)
@@ -202,4 +216,6 @@ class CallContext:
             self.joined,
             self._report,
             bool(self.grant),
+            self.max_rows_changed,
+            self.keeper,
         )

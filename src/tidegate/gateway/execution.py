@@ -26,7 +26,7 @@ from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import mask, without_key, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
-from tidegate.gateway.transactions import control, engine_transaction
+from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model.decisions import Permit
 from tidegate.model.replies import Prepared
@@ -61,6 +61,10 @@ async def run(ctx: CallContext) -> Any:
             return await describe(ctx, request)
         if isinstance(request, Prepare):
             return await _prepare(ctx, request)
+        if request.names_change:
+            from tidegate.gateway.undo import answer_change  # for who takes changes back alone
+
+            return await answer_change(ctx)
         if call.progress is not None:
             call.progress(BEGINS, "Executing")
         try:
@@ -139,7 +143,15 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         finally:
             await cursor.close()
         await record_new_state(ctx, new_state_of(cursor))
-    except TidegateError as error:
+        if transaction is not None and permit.max_rows_changed is not None:
+            check_sum(transaction, permit.max_rows_changed, cursor.affected)
+    except BaseException as error:
+        if ctx.keeper is not None:
+            from tidegate.gateway.changes import end_keeping
+
+            await end_keeping(ctx, error)
+        if not isinstance(error, TidegateError):
+            raise
         if request is not ctx.request and "position" in error.details:
             del error.details["position"]  # in a text that the caller did not write
         if ctx.judgement.outside_transaction and error.code in _STOPPED:
@@ -161,6 +173,10 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             truncations=(*page.truncations, *cursor.truncations),
             upstream=cursor.upstream,
         )
+    if ctx.keeper is not None:
+        from tidegate.gateway.changes import end_keeping
+
+        page = structs.replace(page, change=await end_keeping(ctx))
     if more is not None:
         page = structs.replace(page, more=more)
     if query is not None and query.masked and permit.effect is Effect.READ:

@@ -54,6 +54,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
+from tidegate.undo.kept_changes import KeptChanges
 
 
 class Gateway:
@@ -72,6 +73,7 @@ class Gateway:
         handlers: Mapping[type[Request], RequestHandler] | None = None,
         masking_key: Callable[[], str] | None = None,
         statement_rules: Callable[[Source], StatementRules | None] | None = None,
+        changes: KeptChanges | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
@@ -83,7 +85,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules),
-            OpenTransactions(audit, history),
+            *(OpenTransactions(audit, history), changes),
         )
         self._handlers = (
             HANDLERS
@@ -145,10 +147,16 @@ class Gateway:
                 ctx.rewritten = joins.applied_to(ctx.rewritten)
             await inspect(ctx)
             check_statement(ctx)
+            if call.request.names_change:
+                await load_change(ctx)
+            elif ctx.judgement.effect is not Effect.READ and _watches_changes(ctx):
+                await consider_change(ctx)
         else:
             handler = self._handler(ctx)
         if ctx.verdict.kind == "ask" and type(call.request) is not Prepare:
             await approve(ctx)
+        if ctx.source.undo != "off" and handler is None and ctx.changes:
+            await begin_keeping(ctx)
         ctx.judgement = judgement_of(ctx)
         if handler is None or ctx.judgement.effect > Effect.READ or call.request.recorded_first:
             if call.cancellation.reason is not None:
@@ -209,6 +217,34 @@ class Gateway:
         ctx = CallContext(self._services, call, "explain")
         explanation = await explain_call(ctx)
         return ctx.judgement, explanation
+
+
+def _watches_changes(ctx: CallContext) -> bool:
+    """Whether changes are kept or limited here."""
+    source = ctx.source
+    return (
+        source.undo != "off"
+        or source.max_rows_changed is not None
+        or ctx.call.actor.max_rows_changed is not None
+    )
+
+
+async def load_change(ctx: CallContext) -> None:
+    from tidegate.gateway.undo import load_change  # for who takes changes back alone
+
+    await load_change(ctx)
+
+
+async def consider_change(ctx: CallContext) -> None:
+    from tidegate.gateway.changes import consider_change  # for sources that keep changes alone
+
+    await consider_change(ctx)
+
+
+async def begin_keeping(ctx: CallContext) -> None:
+    from tidegate.gateway.changes import begin_keeping
+
+    await begin_keeping(ctx)
 
 
 def _no_rules(source: Source) -> StatementRules | None:

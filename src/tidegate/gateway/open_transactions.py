@@ -43,12 +43,19 @@ COMMITTED, ROLLED_BACK, UNKNOWN = "committed", "rolled back", "unknown"
 class Change:
     """A change that ran in a transaction: what is recorded of it when that ends."""
 
-    __slots__ = ("entry", "event", "language")
+    __slots__ = ("affected", "entry", "event", "language")
 
-    def __init__(self, event: Event, entry: HistoryEntry | None, language: Language | None) -> None:
+    def __init__(
+        self,
+        event: Event,
+        entry: HistoryEntry | None,
+        language: Language | None,
+        affected: int = 0,
+    ) -> None:
         self.event = event
         self.entry = entry
         self.language = language
+        self.affected = affected
 
 
 class OpenTransaction:
@@ -72,6 +79,8 @@ class OpenTransaction:
         self.calls = 0
         """Calls under way, but for results that are read in parts: those wait for their reader."""
         self.changes: list[Change] = []
+        self.rows_changed = 0
+        """Rows that its changes were about."""
         self._text = 0
         self._savepoints: list[tuple[str, int]] = []
         self._loop = asyncio.get_running_loop()
@@ -100,6 +109,7 @@ class OpenTransaction:
         """Keep what is recorded of a change at the end."""
         self.changes.append(change)
         self._text += len(change.event.statement or "")
+        self.rows_changed += change.affected
 
     def marked(self, request: MarkTransaction) -> list[Change]:
         """Note a savepoint that was set or left. Returns the changes that were undone."""
@@ -119,6 +129,7 @@ class OpenTransaction:
                 before = kept[place][1]
                 undone, self.changes = self.changes[before:], self.changes[:before]
                 self._text = sum([len(each.event.statement or "") for each in self.changes])
+                self.rows_changed = sum([each.affected for each in self.changes])
                 del kept[place + 1 :]
                 self.failed = False
                 return undone

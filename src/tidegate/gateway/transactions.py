@@ -100,6 +100,20 @@ def check_statement(ctx: CallContext) -> None:
     transaction.check_room()
 
 
+def check_sum(transaction: OpenTransaction, limit: int, affected: int) -> None:
+    """Hold a transaction as a whole to the limit of one change: otherwise it could be cut in parts.
+    Raises: TidegateError LIMIT_CHANGES; the transaction can only be rolled back then."""
+    rows = transaction.rows_changed + affected
+    if rows > limit:
+        raise TidegateError(
+            Code.LIMIT_CHANGES,
+            f"The statements of the transaction change {rows:,} rows together, and at most"
+            f" {limit:,} may be changed in one here. The transaction can only be rolled back.",
+            hint="Send ROLLBACK, and change fewer rows.",
+            details={"limit": limit, "rows": rows},
+        )
+
+
 def may_wait(ctx: CallContext) -> bool:
     """Whether the call may wait for a person: no connection and no lock is held for it."""
     return ctx.transaction is None or ctx.transaction.held is None

@@ -72,6 +72,7 @@ def _actor(entry: TokenEntry) -> Actor:
         tables=entry.tables,
         proxy=entry.proxy,
         owner=entry.owner,
+        max_rows_changed=entry.max_rows_changed,
     )
 
 
@@ -110,12 +111,14 @@ class Tokens:
         tables: Collection[str] | None = None,
         *,
         proxy: bool = False,
+        max_rows_changed: int | None = None,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
         With `sources`, `tags` or both it sees the sources of these names and with these tags;
         without either it sees every source. With `tables` it may use these alone, each given as
-        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy` see `Actor`.
+        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy` and
+        `max_rows_changed` see `Actor`.
 
         Raises: TidegateError ARGUMENT_INVALID if the name or a table's is unfit, an active token
         has the name, or `expires_at` is past; STATE_FAILED.
@@ -138,6 +141,7 @@ class Tokens:
             tables=None if tables is None else frozenset(tables),
             scram_verifier=make_verifier(plaintext),
             proxy=proxy,
+            max_rows_changed=max_rows_changed,
         )
         self.refuse_taken(name)
         self._note("token.created", described(entry))
@@ -382,6 +386,8 @@ def widened_rights(before: TokenEntry, after: TokenEntry | Actor) -> tuple[str, 
         found.append("tables")
     if after.proxy and not before.proxy:
         found.append("proxy")
+    if _most(after) > _most(before):
+        found.append("rows changed")
     if _end(after) > _end(before):
         found.append("expiry")
     return tuple(found)
@@ -389,6 +395,10 @@ def widened_rights(before: TokenEntry, after: TokenEntry | Actor) -> tuple[str, 
 
 def _end(entry: TokenEntry | Actor) -> float:
     return float("inf") if entry.expires_at is None else entry.expires_at
+
+
+def _most(entry: TokenEntry | Actor) -> float:
+    return float("inf") if entry.max_rows_changed is None else entry.max_rows_changed
 
 
 def rights_in_words(rights: TokenEntry | TokenRights) -> dict[str, str]:
@@ -404,6 +414,8 @@ def described(entry: TokenEntry) -> dict[str, str]:
     details = {"id": entry.id, "name": entry.name, **rights_in_words(entry)}
     if entry.proxy:
         details["proxy"] = "yes"
+    if entry.max_rows_changed is not None:
+        details["max_rows_changed"] = str(entry.max_rows_changed)
     if entry.expires_at is not None:
         details["expires_at"] = str(round(entry.expires_at))
     return details

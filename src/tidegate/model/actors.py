@@ -33,6 +33,7 @@ class Actor(msgspec.Struct, frozen=True):
     `proxy`: the caller is a server with a gate of its own. On the wire protocol it may name the
     caller for whom it speaks; what a person must approve was approved there.
     `owner` is the operator whose token it is, empty if it has none.
+    `max_rows_changed`: a change of more rows is refused; None: the source alone decides.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -46,3 +47,4 @@ class Actor(msgspec.Struct, frozen=True):
     tables: frozenset[str] | None = None
     proxy: bool = False
     owner: str = ""
+    max_rows_changed: int | None = None

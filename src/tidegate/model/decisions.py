@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.model.actors import Actor
+from tidegate.model.changes import ChangeKeeper
 from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.requests import EngineRequest
 from tidegate.model.results import Limits, UpstreamUse
@@ -49,6 +50,8 @@ class Permit(msgspec.Struct, frozen=True):
     `joined` are the tables of other sources that the statement may use. `report` is what an engine
     of providers calls, on the event loop, with what it sent so far. `looks_after`: a person has
     approved the change here, so the engine looks at what it left behind, if it can.
+    `max_rows_changed`: a change of more rows is rolled back, by an engine that `counts_changes`.
+    `keeper`: an engine that `undoes` gives it the rows of the change before it commits.
     """
 
     call_id: str
@@ -65,3 +68,5 @@ class Permit(msgspec.Struct, frozen=True):
     joined: tuple[JoinedTable, ...] = ()
     report: Callable[[UpstreamUse], None] | None = None
     looks_after: bool = False
+    max_rows_changed: int | None = None
+    keeper: ChangeKeeper | None = None

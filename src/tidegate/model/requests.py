@@ -37,6 +37,7 @@ class Request(msgspec.Struct, frozen=True):
     sources that its caller may see, and otherwise about the only one. `asks_person`: a person may
     be asked to approve it; otherwise it is refused where one would be. `recorded_first`: its intent
     is durable in the audit log before it is answered, because it sends something to a third party.
+    `names_change`: it is about a change that is kept (`model.changes.ChangeRequest`).
     """
 
     kind: ClassVar[str] = "other"
@@ -44,6 +45,7 @@ class Request(msgspec.Struct, frozen=True):
     spans_sources: ClassVar[bool] = False
     asks_person: ClassVar[bool] = True
     recorded_first: ClassVar[bool] = False
+    names_change: ClassVar[bool] = False
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""

@@ -116,7 +116,8 @@ class Page(msgspec.Struct, frozen=True):
     rest, if there is one. `masked` are the masked columns, as (table, column), that the
     statement touched: its rows, conditions and counts are of the masks and not of the values.
     `size` is how many bytes went to a sink that counts them; None: those of `rows`. `upstream` is
-    there where the source is made of APIs.
+    there where the source is made of APIs. `change` is the id of the change whose rows are kept,
+    empty if none are.
     """
 
     columns: tuple[Column, ...]
@@ -130,6 +131,7 @@ class Page(msgspec.Struct, frozen=True):
     masked: tuple[tuple[str, str], ...] = ()
     size: int | None = None
     upstream: UpstreamUse | None = None
+    change: str = ""
 
 
 class Document(msgspec.Struct, frozen=True):

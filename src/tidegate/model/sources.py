@@ -73,7 +73,9 @@ class Source(msgspec.Struct, frozen=True):
     DROP, TRUNCATE and ALTER...DROP need. `options` are (name, value) pairs for an engine whose URL
     cannot say everything: a driver, its dependencies, a user, a reference to a password. As in
     `url`, secrets are references only. `temporary`: a caller opened it, with a login of its own, so
-    nothing of the gate's own environment and files may log in there.
+    nothing of the gate's own environment and files may log in there. `undo`: whether the rows of
+    changes are kept so that they can be put back (`keep`), and whether a change of which they
+    cannot be kept is refused (`require`). `max_rows_changed`: a change of more rows is refused.
     """
 
     id: str
@@ -96,6 +98,8 @@ class Source(msgspec.Struct, frozen=True):
     run_as: RunAs | None = None
     options: tuple[tuple[str, str], ...] = ()
     temporary: bool = False
+    undo: Literal["off", "keep", "require"] = "off"
+    max_rows_changed: int | None = None
 
     @property
     def writable(self) -> bool:

@@ -4,7 +4,7 @@ statement."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from msgspec import structs
@@ -82,6 +82,30 @@ def may_use_table(
     listed = frozenset(_there(actor.tables, source))
     at_home = not schema or schema in ("public", "main", database)
     return (at_home and table in listed) or f"{schema}.{table}" in listed
+
+
+def hidden_columns(
+    rules: DataRules, schema: str, table: str, columns: Sequence[str]
+) -> tuple[str, ...]:
+    """Those of the columns of a table that are masked, for rows that no statement was rewritten
+    for: without a catalog, and so in any case of letters."""
+    wanted = {
+        column.lower()
+        for where, _, column in [path.rpartition(".") for path, _ in rules.masks]
+        if _means(where, schema, table)
+    }
+    return tuple([name for name in columns if name.lower() in wanted])
+
+
+def is_filtered(rules: DataRules, schema: str, table: str) -> bool:
+    """Whether rows of a table may be hidden."""
+    return any(_means(path, schema, table) for path, _ in rules.filters)
+
+
+def _means(path: str, schema: str, table: str) -> bool:
+    where, _, name = path.rpartition(".")
+    there = not where or not schema or where.lower() == schema.lower()
+    return there and name.lower() == table.lower()
 
 
 def verdict_of(refusal: TidegateError) -> Verdict:

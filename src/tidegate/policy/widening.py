@@ -14,6 +14,7 @@ _STRICTEST_FIRST: dict[str, tuple[str, ...]] = {
     "unattended": ("deny", "allow"),
     "unqualified": ("deny", "confirm", "allow"),
     "destructive_scope": ("fullAccess", "readWrite"),
+    "undo": ("require", "keep", "off"),
 }
 """The words of each setting, from the one that grants least to the one that grants most."""
 
@@ -37,9 +38,15 @@ def widened(before: Source, after: Source) -> tuple[str, ...]:
         for name in _RULES_ON_DATA
         if not set(getattr(before, name)) <= set(getattr(after, name))
     ]
+    if _most(after) > _most(before):
+        found.append("max_rows_changed")
     if set(after.tags) != set(before.tags):
         found.append("tags")  # a token, a mask or a filter may be for all sources with a tag
     if without_password(after.url) != without_password(before.url):
         found.append("url")
     found += [name for name in _MEANINGS if getattr(after, name) != getattr(before, name)]
     return tuple(found)
+
+
+def _most(source: Source) -> float:
+    return float("inf") if source.max_rows_changed is None else source.max_rows_changed

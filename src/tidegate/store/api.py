@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from tidegate.model.changes import ChangeEntry
 from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
@@ -295,6 +296,61 @@ class OperatorStore(Protocol):
         ...
 
 
+# Changes
+
+
+class ChangeStore(Protocol):
+    """Changes whose rows can be put back. The rows are encrypted, each change with a key of its
+    own, which the store gets encrypted as well; what is forgotten is overwritten."""
+
+    def prepare(self, entry: ChangeEntry, key: bytes, image: bytes, total_bytes: int) -> None:
+        """Keep a change that is about to be committed, durably. The oldest changes are forgotten
+        as far as all would be larger than `total_bytes`."""
+        ...
+
+    def confirm(self, id: str) -> bool:
+        """The change was committed: it is `done`, and the change whose rows it put back is
+        `undone`. False if it was not `prepared`."""
+        ...
+
+    def mark_undone(self, id: str, by: str) -> None:
+        """The rows of the change were put back by that one; empty if that was not kept."""
+        ...
+
+    def discard(self, id: str) -> None:
+        """Forget a change, as one that was rolled back."""
+        ...
+
+    def find(self, id: str) -> ChangeEntry | None:
+        """The change of that id."""
+        ...
+
+    def starting(self, start: str) -> tuple[ChangeEntry, ...]:
+        """Changes whose id starts so, two at most: enough to see that there are several."""
+        ...
+
+    def image(self, id: str) -> tuple[bytes, bytes] | None:
+        """The encrypted key and rows of a change; None if there are none."""
+        ...
+
+    def list(
+        self,
+        source_ids: Collection[str],
+        *,
+        limit: int,
+        actor: str | None = None,
+        approval: str | None = None,
+        before: float | None = None,
+    ) -> tuple[ChangeEntry, ...]:
+        """Changes of these sources, newest first: of one actor, of one approval, made before a
+        time (Unix seconds), where these are given."""
+        ...
+
+    def forget(self, now: float) -> int:
+        """Forget the changes that have expired; how many went."""
+        ...
+
+
 # Windows
 
 
@@ -484,6 +540,8 @@ class State(Protocol):
     def approvals(self) -> ApprovalStore: ...
     @property
     def operators(self) -> OperatorStore: ...
+    @property
+    def changes(self) -> ChangeStore: ...
     @property
     def windows(self) -> WindowStore: ...
     @property

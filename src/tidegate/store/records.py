@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.model.actors import Scope
+from tidegate.model.changes import Reversibility
 from tidegate.model.statements import DryRun
 
 # Tokens
@@ -21,8 +22,9 @@ class TokenEntry(msgspec.Struct, frozen=True):
     Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
     `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
     what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
-    were made before version 4 of the state. `proxy` see `model.actors.Actor`. `owner` is the name
-    of the operator whose token it is, empty if it has none.
+    were made before version 4 of the state. `proxy` and `max_rows_changed` are as in
+    `model.actors.Actor`. `owner` is the name of the operator whose token it is, empty if it has
+    none.
     """
 
     id: str
@@ -39,6 +41,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     scram_verifier: str | None = None
     proxy: bool = False
     owner: str = ""
+    max_rows_changed: int | None = None
 
 
 # Approvals
@@ -54,6 +57,8 @@ class Subject(msgspec.Struct, frozen=True):
     `agent_reason` is what the caller says it is for. `circumstances` is a digest of the rights
     under which it was asked: a grant for some minutes ends when they change. `owner` is the
     operator whose token the caller has, empty if it has none.
+    `reversible`: whether the rows of the change can be put back; None: nothing is kept on the
+    source, or it is no change. A change of more than `max_rows_changed` rows is rolled back.
     """
 
     actor_name: str
@@ -77,6 +82,8 @@ class Subject(msgspec.Struct, frozen=True):
     agent_reason: str = ""
     circumstances: str = ""
     owner: str = ""
+    reversible: Reversibility | None = None
+    max_rows_changed: int | None = None
 
 
 class ApprovedRun(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from tidegate.cli.arguments.options import (
     home_options,
     json_option,
     listing_options,
+    row_limit,
 )
 
 
@@ -51,6 +52,13 @@ def add_token(commands: Commands) -> None:
         help="for a server started with --proxy: it names the caller for whom it speaks, which is "
         "recorded, and what that server's own gate had approved is not asked again",
     )
+    for action, explained in ((create, ""), (edit, "; none removes the limit")):
+        action.add_argument(
+            "--max-rows-changed",
+            type=row_limit,
+            metavar="N",
+            help=f"refuse a change of more than N rows, also in a transaction{explained}",
+        )
     edit.add_argument("--no-proxy", action="store_true", help="take that of a proxy away")
     edit.add_argument(
         "--expires", metavar="TIME", help="how long from now on, such as 30d or 12h, or never"

@@ -70,6 +70,8 @@ EXAMPLES: dict[str, str] = {
     "operator passphrase": "operator passphrase ada",
     "operator list": "operator list",
     "operator remove": "operator remove ada",
+    "changes": "changes --source shop",
+    "undo": "undo 3f9c5a4df476",
     "passphrase set": "passphrase set",
     "passphrase remove": "passphrase remove",
     "pair ask": "pair ask https://gate.example --name laptop",

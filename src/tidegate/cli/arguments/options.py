@@ -26,6 +26,11 @@ def at_least_one(text: str) -> int:
     return int(text)
 
 
+def row_limit(text: str) -> int:
+    """A number of rows above 0, or 0 for `none`."""
+    return 0 if text == "none" else at_least_one(text)
+
+
 def seconds(text: str) -> float:
     """A time above 0."""
     try:

@@ -13,6 +13,7 @@ from tidegate.cli.arguments.options import (
     json_option,
     keep_option,
     listing_options,
+    row_limit,
 )
 from tidegate.cli.terminal import print_status
 from tidegate.config.old_names import OLD_POLICY, new_policy, policy_note
@@ -47,6 +48,11 @@ SOURCE_RULES = {
         "what happens to UPDATE and DELETE without WHERE",
     ),
     "destructive_scope": (("readWrite", "fullAccess"), "the scope that DROP and TRUNCATE need"),
+    "undo": (
+        ("off", "keep", "require"),
+        "whether the rows of changes are kept so that they can be taken back; require: refuse a "
+        "change of which they cannot be kept",
+    ),
 }
 """The settings of a source that are options of `source add` and `update`: the values, the default
 first, and the meaning."""
@@ -68,7 +74,7 @@ class _OldPolicyName(argparse.Action):
 
 
 _NO_CHANGES: dict[str, Any] = {
-    **dict.fromkeys(("url", "run_as_role", *SOURCE_RULES)),
+    **dict.fromkeys(("url", "run_as_role", "max_rows_changed", *SOURCE_RULES)),
     **dict.fromkeys(("tag", "mask", "filter", "run_as", "run_as_variable", "option", "clear"), ()),
     "driver_coordinate": (),
     "ask_password": False,
@@ -88,6 +94,13 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
     for name, (choices, explanation) in SOURCE_RULES.items():
         text = f"{explanation} (default: {choices[0]})" if new else explanation
         action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=text)
+    action.add_argument(
+        "--max-rows-changed",
+        type=row_limit,
+        metavar="N",
+        help="refuse a change of more than N rows, also in a transaction"
+        + (" (default: none)" if new else "; none removes the limit"),
+    )
     for old, words in OLD_POLICY.items():
         action.add_argument(
             f"--{old.replace('_', '-')}",

@@ -88,6 +88,8 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
         tuple(RowFilter(table, condition) for table, condition in arguments.filter) or None
     )
     rules = {name: value for name, value in given.items() if value is not None}
+    if arguments.max_rows_changed is not None:
+        rules["max_rows_changed"] = arguments.max_rows_changed or None
     for name in getattr(arguments, "clear", ()):
         rules.setdefault(name.replace("-", "_"), _CLEARED.get(name, ()))
     if arguments.option:

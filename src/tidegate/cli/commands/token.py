@@ -55,6 +55,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
         listed.tags,
         listed.tables,
         proxy=arguments.proxy,
+        max_rows_changed=arguments.max_rows_changed or None,
     )
     show(plaintext)
     print_status(f"token {_rights(entry)}")
@@ -98,7 +99,7 @@ async def _show(app: App, arguments: argparse.Namespace) -> None:
         if name == "proxy":
             text = "yes" if value else None
         if text or name in everything:
-            show(f"{name:<14} {text or everything[name]}")
+            show(f"{name:<16} {text or everything[name]}")
 
 
 async def _edit(app: App, arguments: argparse.Namespace) -> None:
@@ -146,6 +147,8 @@ def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
             changes[name] = names
     if arguments.no_proxy:
         changes["proxy"] = False
+    if arguments.max_rows_changed is not None:
+        changes["max_rows_changed"] = arguments.max_rows_changed or None
     if arguments.expires is not None:
         changes["expires_at"] = parse_expiry(arguments.expires, time.time())
     return msgspec.structs.replace(was, **changes)
@@ -154,7 +157,10 @@ def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
 def _rights(entry: TokenEntry) -> str:
     listed = Allowlist(entry.sources, entry.tags, entry.tables)
     proxy = ", a proxy" if entry.proxy else ""
-    return f"{entry.name}: {entry.scope.value}, {listed.words()}{proxy}, {_until(entry.expires_at)}"
+    most = entry.max_rows_changed
+    limit = "" if most is None else f", at most {most:,} rows a change"
+    until = _until(entry.expires_at)
+    return f"{entry.name}: {entry.scope.value}, {listed.words()}{proxy}{limit}, {until}"
 
 
 async def _revoke(app: App, arguments: argparse.Namespace) -> None:
@@ -175,6 +181,7 @@ def _described(entry: TokenEntry, now: float) -> dict[str, Any]:
         "tags": None if entry.tags is None else sorted(entry.tags),
         "tables": None if entry.tables is None else sorted(entry.tables),
         "proxy": entry.proxy,
+        "max_rows_changed": entry.max_rows_changed,
         "state": state,
         "prefix": entry.prefix,
         "created_at": _moment(entry.created_at),

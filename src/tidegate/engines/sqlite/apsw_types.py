@@ -93,3 +93,63 @@ def failure_of(error: apsw.Error) -> Failure:
     return Failure(
         facts.get("result", 0), facts.get("extendedresult", 0), facts.get("error_offset", -1)
     )
+
+
+class Change(Protocol):
+    """One row of a changeset. Of a change of a row `old` holds the key and what was there, `new`
+    what came, and both hold `no_change` for the rest."""
+
+    name: str
+    old: tuple[Any, ...] | None
+    new: tuple[Any, ...] | None
+    pk_columns: set[int]
+
+
+class ChangeSession(Protocol):
+    """Watches the changes of a connection."""
+
+    def attach(self, name: str | None = None) -> None: ...
+    def changeset(self) -> bytes: ...
+    def close(self) -> None: ...
+
+
+_changeset: Any = getattr(apsw, "Changeset", None)
+
+
+class Changesets:
+    """The session extension, which a build of SQLite may lack."""
+
+    @property
+    def there(self) -> bool:
+        """Whether this build has it."""
+        return hasattr(apsw, "Session")
+
+    @property
+    def no_change(self) -> object:
+        return apsw.no_change
+
+    def session(self, connection: ApswConnection) -> ChangeSession:
+        """Watch the changes of a connection, once it is attached to tables."""
+        return cast("ChangeSession", apsw.Session(cast("Any", connection), "main"))
+
+    def iter(self, changeset: bytes) -> Iterator[Change]:
+        """The rows of a changeset. Each is valid until the next is read."""
+        return cast("Iterator[Change]", _changeset.iter(changeset))
+
+    def invert(self, changeset: bytes) -> bytes:
+        """The changeset that takes another one back."""
+        return cast("bytes", _changeset.invert(changeset))
+
+    def apply(
+        self,
+        changeset: bytes,
+        connection: ApswConnection,
+        *,
+        conflict: Callable[[int, Any], int],
+        flags: int,
+    ) -> None:
+        """Make the changes. `conflict` is asked about what cannot be made. Raises: apsw.Error."""
+        _changeset.apply(changeset, connection, conflict=conflict, flags=flags)
+
+
+changesets = Changesets()

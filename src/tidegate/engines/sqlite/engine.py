@@ -30,6 +30,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import (
     RunningStatement,
     RunningStatements,
@@ -39,6 +40,7 @@ from tidegate.engines.common.running_statement import (
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.registry import resolve_options
 from tidegate.engines.sqlite import catalog
+from tidegate.engines.sqlite.apsw_types import changesets
 from tidegate.engines.sqlite.block import SqliteBlocks
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
@@ -52,6 +54,7 @@ from tidegate.engines.sqlite.url import check_writable, read_url
 from tidegate.engines.sqlite.worker_thread import WorkerThread
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain
 from tidegate.model.schema import Databases, Description, Status
@@ -86,6 +89,9 @@ class SqliteEngine:
         dry_runs=True,
         prepares=True,
         blocks=True,
+        undoes=changesets.there,
+        counts_changes=True,
+        counts_followers=True,
     )
 
     def __init__(
@@ -186,7 +192,10 @@ class SqliteEngine:
             self._spills.wake()
         await cursor.begin(
             lambda session: Execution(
-                session, plan, statement, progress_handler, writes=writes, explain=explain
+                *(session, plan, statement, progress_handler),
+                writes=writes,
+                explain=explain,
+                permit=permit,
             ),
             permit.limits.max_rows + 1,
         )
@@ -242,7 +251,10 @@ class SqliteEngine:
         cursor = StreamCursor(running)
         await cursor.begin(
             lambda session: Execution(
-                session, plan, statement, progress_handler, writes=writes, explain=explain
+                *(session, plan, statement, progress_handler),
+                writes=writes,
+                explain=explain,
+                permit=permit,
             ),
             permit.limits.max_rows + 1,
         )
@@ -295,6 +307,54 @@ class SqliteEngine:
             )
 
         return await self._ask(progress_handler, cancellation, work, self._writer)
+
+    async def reversibility(
+        self, statement: Statement, judgement: Judgement, source: Source
+    ) -> Reversibility:
+        from tidegate.engines.sqlite import changes  # for who keeps changes alone
+
+        self._check_open()
+        check_writable(self._file)
+        progress_handler = ProgressHandler(WAIT_S)
+
+        def work(session: SqliteSession) -> Reversibility:
+            with session.stepping(progress_handler):
+                session.load_schema()
+                return changes.reversibility(session, statement)
+
+        # Foreign keys count on the connection that writes alone.
+        return await self._ask(progress_handler, NEVER, work, self._writer)
+
+    async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        from tidegate.engines.sqlite import changes
+
+        refuse_identity(permit)
+        _, image = image_of(permit)
+        self._check_open()
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
+
+        def work(session: SqliteSession) -> Comparison:
+            return changes.compare(session, progress_handler, image)
+
+        return await self._ask(progress_handler, cancellation, work)
+
+    async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        from tidegate.engines.sqlite import changes
+
+        refuse_identity(permit)
+        _, image = image_of(permit)
+        self._check_open()
+        check_writable(self._file)
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
+        running = await self._begin(self._writer, progress_handler, cancellation, writes=True)
+
+        def work(session: SqliteSession) -> Comparison:
+            return changes.put_back(session, progress_handler, image, permit.keeper)
+
+        async with running as worker:
+            found = await worker.do(work)
+            running.release()
+        return found
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)

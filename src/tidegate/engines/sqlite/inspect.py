@@ -117,12 +117,14 @@ REFUSALS: dict[int, tuple[Effect, str]] = {
 
 
 class Authorizer:
-    """The callback of one connection. It enforces `mode`, and notes what it has seen.
+    """The callback of one connection. It enforces `mode`, and notes what it has seen; `changed` are
+    tables of which rows may change, also by triggers and foreign keys.
 
     `prepared` turns True whenever SQLite prepares; the notes are those since `forget`.
     """
 
     __slots__ = (
+        "changed",
         "changes",
         "effect",
         "functions",
@@ -146,6 +148,7 @@ class Authorizer:
         self.reads = False
         self.pragma = False
         self.changes = False
+        self.changed: set[str] = set()
         self.schema = False
         self.refused: str | None = None
         self.tables: set[str] = set()
@@ -193,7 +196,10 @@ class Authorizer:
             effect, what = REFUSALS.get(action, (Effect.UNKNOWN, "an unknown action"))
             return self._refuse(effect, what)
         self.changes = True
-        self.schema = self.schema or action not in ROW_CHANGES
+        if action not in ROW_CHANGES:
+            self.schema = True
+        elif first:
+            self.changed.add(first)
         if action == apsw.SQLITE_ALTER_TABLE and database is not None:
             effect = Effect.DESTRUCTIVE  # SQLite gives the name of a dropped column here
         elif database == "temp":

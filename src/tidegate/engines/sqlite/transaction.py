@@ -10,17 +10,22 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import islice, zip_longest
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from tidegate.engines.api import RowCollector
+from tidegate.engines.common.row_images import check_count
 from tidegate.engines.sqlite.apsw_types import ApswCursor, Rows
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.inspect import CachedStatement, Mode
+from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import column_of
+
+if TYPE_CHECKING:
+    from tidegate.engines.sqlite.changes import ChangeCapture
 
 _AROUND = """WITH "tidegate rows"({names}) AS (
 {inside}
@@ -93,11 +98,13 @@ class Execution:
     """A statement that has begun on a session. Used in the session's thread only."""
 
     __slots__ = (
+        "_capture",
         "_changes_before",
         "_cursor",
         "_explain",
         "_given",
         "_held",
+        "_permit",
         "_plan",
         "_progress_handler",
         "_quick",
@@ -117,8 +124,10 @@ class Execution:
         *,
         writes: bool = False,
         explain: bool = False,
+        permit: Permit | None = None,
     ) -> None:
-        """Run it to its first row. A change begins a transaction. Raises: TidegateError."""
+        """Run it to its first row. A change begins a transaction. The `permit` of a change says how
+        many rows it may be about and who keeps them. Raises: TidegateError."""
         self._session = session
         self._progress_handler = progress_handler
         self._plan = plan
@@ -129,6 +138,8 @@ class Execution:
         self._cursor: ApswCursor | InvalidTextCursor
         self.writes = writes
         self._explain = explain
+        self._permit = permit if writes else None
+        self._capture: ChangeCapture | None = None
         self._changes_before = session.connection.total_changes()
         self.done = False
         with session.stepping(progress_handler, plan.max_value_bytes):
@@ -166,6 +177,11 @@ class Execution:
         else:
             with session.own():
                 session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
+        keeper = None if self._permit is None else self._permit.keeper
+        if keeper is not None:
+            from tidegate.engines.sqlite.changes import ChangeCapture  # for who keeps changes alone
+
+            self._capture = ChangeCapture.of_statement(session, keeper, statement)
         with session.mode(Mode.WRITE):
             cursor = session.connection.execute(statement.text, statement.params)
         return cursor, tuple([column_of(name, declared or "") for name, declared in found])
@@ -234,6 +250,7 @@ class Execution:
         while rows and not rows[-1]:
             rows.pop()
         if len(rows) < max_rows:
+            self._check_change()
             self._end_change("COMMIT")
             self.done = True
             self._session.open_statement = None
@@ -269,9 +286,21 @@ class Execution:
             self._end_change("ROLLBACK")
         self._session.release_lock()
 
+    def _check_change(self) -> None:
+        """Before a change is committed: count its rows, and keep them. Raises: TidegateError."""
+        permit = self._permit
+        if permit is None or (permit.max_rows_changed is None and permit.keeper is None):
+            return
+        changed = self._session.connection.total_changes() - self._changes_before
+        check_count(permit, changed, followers=True)
+        if self._capture is not None:
+            self._capture.keep()
+
     def _end_change(self, how: str) -> None:
         if not self.writes:
             return
+        if self._capture is not None:
+            self._capture.close()
         if self._session.in_block:
             self._session.allow_changes(allowed=False)
             return

@@ -22,6 +22,7 @@ from tidegate.engines.api import (
     EngineTransaction,
     StatementDescription,
     can_prepare,
+    can_undo,
     has_blocks,
 )
 from tidegate.engines.common.errors import closed
@@ -30,9 +31,11 @@ from tidegate.engines.ssh.port_forwarder import CHUNK_BYTES, PortForwarder, Stre
 from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Document
 from tidegate.model.schema import Description, Status
+from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, Statement
 from tidegate.model.transactions import TransactionModes
 
@@ -239,6 +242,29 @@ class TunnelledEngine:
             raise _lacks("has no transactions over several statements")
         await self._ensure_tunnel()
         return await self._engine.begin(permit, modes, cancellation)
+
+    async def reversibility(
+        self, statement: Statement, judgement: Judgement, source: Source
+    ) -> Reversibility:
+        """As `UndoingEngine.reversibility`, if the engine behind the tunnel has it."""
+        if not can_undo(self._engine):
+            return Reversibility(False, "the engine behind the tunnel puts no rows back")
+        await self._ensure_tunnel()
+        return await self._engine.reversibility(statement, judgement, source)
+
+    async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        """As `UndoingEngine.compare`, if the engine behind the tunnel has it."""
+        if not can_undo(self._engine):
+            raise _lacks("puts no rows back")
+        await self._ensure_tunnel()
+        return await self._engine.compare(permit, cancellation)
+
+    async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        """As `UndoingEngine.put_back`, if the engine behind the tunnel has it."""
+        if not can_undo(self._engine):
+            raise _lacks("puts no rows back")
+        await self._ensure_tunnel()
+        return await self._engine.put_back(permit, cancellation)
 
     async def close(self) -> None:
         try:

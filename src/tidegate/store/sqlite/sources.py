@@ -29,6 +29,8 @@ _RULES = (
     "filters",
     "run_as",
     "options",
+    "undo",
+    "max_rows_changed",
 )
 _DEFAULTS = msgspec.structs.asdict(Source("", "", "", "", ""))
 
@@ -143,6 +145,8 @@ class SqliteSourceStore:
             for table, column, old, new in (
                 ("history", "source", was.name, now.name),
                 ("windows", "source_id", was.id, now.id),
+                ("changes", "source", was.name, now.name),
+                ("changes", "source_id", was.id, now.id),
                 ("confirmed_pairs", "source_id", was.id, now.id),
                 ("answers", "source_id", was.id, now.id),
             ):

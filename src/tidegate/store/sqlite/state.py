@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.approvals import SqliteApprovalStore
+from tidegate.store.sqlite.changes import SqliteChangeStore
 from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.history import SqliteHistoryStore
 from tidegate.store.sqlite.operators import SqliteOperatorStore
@@ -40,6 +41,7 @@ class SqliteState:
         self.history = SqliteHistoryStore(self._usage)
         self.approvals = SqliteApprovalStore(self._requests)
         self.operators = SqliteOperatorStore(self._requests)
+        self.changes = SqliteChangeStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
         self.questions = SqliteQuestionStore(self._requests, self._usage)

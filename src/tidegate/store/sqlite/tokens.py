@@ -21,7 +21,7 @@ from tidegate.store.sqlite.rights import RightsConnection
 _FIELDS = TokenEntry.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
 _MARKS = ", ".join("?" * len(_FIELDS))
-_RIGHTS = ("scope", "sources", "tags", "tables", "expires_at", "proxy")
+_RIGHTS = ("scope", "sources", "tags", "tables", "expires_at", "proxy", "max_rows_changed")
 _LISTS = frozenset({"sources", "tags", "tables"})
 
 

@@ -1,0 +1,146 @@
+"""What holds for a change before it runs: how many rows it may be about, and whether its rows are
+kept so that they can be put back.
+
+Only sources and callers with such a setting come here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from tidegate.engines.api import can_undo
+from tidegate.engines.common.row_images import too_many_rows
+from tidegate.errors import FATES, Code, TidegateError
+from tidegate.gateway.context import CallContext
+from tidegate.model.changes import ChangeEntry, Reversibility, UndoChange
+from tidegate.model.decisions import Verdict
+from tidegate.model.requests import Browse, Explain, Prepare, Query, Request
+from tidegate.model.sources import Source
+from tidegate.model.statements import DryRun, Effect
+from tidegate.model.transactions import TransactionRequest
+from tidegate.secrets import without_password
+from tidegate.undo.kept_changes import not_kept
+
+ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
+"""What changes rows and nothing else."""
+_UNCOUNTED = Verdict(
+    "ask",
+    "source.max_rows_changed",
+    "The number of rows that may be changed is limited, and how many rows the statement changes"
+    " cannot be counted",
+    Code.APPROVAL_NEEDED.value,
+    FATES[Code.APPROVAL_NEEDED].hint,
+)
+_REQUIRED = "The source refuses such changes."
+_PROMISED = "The person who allowed it was shown that it can be."
+
+
+def most_rows(ctx: CallContext) -> int | None:
+    """How many rows one change of the caller may be about here; None: any number."""
+    of_source, of_actor = ctx.source.max_rows_changed, ctx.call.actor.max_rows_changed
+    if of_source is None or of_actor is None:
+        return of_actor if of_source is None else of_source
+    return min(of_source, of_actor)
+
+
+async def consider_change(ctx: CallContext) -> None:
+    """Find out the limit of a change and whether its rows can be put back. Where its rows cannot be
+    counted, a person must approve it.
+
+    Raises: TidegateError UNDO_UNAVAILABLE where the source refuses a change of which the rows
+    cannot be kept; what the engine raises.
+    """
+    request = ctx.call.request
+    if isinstance(request, (Browse, Explain, TransactionRequest)):
+        return
+    ctx.max_rows_changed = most_rows(ctx)
+    if ctx.max_rows_changed is not None and ctx.verdict.kind == "allow":
+        is_statement = isinstance(request, (Query, Prepare))
+        counts = is_statement and ctx.engine.capabilities.counts_changes
+        if not counts or ctx.judgement.verb not in ROW_VERBS:
+            ctx.verdict = _UNCOUNTED
+    if ctx.source.undo == "off" or ctx.services.changes is None or isinstance(request, Prepare):
+        return
+    reason = _objection(ctx, request)
+    if reason:
+        ctx.reversible = Reversibility(False, reason)
+    elif ctx.verdict.kind == "ask" and can_undo(ctx.engine) and isinstance(ctx.rewritten, Query):
+        statement, judgement = ctx.rewritten.statement, ctx.text_judgement
+        ctx.reversible = await ctx.engine.reversibility(statement, judgement, ctx.source)
+    if ctx.reversible is not None and not ctx.reversible.possible and ctx.source.undo == "require":
+        raise not_kept(ctx.reversible.reason, _REQUIRED)
+
+
+def _objection(ctx: CallContext, request: Request) -> str:
+    """Why the rows of a change cannot be kept whatever they are; empty if they may be."""
+    if ctx.transaction is not None:
+        return "it runs in a transaction over several statements"
+    if not can_undo(ctx.engine):
+        return "the engine of this source puts no rows back"
+    is_change = isinstance(request, Query) and ctx.judgement.effect is Effect.WRITE
+    if not is_change or ctx.judgement.verb not in ROW_VERBS:
+        return "only INSERT, UPDATE and DELETE can be taken back"
+    return ""
+
+
+def check_dry_run(ctx: CallContext, dry_run: DryRun) -> None:
+    """Raises: TidegateError LIMIT_CHANGES if a dry run shows more rows than may be changed: no
+    person needs to be asked."""
+    limit, rows = ctx.max_rows_changed, dry_run.affected
+    if limit is not None and rows is not None and rows > limit:
+        raise too_many_rows(limit, rows, False)
+
+
+async def begin_keeping(ctx: CallContext) -> None:
+    """Make ready to keep the rows of a change that may run now. Raises: TidegateError."""
+    changes, source = ctx.services.changes, ctx.source
+    reversible = ctx.reversible
+    is_change = isinstance(ctx.call.request, (Query, UndoChange))
+    if source.undo == "off" or changes is None or not is_change or ctx.transaction is not None:
+        return
+    if reversible is not None and not reversible.possible:
+        return
+    required = _REQUIRED if source.undo == "require" else ""
+    if ctx.grant and not required and await _was_promised(ctx):
+        required = _PROMISED
+    actor, undone = ctx.call.actor, ctx.change
+    made = ChangeEntry(
+        *("", source.name, source.id, actor.id, actor.name, 0.0, 0.0),
+        approval=ctx.grant,
+        call_id=ctx.call_id,
+        undoes="" if undone is None else undone.id,
+        database=ctx.request.database or "",
+    )
+    ctx.keeper = changes.keeper(made, required=required, place=place_of(source))
+
+
+async def _was_promised(ctx: CallContext) -> bool:
+    """Whether the person who allowed the call was shown that it can be taken back."""
+    approvals = ctx.services.approvals
+    if approvals is None:
+        return False
+    question = await asyncio.to_thread(approvals.find, ctx.grant)
+    reversible = question.subject.reversible
+    return reversible is not None and reversible.possible
+
+
+def place_of(source: Source) -> str:
+    """What tells the source's database from another: its URL as it is saved, whatever the
+    password is called."""
+    return without_password(source.url)
+
+
+async def end_keeping(ctx: CallContext, error: BaseException | None = None) -> str:
+    """Note what became of a change whose rows were kept. Returns the id under which they are; empty
+    if they are not. Raises nothing: what cannot be noted is settled by the rows."""
+    keeper = ctx.keeper
+    if keeper is None or keeper.entry is None:
+        return ""
+    how = "kept"
+    if error is not None:
+        refused = isinstance(error, TidegateError) and error.code is Code.SQL_FAILED
+        how = "discarded" if refused else "unknown"
+    with suppress(TidegateError):
+        await asyncio.to_thread(keeper.end, how)
+    return keeper.entry.id if how == "kept" else ""

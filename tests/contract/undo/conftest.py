@@ -1,0 +1,20 @@
+"""Runs the contract on every engine that puts rows back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.undo_shops import KINDS, Kind, Shop
+
+
+@pytest.fixture(params=sorted(KINDS))
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def shop(kind: Kind, tmp_path: Path) -> Iterator[Shop]:
+    made = kind.make(tmp_path)
+    yield made
+    made.close()
