@@ -95,6 +95,7 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
     [
         "find-out-what-happened",
         "approve-a-write",
+        "put-rows-back",
         "administer-a-database",
         "give-an-agent-two-tables",
         "connect-a-client",

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["gated", "reads", "considers", "connects", "keeps", "serves"]
+Kind = Literal["gated", "reads", "considers", "connects", "keeps", "serves", "undoes"]
 """How a verb comes near a source.
 
 `gated`: it passes the gate as the person, who only reads and whom every setting of the source
 binds. `reads`: the same, and it takes no statement. `considers`: it asks what the gate would say
 and runs nothing. `keeps`: it works on the state directory, or on settings of a client, and opens no
 source. `connects`: as `keeps`, but it opens the new source, through the gate, to see whether it
-works, and runs nothing there. `serves`: it lets others in, who pass the gate each for themselves.
+works, and runs nothing there. `undoes`: it passes the gate as the person, who may write there, to
+take a change back. `serves`: it lets others in, who pass the gate each for themselves.
 """
 
 
@@ -98,6 +99,8 @@ VERBS: dict[str, Verb] = {
     "operator passphrase": Verb("keeps", ("operator", "passphrase", "none"), 2),
     "operator list": Verb("keeps", ("operator", "list")),
     "operator remove": Verb("keeps", ("operator", "remove", "none"), 2),
+    "changes": Verb("reads", ("changes", "--source", "{name}")),
+    "undo": Verb("undoes", ("undo", "{change}")),
     "passphrase set": Verb("keeps", ("passphrase", "set", "--new-passphrase-file", "/dev/null"), 2),
     "passphrase remove": Verb("keeps", ("passphrase", "remove")),
     "pair ask": Verb("keeps", ("pair", "ask", "http://127.0.0.1:1", "--name", "me"), 69),

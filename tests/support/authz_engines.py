@@ -9,6 +9,7 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,11 @@ class SqliteShop(FileShop):
         connection.executescript(script)
         connection.close()
         return f"sqlite:///{self.directory}/shop.db"
+
+    def digest_of_rows(self) -> str:
+        """Of the rows alone: those that were put back are elsewhere in the file."""
+        with closing(sqlite3.connect(self.directory / "shop.db")) as connection:
+            return "\n".join(connection.iterdump())
 
 
 class DuckdbShop(FileShop):

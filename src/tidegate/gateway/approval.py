@@ -17,6 +17,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
 from tidegate.gateway.transactions import may_wait
+from tidegate.model.changes import Undone
 from tidegate.model.datalog import DatalogRequest
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits, Page
@@ -108,7 +109,10 @@ async def note_run(ctx: CallContext, payload: Any = None) -> None:
         await _keep_run(ctx, ctx.grant, "running")
         return
     rows = (payload.affected or payload.row_count) if isinstance(payload, Page) else None
-    await _keep_run(ctx, ctx.grant, "done", rows=rows)
+    change = payload.change if isinstance(payload, Page) else ""
+    if isinstance(payload, Undone):
+        rows, change = payload.rows, payload.change
+    await _keep_run(ctx, ctx.grant, "done", rows=rows, change=change)
 
 
 async def _keep_run(
@@ -118,11 +122,13 @@ async def _keep_run(
     *,
     rows: int | None = None,
     message: str = "",
+    change: str = "",
 ) -> None:
     approvals = ctx.services.approvals
     if approvals is None:
         return
-    run = ApprovedRun(state, ctx.services.clock(), ctx.call_id, rows, message[:_MOST_MESSAGE])
+    now, message = ctx.services.clock(), message[:_MOST_MESSAGE]
+    run = ApprovedRun(state, now, ctx.call_id, rows, message, change)
     with suppress(TidegateError):  # the audit log has it; this is for the person's card
         await asyncio.to_thread(approvals.attach_run, grant, run)
 

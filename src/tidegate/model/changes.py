@@ -182,6 +182,9 @@ class DescribeUndo(ChangeRequest, frozen=True):
     kind: ClassVar[str] = "describe_undo"
     judgement: ClassVar[Judgement | None] = READS_ROWS
 
+    def shown_statement(self) -> Statement:
+        return Statement(f"SHOW UNDO {self.change}")
+
 
 class UndoChange(ChangeRequest, frozen=True):
     """Put the rows of a change back as they were, all of them or none. The answer is an `Undone`.

@@ -394,6 +394,8 @@ async def test_the_change_of_an_approval_is_found_by_it(shop: Shop) -> None:
         page = await gate.change(text)
         (entry,) = await gate.changes(approval=question.id)
         assert (entry.id, entry.approval) == (page.change, question.id)
+        run = gate.app.approvals.find(question.id).run
+        assert run is not None and run.change_id == page.change
         assert await gate.changes(approval="another") == ()
 
 

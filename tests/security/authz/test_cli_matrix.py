@@ -22,9 +22,14 @@ from support.authz_engines import ENGINES, SETTINGS
 from support.authz_server import CODES, Harness
 from support.operator_terminal import at_operator_terminal
 from support.surface_client import Peer
+from tidegate.app import App
 from tidegate.cli.main import main
 from tidegate.cli.parser import build
-from tidegate.model.actors import Scope
+from tidegate.config.model import Config
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
+from tidegate.model.sources import Source
+from tidegate.model.statements import Statement
 
 EFFECTS = ("read", "write", "unqualified", "destructive", "session", "admin", "several")
 DENIED = ("sql.", "policy.denied")
@@ -65,6 +70,7 @@ class Home:
     def __init__(self, directory: Path, engine: str, setting: str) -> None:
         self.state = directory / "state"
         self.question = ""
+        self.change = ""
         self.harness = Harness(directory, engine, setting)
         self.shop = self.harness.shop
         asyncio.run(self._settle(self.harness))
@@ -81,12 +87,33 @@ class Home:
             self.question = question.id
         await harness.app.close()
 
+    def keep_change(self) -> None:
+        """Have an agent make a change whose rows are kept, before the source's settings hold."""
+        saved = structs.replace(self.harness.source, ephemeral=False)
+        url = self.shop.url
+        open_source = Source(
+            *(saved.id, saved.name, url, saved.engine, saved.dialect, "write"), undo="keep"
+        )
+
+        async def work() -> None:
+            app = App.open(Config(state=str(self.state)))
+            assert app.state.sources.change(open_source, saved)
+            agent = Actor("tok_1", "agent", Scope.READ_WRITE)
+            request = Query(Statement(self.harness.engine.statement("update", "writer")))
+            reply = await app.gateway.handle(Call(agent, "core", "query", request, saved.name))
+            self.change = reply.payload.change
+            assert app.state.sources.change(saved, open_source)
+            await app.close()
+
+        asyncio.run(work())
+
     def run(self, verb: Verb, sql: str = "", state: Path | None = None) -> int:
         """The status of a verb's use, at a terminal whose operator agrees to what it asks."""
         given = {
             "name": self.harness.source.name,
             "url": self.shop.url,
             "question": self.question,
+            "change": self.change,
             "directory": str(self.state.parent),
         }
         words = [word.format(**given, sql=sql) for word in verb.words]
@@ -190,6 +217,7 @@ READING = {
     "export": READS,
     "embed": READS,
     "search check": NAMES,
+    "changes": NAMES,
 }
 
 
@@ -229,6 +257,40 @@ def test_what_keeps_the_state_opens_no_source(home: Callable[[str, str], Home], 
     assert place.run(VERBS[name]) == VERBS[name].status
     assert place.shop.digest() == before
     assert place.calls() == calls
+
+
+UNDOES = (
+    *("readWrite", "administered", "never", "asks", "alert", "safeMode", "denies", "trusts"),
+    *("guarded", "unattended", "inbox"),
+)
+UNDONE = dict.fromkeys(UNDOES, 0) | {
+    "readOnly": 77,
+    "blocked": 66,
+    "locked": 77,
+    "masked": 77,
+    "alertFull": 77,
+    "safeModeFull": 77,
+}
+"""How `undo` ends. A closed source shows no change. Where a person approves all reads as well, the rows are not shown yet."""
+
+
+def test_every_verb_that_takes_back_has_its_expectations() -> None:
+    assert kind("undoes") == ["undo"]
+    assert set(UNDONE) == set(SETTINGS) - {"unmapped"}
+
+
+@pytest.mark.parametrize("setting", sorted(UNDONE))
+def test_a_change_is_taken_back_where_the_source_admits_changes(
+    home: Callable[[str, str], Home], setting: str
+) -> None:
+    place = home("sqlite", setting)
+    original = place.harness.shop.digest_of_rows()
+    place.keep_change()
+    changed = place.harness.shop.digest_of_rows()
+    assert changed != original
+    assert place.run(VERBS["undo"]) == UNDONE[setting]
+    after = place.harness.shop.digest_of_rows()
+    assert after == (original if UNDONE[setting] == 0 else changed)
 
 
 @pytest.mark.parametrize("name", kind("connects"))
