@@ -9,12 +9,14 @@ import duckdb
 import pytest
 
 from support.eventually import HANG_S
+from support.permits import permit_for
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.model.cancellation import Cancellation
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect
+from tidegate.model.statements import Effect, Statement
 
 COUNT = "SELECT count(*) FROM items"
 POINT = "SELECT name FROM items WHERE id = 3"
@@ -143,6 +145,21 @@ async def test_a_removed_file_is_reported_and_found_again(shop, tmp_path):
         assert not shop.path.exists()
         away.rename(shop.path)
         assert await shop.ask(engine, POINT) == [("item 3",)]
+
+
+async def test_calls_on_a_file_that_is_gone_keep_no_process_of_the_source(shop, tmp_path):
+    change = Query(Statement(ADD))
+    async with shop.opened() as engine:
+        shop.path.rename(tmp_path / "away.duckdb")
+        for _ in range(3):
+            assert await code_of(shop.ask(engine, POINT)) is Code.SOURCE_UNREACHABLE
+            assert await code_of(shop.ask(engine, ADD, effect=Effect.WRITE)) is (
+                Code.SOURCE_UNREACHABLE
+            )
+            permit = permit_for(shop.source, change, Effect.WRITE)
+            assert await code_of(engine.dry_run(permit, NEVER)) is Code.SOURCE_UNREACHABLE
+            assert len(engine._running) == 0
+            assert engine._turns.quiet
 
 
 @pytest.mark.parametrize("content", [b"", b"Dear Sir or Madam, " * 1000], ids=["empty", "letter"])

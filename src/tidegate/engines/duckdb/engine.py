@@ -189,7 +189,9 @@ class DuckdbEngine:
         writes = permit.effect > Effect.READ and not explain
         running = await self._begin(permit.limits.timeout_s, cancellation, writes)
         cursor = ProcessCursor(running)
-        await cursor.begin(self._message(permit, request, permit.limits.max_rows + 1))
+        async with running:  # the file may be gone
+            message = self._message(permit, request, permit.limits.max_rows + 1)
+        await cursor.begin(message)
         return cursor
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
@@ -209,8 +211,8 @@ class DuckdbEngine:
         refuse_identity(permit)
         request, _ = dry_run_query_of(permit)
         running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
-        run = self._message(permit, request, permit.limits.max_rows)
         async with running as worker:
+            run = self._message(permit, request, permit.limits.max_rows)
             dry_run = await worker.ask("dry_run", run, DryRun)
             running.release()
         return dry_run
