@@ -18,7 +18,22 @@ STATES = {
     "INSERT INTO things VALUES (2, 'two', -1, NULL)": "23514",
     "SELECT nowhere FROM things": "42703",
     "SELECT id FROM nowhere": "42P01",
+    "SELECT id FROM things JOIN kinds USING (nowhere)": "42703",
+    "UPDATE things SET nowhere = 1 WHERE id = 1": "42703",
+    "INSERT INTO things (nowhere) VALUES (1)": "42703",
+    "INSERT INTO kinds VALUES (1, 2, 3)": "42601",
+    "INSERT INTO things (id, name) VALUES (1)": "42601",
+    "SELECT 1 UNION SELECT 1, 2": "42601",
+    "SELECT (SELECT 1, 2)": "42601",
+    "SELECT id FROM things JOIN kinds ON 1 = 1": "42702",
+    "SELECT abs(1, 2, 3)": "42883",
+    "SELECT name FROM things WHERE max(id) > 1": "42803",
+    "CREATE TABLE kinds (id INTEGER)": "42P07",
+    "CREATE TABLE twice (id INTEGER, id INTEGER)": "42701",
+    "ALTER TABLE kinds ADD COLUMN id INTEGER": "42701",
 }
+_BY_EFFECT = {"INSERT": Effect.WRITE, "UPDATE": Effect.WRITE, "CREATE": Effect.ADMIN}
+_BY_EFFECT |= {"ALTER": Effect.ADMIN}
 NATIVE = ("sqlite", "duckdb", "postgres", "mysql")
 
 
@@ -32,7 +47,7 @@ async def test_errors_have_the_sqlstates_of_postgresql(case):
             effect = Effect.WRITE if text.startswith("INSERT") else Effect.ADMIN
             await case.ask(engine, text, effect=effect)
         for text in STATES:
-            effect = Effect.WRITE if text.startswith("INSERT") else Effect.READ
+            effect = _BY_EFFECT.get(text.partition(" ")[0], Effect.READ)
             with pytest.raises(TidegateError) as caught:
                 await case.ask(engine, text, effect=effect)
             details = caught.value.details

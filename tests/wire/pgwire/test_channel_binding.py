@@ -192,6 +192,24 @@ def test_tls_that_is_not_meant_for_this_protocol_gets_no_session(
     assert b"SCRAM" not in said
 
 
+@pytest.mark.parametrize("together", [True, False], ids=["with the request", "behind it"])
+def test_bytes_that_someone_adds_in_plain_text_before_tls_are_never_read(
+    secured: Secured, together: bool
+):
+    """Whoever is between the two could send them as if the client had (CVE-2021-23222)."""
+    with socket.create_connection(("127.0.0.1", secured.server.port), PATIENCE_S) as line:
+        line.sendall(SSL_REQUEST + (startup() if together else b""))
+        said = line.recv(1)
+        if not together:
+            assert said == b"S"
+            line.sendall(startup())
+        with suppress(OSError):
+            while more := line.recv(65_536):
+                said += more
+    assert b"SCRAM" not in said
+    assert said[:1] == (b"E" if together else b"S")
+
+
 def test_requests_for_encryption_are_answered_once_each(secured: Secured):
     with socket.create_connection(("127.0.0.1", secured.server.port), PATIENCE_S) as line:
         line.sendall(GSSENC_REQUEST)

@@ -3,6 +3,7 @@ cursors, parameters."""
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -132,6 +133,52 @@ def test_copy_out_streams_to_a_driver(server: WireServer):
         gate.cursor().copy(text) as copy,
     ):
         assert list(copy.rows()) == [("1", "boots"), ("2", "hat"), ("3", "it's")]
+
+
+@pytest.mark.parametrize(
+    ("source", "types"),
+    [
+        ("pg", ["int4", "varchar", "numeric", "date"]),
+        ("lite", ["int8", "text", "numeric", "date"]),
+        ("duck", ["int8", "text", "numeric", "date"]),
+        ("maria", ["int8", "text", "numeric", "date"]),
+    ],
+)
+def test_copy_out_in_binary_has_the_types_that_the_query_is_described_with(
+    server: WireServer, source: str, types: list[str], request: pytest.FixtureRequest
+):
+    if source == "maria":
+        request.getfixturevalue("needs_mariadb")
+    text = "SELECT id, name, price, made FROM item ORDER BY id"
+    with psycopg.connect(server.conninfo(source), autocommit=True) as gate:
+        described = gate.execute(text).description or ()
+        assert [gate.adapters.types[each.type_code].name for each in described] == types
+        with gate.cursor().copy(f"COPY ({text}) TO STDOUT (FORMAT binary)") as copy:
+            copy.set_types(types)
+            rows = list(copy.rows())
+        assert rows == [
+            (1, "boots", Decimal("79.5"), date(2026, 1, 2)),
+            (2, "hat", None, None),
+            (3, "it's", Decimal("3.25"), date(2026, 3, 4)),
+        ]
+
+
+def test_copy_out_in_binary_is_what_postgresql_itself_sends(
+    server: WireServer, postgres: PostgresShop
+):
+    asked = "COPY (SELECT * FROM kinds ORDER BY id) TO STDOUT (FORMAT binary)"
+
+    def sent(connection: psycopg.Connection) -> bytes:
+        with connection.cursor().copy(asked) as copy:
+            return b"".join(copy)
+
+    with (
+        psycopg.connect(server.conninfo("pg"), autocommit=True) as gate,
+        psycopg.connect(postgres.server.conninfo(postgres.database), autocommit=True) as direct,
+    ):
+        assert sent(gate) == sent(direct)
+        with gate.cursor().copy("COPY (SELECT id FROM kinds WHERE false) TO STDOUT BINARY") as copy:
+            assert b"".join(copy) == b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"
 
 
 def test_settings_are_reported_noted_and_reset(server: WireServer):

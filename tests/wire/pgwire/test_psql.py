@@ -112,7 +112,11 @@ def test_a_table_is_not_made_in_a_block_and_what_came_before_ends_with_it(server
     ("text", "state"),
     [
         ("SELECT nope FROM item", "42"),
-        ("SELEC 1", "42"),
+        ("SELEC 1", "42601"),
+        ("PREPARE p AS SELECT 1", "42501"),
+        ("SELECT $1", "42P02"),
+        ("COPY (SELECT $2) TO STDOUT", "42P02"),
+        ("COPY item TO STDOUT (FORMAT parquet)", "22023"),
         ("SET no_such_thing = 1", "42704"),
         ("SHOW no_such_thing", "42704"),
         ("SET client_encoding = 'LATIN1'", "22023"),

@@ -19,6 +19,7 @@ from tidegate.edges.pgwire.commands import (
     Discard,
     End,
     Fetch,
+    Refused,
     Reset,
     Savepoint,
     SetConfig,
@@ -69,6 +70,25 @@ def split(text: str, dialect: str) -> list[str]:
     return parts
 
 
+_STATEMENTS = (
+    "(", "ALTER", "ANALYZE", "CALL", "CHECKPOINT", "CLUSTER", "COMMENT", "CREATE", "DELETE", "DO",
+    "DROP", "EXECUTE", "EXPLAIN", "GRANT", "IMPORT", "INSERT", "LISTEN", "LOAD", "LOCK", "MERGE",
+    "NOTIFY", "PREPARE", "REASSIGN", "REFRESH", "REINDEX", "REVOKE", "SECURITY", "TABLE",
+    "TRUNCATE", "UPDATE", "VACUUM", "VALUES", "WITH",
+)  # fmt: skip
+
+
+def begins_statement(text: str, dialect: str) -> bool:
+    """Whether the first word of a text begins a statement, of PostgreSQL or of the dialect; also
+    one that is refused here."""
+    try:
+        tokens = lex(text[:MOST_READ], find(dialect).lexical_rules)
+    except Refusal:
+        return True  # the gate has said what is wrong
+    first = tokens[0].key if tokens else ""
+    return first in _STATEMENTS or first in _FIRST or first in find(dialect).roots
+
+
 def read_command(text: str) -> Command | None:
     """The command that the text is, or None: a statement for the gate."""
     if len(text) > MOST_READ:
@@ -87,7 +107,8 @@ def read_command(text: str) -> Command | None:
     word = reader.word()
     read = _READERS.get(word)
     found = None if read is None else read(reader)
-    return found if reader.at_end or isinstance(found, (Declare, CopyOut)) else None
+    ends_itself = isinstance(found, (Declare, CopyOut, Refused))
+    return found if reader.at_end or ends_itself else None
 
 
 class _Reader:
@@ -362,8 +383,8 @@ def _setting(reader: _Reader) -> Setting | None:
 
 
 def _copy(reader: _Reader) -> Command | None:
-    """COPY { table [(column, …)] | (query) } TO STDOUT [[WITH] (option, …)]. COPY FROM, and options
-    that are not here, are left to the gate, which refuses them by name."""
+    """COPY { table [(column, …)] | (query) } TO STDOUT [[WITH] (option, …)]. COPY FROM, and what
+    cannot be read, are left to the gate, which refuses them by name."""
     if reader.take("("):
         inner = _within_brackets(reader)
         if inner is None:
@@ -388,17 +409,33 @@ def _copy(reader: _Reader) -> Command | None:
     options = _copy_options(reader)
     if options is None:
         return None
+    return _copy_out(inner, options)
+
+
+def _copy_out(inner: str, options: dict[str, str]) -> Command:
+    """The command with these options, or why not."""
     form = options.pop("format", "text").lower()
-    if form not in ("text", "csv"):
-        return None
-    is_csv = form == "csv"
+    if form not in ("text", "csv", "binary"):
+        message = f'COPY format "{form[:40]}" not recognized.'
+        return Refused("22023", message, "Use text, csv or binary.")
+    if options.pop("encoding", "utf8").lower() not in ("utf8", "utf-8"):
+        return Refused("0A000", "COPY writes UTF8 alone here.", "Leave ENCODING out.")
+    if form == "binary":
+        if options:
+            names = ", ".join(options).upper()[:80]
+            message = f"COPY in binary format takes no {names}."
+            return Refused("42601", message, "Leave it out.")
+        return CopyOut(inner, "binary", False, "", "")
     header = options.pop("header", "false").lower() in ("", "true", "on", "1")
-    delimiter = options.pop("delimiter", "," if is_csv else "\t")
-    null = options.pop("null", "" if is_csv else "\\N")
-    encoding = options.pop("encoding", "utf8").lower()
-    if options or len(delimiter) != 1 or encoding not in ("utf8", "utf-8"):
-        return None
-    return CopyOut(inner, "csv" if is_csv else "text", header, delimiter, null)
+    delimiter = options.pop("delimiter", "," if form == "csv" else "\t")
+    null = options.pop("null", "" if form == "csv" else "\\N")
+    if options:
+        names = ", ".join(options).upper()[:80]
+        message = f"COPY takes no {names} here."
+        return Refused("0A000", message, "Use FORMAT, HEADER, DELIMITER and NULL.")
+    if len(delimiter.encode()) != 1:
+        return Refused("0A000", "A delimiter of COPY is one ASCII character.", "Use another one.")
+    return CopyOut(inner, "csv" if form == "csv" else "text", header, delimiter, null)
 
 
 def _copy_options(reader: _Reader) -> dict[str, str] | None:
@@ -421,6 +458,8 @@ def _copy_options(reader: _Reader) -> dict[str, str] | None:
             found["format"] = "csv"
         elif reader.take("HEADER"):
             found["header"] = "true"
+        elif reader.take("BINARY"):
+            found["format"] = "binary"
         else:
             return None
     return found

@@ -93,10 +93,18 @@ class CopyOut(NamedTuple):
     """COPY (text) TO STDOUT, or of a table's columns, as `text`."""
 
     text: str
-    form: Literal["text", "csv"]
+    form: Literal["text", "csv", "binary"]
     header: bool
     delimiter: str
     null: str
+
+
+class Refused(NamedTuple):
+    """A command that is understood and not carried out, and why."""
+
+    sqlstate: str
+    message: str
+    hint: str
 
 
 class Unlisten(NamedTuple):
@@ -136,6 +144,7 @@ Command = (
     | Declare
     | Fetch
     | CopyOut
+    | Refused
     | Unlisten
     | UnlockAll
     | SetConfig

@@ -329,9 +329,9 @@ def parameter_description(types: Sequence[int]) -> bytes:
     return message(b"t", UINT16.pack(len(types)) + oids)
 
 
-def copy_out(columns: int) -> bytes:
-    """That the rows of a COPY follow, in a format of text."""
-    return message(b"H", b"\0" + UINT16.pack(columns) + b"\0\0" * columns)
+def copy_out(columns: int, form: int) -> bytes:
+    """That the rows of a COPY follow, in a format of text (0) or in the binary one (1)."""
+    return message(b"H", bytes([form]) + UINT16.pack(columns) + UINT16.pack(form) * columns)
 
 
 def copy_data(data: bytes) -> bytes:

@@ -51,9 +51,17 @@ def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
 
 class RowEncoder:
     """Writes rows as DataRow messages. `formats` are those of a Bind: none means all text, one
-    stands for all. Raises: TidegateError ARGUMENT_INVALID for another number of formats."""
+    stands for all; `kind` is the type of a message: DataRow, or the CopyData of a binary COPY, in
+    which a row is the same. Raises: TidegateError ARGUMENT_INVALID for another number of formats.
+    """
 
-    def __init__(self, columns: Sequence[Column], dialect: str, formats: Sequence[int]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        dialect: str,
+        formats: Sequence[int],
+        kind: bytes = b"D",
+    ) -> None:
         if len(formats) not in (0, 1, len(columns)):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -64,6 +72,7 @@ class RowEncoder:
             formats = tuple(formats) * len(types)
         forms = [*formats, *[0] * (len(types) - len(formats))]
         self._columns = columns
+        self._kind = kind
         self.fields = [
             field_of(column, kind, form)
             for column, kind, form in zip(columns, types, forms, strict=True)
@@ -86,10 +95,10 @@ class RowEncoder:
             ]
         except (ValueError, TypeError, struct.error, OverflowError, AttributeError):
             raise self._unfit(rows) from None
-        pack, count = INT32.pack, self._count
+        pack, count, kind = INT32.pack, self._count, self._kind
         parts: list[bytes] = []
         for body in map(b"".join, zip(*columns, strict=True)):
-            parts += b"D", pack(len(body) + 6), count, body
+            parts += kind, pack(len(body) + 6), count, body
         buffer += b"".join(parts)
 
     def _unfit(self, rows: Sequence[Sequence[Any]]) -> TidegateError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from struct import Struct
 from typing import Any, Protocol
 
 from msgspec import structs
@@ -126,13 +127,16 @@ def with_kinds_of(columns: tuple[Column, ...], rows: Rows, dialect: str) -> tupl
 
 
 class CopySender:
-    """Sends rows as the data of a COPY, in its text or CSV format (`model.results.RowSink`)."""
+    """Sends rows as the data of a COPY, in its text, CSV or binary format
+    (`model.results.RowSink`). Source: PostgreSQL documentation, "COPY", "File Formats"."""
 
     def __init__(self, client: Client, dialect: str, command: CopyOut) -> None:
         self._client = client
         self._dialect = dialect
         self._command = command
         self._types: list[Any] = []
+        self._encoder: RowEncoder | None = None
+        self._head = _BINARY_HEAD
         self._line = self._csv_line if command.form == "csv" else self._text_line
         self._null = command.null.encode()
         self._delimiter = command.delimiter.encode()
@@ -142,24 +146,37 @@ class CopySender:
         return None
 
     def begin(self, columns: tuple[Column, ...]) -> None:
+        if self._command.form == "binary":
+            self._encoder = RowEncoder(columns, self._dialect, (1,), b"d")
+            self._client.write(messages.copy_out(len(columns), 1))
+            return
         self._types = [wire_type(column, self._dialect).text for column in columns]
-        self._client.write(messages.copy_out(len(columns)))
+        self._client.write(messages.copy_out(len(columns), 0))
         if self._command.header:
             names = [column.name.encode("utf-8", "replace") for column in columns]
             self._client.write(messages.copy_data(self._line(names)))
 
     def finish(self) -> None:
         """Say that there are no more rows."""
+        if self._encoder is not None:
+            self._client.write(messages.copy_data(self._head + _BINARY_END))
         self._client.write(messages.COPY_DONE)
 
     async def write(self, rows: Rows) -> None:
         buffer = bytearray()
-        for row in rows:
-            cells = [
-                None if value is None else encode(value)
-                for value, encode in zip(row, self._types, strict=True)
-            ]
-            buffer += messages.copy_data(self._line(cells))
+        if self._encoder is not None:
+            self._encoder.append(buffer, rows)
+            if self._head and buffer:  # in one message with the first row, as PostgreSQL sends it
+                first = _COPY_HEAD.size + _COPY_HEAD.unpack_from(buffer)[1] - 4
+                buffer[:first] = messages.copy_data(self._head + buffer[_COPY_HEAD.size : first])
+                self._head = b""
+        else:
+            for row in rows:
+                cells = [
+                    None if value is None else encode(value)
+                    for value, encode in zip(row, self._types, strict=True)
+                ]
+                buffer += messages.copy_data(self._line(cells))
         self._client.write(buffer)
         await self._client.drain()
 
@@ -185,6 +202,11 @@ class CopySender:
             return b'"' + cell.replace(b'"', b'""') + b'"'
         return cell
 
+
+_BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+"""The signature, no flags, and an extension of no length."""
+_BINARY_END = b"\xff\xff"
+_COPY_HEAD = Struct("!ci")
 
 _ESCAPES = (
     (b"\\", b"\\\\"),

@@ -131,11 +131,21 @@ class Session:
         """The text as the source's dialect writes it, the command that it is, and whether it is
         about PostgreSQL's catalogs."""
         command = await compute(text, read_command, text)
+        dialect = self.source.dialect
+        placed = None
+        if command is None or isinstance(command, (CopyOut, Declare)):
+            placed = await compute(text, place_parameters, text, dialect, ())
+            if placed.most:
+                raise refused(
+                    "42P02",
+                    f"There is no parameter ${placed.most}.",
+                    "A simple query has none: send it with its parameters by the extended"
+                    " protocol, as a driver does.",
+                )
         if command is None and await self._is_catalog(text):
             return text, None, True
-        dialect = self.source.dialect
-        if command is None and not find(dialect).is_postgres:
-            text = (await compute(text, place_parameters, text, dialect, ())).text
+        if command is None and placed is not None and not find(dialect).is_postgres:
+            text = placed.text
         return text, command, False
 
     async def _judge(self, statements: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from tidegate.edges.pgwire.commands import (
     Discard,
     End,
     Fetch,
+    Refused,
     Reset,
     Savepoint,
     SetConfig,
@@ -92,6 +93,8 @@ class SessionCommands:
         has_rows = isinstance(command, (Show, UnlockAll, SetConfig, Fetch))
         if extended and describes and not has_rows:
             client.write(messages.NO_DATA)
+        if isinstance(command, Refused):
+            raise refused(*command)
         if isinstance(command, CopyOut):
             sender = CopySender(client, self._dialect, command)
             await self._runner.run(command.text, None, sender, whole=False)

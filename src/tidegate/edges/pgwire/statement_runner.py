@@ -9,6 +9,7 @@ from msgspec import structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
+from tidegate.edges.pgwire.command_reader import begins_statement
 from tidegate.edges.pgwire.errors import (
     kept_notice,
     partial_notice,
@@ -22,7 +23,7 @@ from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.tags import command_tag
 from tidegate.edges.pgwire.transaction import TransactionBlock
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import BegunTransaction, EndedTransaction, Prepared, Reply
@@ -341,6 +342,12 @@ class StatementRunner:
         except TidegateError as error:
             if not whole:
                 error.details.pop("position", None)
+            if (
+                error.code is Code.SQL_UNKNOWN
+                and isinstance(request, (Query, Prepare))
+                and not begins_statement(request.statement.text, self._source.dialect)
+            ):
+                error.details.setdefault("sqlstate", "42601")  # a syntax error of PostgreSQL's
             raise self._explained(error) from None
         finally:
             self._running = None

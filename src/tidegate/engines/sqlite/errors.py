@@ -86,9 +86,22 @@ _STATES = {
 }
 _STATES_OF_MESSAGES = (
     (re.compile(r"^no such table"), "42P01"),
-    (re.compile(r"^(no such column|table \S+ has no column)"), "42703"),
+    (re.compile(r"^(no such column|table .+ has no column|cannot join using column)"), "42703"),
     (re.compile(r"^(no such function|wrong number of arguments to function)"), "42883"),
     (re.compile(r"^ambiguous column"), "42702"),
+    (re.compile(r"^duplicate column name"), "42701"),
+    (re.compile(r"^(there is already a|(table|view|index|trigger) .+ already exists$)"), "42P07"),
+    (re.compile(r"^misuse of aggregate"), "42803"),
+    (re.compile(r"^\d+(st|nd|rd|th) (ORDER|GROUP) BY term out of range"), "42P10"),
+    (re.compile(r"^table .+ has \d+ values for \d+ columns$"), "42P10"),
+    (
+        re.compile(
+            r"^(\d+ values for \d+ columns|table .+ has \d+ columns but \d+ values were supplied"
+            r"|SELECTs to the left and right of .+ do not have the same number"
+            r"|sub-select returns \d+ columns|all VALUES must have the same number)"
+        ),
+        "42601",
+    ),
     (re.compile(r"syntax error|^incomplete input|^unrecognized token"), "42601"),
 )
 """The SQLSTATE that PostgreSQL has for the same, by SQLite's extended code or its message."""

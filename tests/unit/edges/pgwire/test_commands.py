@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.edges.pgwire.command_reader import read_command, split
+from tidegate.edges.pgwire.command_reader import begins_statement, read_command, split
 from tidegate.edges.pgwire.commands import (
     Begin,
     Characteristics,
@@ -17,6 +17,7 @@ from tidegate.edges.pgwire.commands import (
     Discard,
     End,
     Fetch,
+    Refused,
     Reset,
     Savepoint,
     SetConfig,
@@ -72,10 +73,46 @@ from tidegate.model.transactions import TransactionModes
             "COPY (SELECT ')', 2) TO STDOUT WITH (FORMAT csv, HEADER true, DELIMITER ';')",
             CopyOut("SELECT ')', 2", "csv", True, ";", ""),
         ),
+        ("COPY t TO STDOUT (FORMAT binary)", CopyOut("SELECT * FROM t ", "binary", False, "", "")),
+        ("COPY t TO STDOUT WITH BINARY", CopyOut("SELECT * FROM t ", "binary", False, "", "")),
+        (
+            'COPY (SELECT 1) TO STDOUT ("format" binary)',
+            CopyOut("SELECT 1", "binary", False, "", ""),
+        ),
     ],
 )
 def test_commands_are_read_whole(text: str, command: object):
     assert read_command(text) == command
+
+
+@pytest.mark.parametrize(
+    ("options", "sqlstate"),
+    [
+        ("FORMAT parquet", "22023"),
+        ("FORMAT binary, DELIMITER ','", "42601"),
+        ("FORMAT binary, HEADER", "42601"),
+        ("FORMAT csv, QUOTE 'x'", "0A000"),
+        ("DELIMITER 'ab'", "0A000"),
+        ("DELIMITER 'é'", "0A000"),
+        ("ENCODING latin1", "0A000"),
+    ],
+)
+def test_an_option_of_copy_that_is_not_carried_out_says_so(options: str, sqlstate: str):
+    command = read_command(f"COPY t TO STDOUT ({options})")
+    assert isinstance(command, Refused)
+    assert command.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("selct 1", False), ("frobnicate", False), ("'x'", False), ("12", False),
+        ("prepare p as select 1", True), ("/* x */ vacuum", True), ("(select 1)", True),
+        ("PRAGMA user_version", True), ("'unterminated", True),
+    ],
+)  # fmt: skip
+def test_a_text_whose_first_word_begins_no_statement_is_known(text: str, begins: bool):
+    assert begins_statement(text, "sqlite") is begins
 
 
 @pytest.mark.parametrize(
@@ -93,8 +130,8 @@ def test_commands_are_read_whole(text: str, command: object):
         "COPY t FROM STDIN",
         "COPY t TO PROGRAM 'sh'",
         "COPY t TO '/tmp/x'",
-        "COPY t TO STDOUT (FORMAT binary)",
         "COPY (SELECT 1) TO STDOUT (FORCE_QUOTE *)",
+        "COPY (SELECT 1) TO STDOUT (FORMAT binary) WHERE true",
         "SELECT pg_advisory_unlock_all(), secret FROM t",
         "SELECT set_config('x', 'y', true)",
         "SELECT set_config('x', name, false) FROM t",
