@@ -8,7 +8,7 @@ compared as texts, a filter of the knowledge file that was left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -90,6 +90,7 @@ def check_statement(
     for scope in bound.scopes:
         yield from _multiplied_sums(scope, joins)
         yield from _text_dates(scope, profiles)
+        yield from _dates_made_texts(scope)
         yield from _borrowed_names(scope)
     yield from _left_out_filters(bound, knowledge)
 
@@ -303,16 +304,10 @@ def _is_restricted(query: Any, column: Any) -> bool:
 
 
 def _text_dates(scope: Scope, profiles: Mapping[Place, TableProfile]) -> Iterator[Check]:
+    """Columns that keep dates as text, and are compared."""
     seen: set[str] = set()
-    for node in scope.node.walk(prune=_inside(scope)):
-        if type(node).__name__ not in _COMPARES:
-            continue
-        sides = [node.this, *(node.args.get(name) for name in ("expression", "low", "high"))]
-        columns = [side for side in sides if type(side).__name__ == "Column"]
-        literals = [
-            side.name for side in sides if type(side).__name__ == "Literal" and side.is_string
-        ]
-        for column in columns:
+    for sides, literals in _comparisons(scope):
+        for column in [side for side in sides if type(side).__name__ == "Column"]:
             found = scope.resolve(column)
             if found is None or not _is_text(found.column.type) or found.path in seen:
                 continue
@@ -337,6 +332,49 @@ def _text_dates(scope: Scope, profiles: Mapping[Place, TableProfile]) -> Iterato
                         f"{found.path} keeps dates as text such as '{example}', and is compared "
                         f"with '{odd[:40]}' letter by letter.",
                     )
+
+
+def _comparisons(scope: Scope) -> Iterator[tuple[list[Any], list[str]]]:
+    """The sides of each comparison of more and less, and those that are texts."""
+    for node in scope.node.walk(prune=_inside(scope)):
+        if type(node).__name__ not in _COMPARES:
+            continue
+        sides = [node.this, *(node.args.get(name) for name in ("expression", "low", "high"))]
+        yield (
+            sides,
+            [side.name for side in sides if type(side).__name__ == "Literal" and side.is_string],
+        )
+
+
+def _dates_made_texts(scope: Scope) -> Iterator[Check]:
+    """Dates that the statement itself makes texts of, which do not sort as dates, and compares."""
+    for sides, literals in _comparisons(scope):
+        for side in sides:
+            column = _column_made_text(side, literals)
+            found = scope.resolve(column) if column is not None else None
+            if found is not None and (type(side).__name__ != "Cast" or _is_date(found.column.type)):
+                yield Check(
+                    "text_dates",
+                    f"{found.path} is made a text, and compared letter by letter: compare it as a"
+                    " date.",
+                )
+
+
+def _column_made_text(side: Any, literals: Sequence[str]) -> Any:
+    """The column that a side makes a text of in a form that does not sort, or that is compared
+    with a date in another form; None if it does not."""
+    kind = type(side).__name__
+    if kind == "TimeToStr":
+        form = side.args.get("format")
+        sorts = form is None or form.name.startswith("%Y")
+        return None if sorts else side.find(_column_type())
+    if kind == "Cast" and _is_text(side.to.sql()) and type(side.this).__name__ == "Column":
+        return side.this if any(not _ISO.match(text) for text in literals) else None
+    return None
+
+
+def _is_date(type_name: str) -> bool:
+    return type_name.lower().startswith(("date", "timestamp"))
 
 
 def _is_text(type_name: str) -> bool:

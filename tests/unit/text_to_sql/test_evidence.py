@@ -121,6 +121,36 @@ def test_dates_that_are_texts_are_found() -> None:
     assert found("SELECT * FROM orders WHERE total > 3", day=american) == set()
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("made::text > '5/1/2026'", {"text_dates"}),
+        ("'5/1/2026' < CAST(made AS varchar(10))", {"text_dates"}),
+        ("made::text BETWEEN '1/5/2026' AND '31/5/2026'", {"text_dates"}),
+        ("to_char(made, 'MM/DD/YYYY') >= '05/01/2026'", {"text_dates"}),
+        ("to_char(made, 'DD.MM.YYYY') BETWEEN '01.05.2026' AND '31.05.2026'", {"text_dates"}),
+        ("made::text > '2026-05-01'", set()),
+        ("to_char(made, 'YYYY-MM') >= '2026-05'", set()),
+        ("to_char(made, 'MM') = '05'", set()),
+        ("made > '5/1/2026'", set()),
+        ("id::text > 'x'", set()),
+        ("made::text > now()::text", set()),
+    ],
+)
+def test_dates_that_a_statement_makes_texts_of_are_found(
+    condition: str, expected: set[str]
+) -> None:
+    made = (ColumnInfo("id", "integer"), ColumnInfo("made", "timestamp with time zone"))
+    catalog = Catalog(
+        *("d", "public", ("public",), (Table("public", "events", "table", made),), "1"),
+        dialect="postgres",
+    )
+    bound = bind(f"SELECT count(*) FROM events WHERE {condition}", catalog)
+    assert bound is not None
+    checks = check_statement(bound, catalog, Knowledge(), {})
+    assert {check.name for check in checks} == expected
+
+
 def test_a_name_taken_from_the_query_around_is_found() -> None:
     sql = "SELECT * FROM orders WHERE id IN (SELECT customer_id FROM items)"
     assert found(sql) == {"outer_name"}
