@@ -24,6 +24,7 @@ _SUMS = frozenset({"Sum", "Avg", "Count", "Stddev", "StddevSamp", "StddevPop"})
 _COMPARES = frozenset({"GT", "GTE", "LT", "LTE", "Between"})
 _TEXTS = ("char", "text", "clob", "string")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d.*)?)?")
+_UNSORTED = re.compile(r"%-?[yYbB]")
 _WORD = re.compile(r"\w+")
 
 Term = tuple[str, str]
@@ -366,7 +367,8 @@ def _column_made_text(side: Any, literals: Sequence[str]) -> Any:
     kind = type(side).__name__
     if kind == "TimeToStr":
         form = side.args.get("format")
-        sorts = form is None or form.name.startswith("%Y")
+        # A part of a date alone sorts, such as its hour, unless it is a name.
+        sorts = form is None or form.name.startswith("%Y") or not _UNSORTED.search(form.name)
         return None if sorts else side.find(_column_type())
     if kind == "Cast" and _is_text(side.to.sql()) and type(side.this).__name__ == "Column":
         return side.this if any(not _ISO.match(text) for text in literals) else None

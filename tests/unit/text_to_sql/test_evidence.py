@@ -132,6 +132,7 @@ def test_dates_that_are_texts_are_found() -> None:
         ("made::text > '2026-05-01'", set()),
         ("to_char(made, 'YYYY-MM') >= '2026-05'", set()),
         ("to_char(made, 'MM') = '05'", set()),
+        ("to_char(made, 'HH24') < '12'", set()),
         ("made > '5/1/2026'", set()),
         ("id::text > 'x'", set()),
         ("made::text > now()::text", set()),
