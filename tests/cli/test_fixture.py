@@ -92,6 +92,7 @@ def test_code_is_written_once_it_is_confirmed_and_drift_is_found(shop: Path) -> 
         ("source = ", "Invalid"),
         (FILE.replace("python", "cobol"), "cobol"),
         (FILE.replace("com.example", "com;example"), "package"),
+        (FILE.replace("ShopFixture.java", "Rows.java"), "ShopFixture.java"),
         (FILE.replace('"none"', ""), "Parameter count mismatch"),
         (FILE.replace(QUERY, "DELETE FROM users"), "DELETE"),
         (FILE.replace('source = "shop"', 'source = "other"'), "no source 'other'"),

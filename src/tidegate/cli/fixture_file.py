@@ -23,6 +23,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.results.fixtures import Language
+from tidegate.results.fixtures.names import class_name
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
 _Package = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z]\w*(\.[A-Za-z]\w*)*)?$")]
@@ -70,6 +71,12 @@ def read_fixture_file(path: Path) -> FixtureFile:
         raise _unfit(path, str(error)) from error
     if not found.files or not found.queries:
         raise _unfit(path, "it names no file of code, or no query")
+    java, needed = found.files.get("java"), f"{class_name(found.name)}.java"
+    if java is not None and Path(java).name != needed:
+        text = (
+            f"the file of Java is called {Path(java).name}, and Java wants {needed}, as its class"
+        )
+        raise _unfit(path, f"{text}: rename it, or change `name`")
     return found
 
 

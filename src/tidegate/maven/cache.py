@@ -147,7 +147,8 @@ class DriverCache:
         again = key_of(coordinates) in self.lock().drivers and self._settings.download != "none"
         elsewhere = self._is_elsewhere(repository)
         if not again and not self.may_download(coordinates, elsewhere=elsewhere):
-            raise refused(coordinates)
+            allowed_here = elsewhere and self.may_download(coordinates)
+            raise refused(coordinates, " from another repository" if allowed_here else "")
         driver = self.fetch(coordinates, repository, stop=stop, report=report)
         return [self._directory / path for path in paths_of(driver)]
 
@@ -334,12 +335,14 @@ def key_of(coordinates: Sequence[Coordinate]) -> str:
     return ",".join(map(str, coordinates))
 
 
-def refused(coordinates: Sequence[Coordinate]) -> TidegateError:
-    """The refusal to download what no person and no setting has allowed."""
+def refused(coordinates: Sequence[Coordinate], where: str = "") -> TidegateError:
+    """The refusal to download what no person and no setting has allowed. `where` is empty, or what
+    makes the difference."""
     asked = key_of(coordinates)
     return TidegateError(
         Code.POLICY_DENIED,
-        f"The driver {asked} is not in the cache, and its code is not downloaded without consent.",
+        f"The driver {asked} is not in the cache, and its code is not downloaded{where} without"
+        " consent.",
         hint=f"Run `tidegate driver fetch {asked}` at a terminal, or set `drivers.download`.",
         details={"rule": RULE},
     )

@@ -23,11 +23,33 @@ async def test_the_description_names_columns_parameters_tables_and_the_effect(tm
         assert [(each["name"], each["jdbcType"]) for each in described["columns"]] == [
             ("id", 4), ("name", 12), ("email", 12),
         ]  # fmt: skip
-        assert described["parameters"] == [{"index": 1, "type": None}]
-        assert described["parameterTypes"] == "not reported by SQLite"
+        assert described["parameters"] == [{"index": 1, "type": "TEXT", "column": "users.status"}]
+        assert described["parameterTypes"].startswith("not reported by SQLite; those shown are")
         assert (described["tables"], described["effect"]) == (["users"], "read")
         assert (described["needsApproval"], described["masked"]) == (False, [])
         assert "description" not in await peer.bare("record", query=QUERY)
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ('SELECT 1 FROM users u WHERE u."Name" = ? AND ? < id + 1', ["users.name", None]),
+        ("SELECT 1 FROM users WHERE id BETWEEN ? AND ? LIMIT ?", ["users.id", "users.id", None]),
+        ("SELECT 1 FROM users a JOIN users b ON a.id = ? WHERE b.id + ? > 1", ["users.id", None]),
+        ("SELECT 1 FROM users WHERE lower(name) = ?", [None]),
+        ("WITH c AS (SELECT 1 AS status FROM users) SELECT 1 FROM c WHERE status = ?", [None]),
+        ("SELECT 1 FROM (SELECT length(name) AS id FROM users) WHERE id = ?", [None]),
+    ],
+)
+async def test_a_type_is_shown_only_of_the_column_that_is_surely_compared(tmp_path, query, columns):
+    async with served(tmp_path) as jdbc:
+        peer = jdbc.peer()
+        id = await peer.connected(jdbc.url)
+        described = (await peer.bare("record", query=query, connectionId=id))["description"]
+        assert [each.get("column") for each in described["parameters"]] == columns
+        assert [each["type"] is None for each in described["parameters"]] == [
+            each is None for each in columns
+        ]
 
 
 async def test_the_first_step_runs_nothing(tmp_path):
@@ -100,10 +122,12 @@ async def test_mariadb_and_a_jdbc_driver_describe_as_well(tmp_path):
             described = first["description"]
             assert [each["jdbcType"] for each in described["columns"]] == codes
             (parameter,) = described["parameters"]
-            said = described.get("parameterTypes")
-            assert (parameter["type"], said) == (
-                (None, "not reported by MySQL and MariaDB") if id == mariadb else ("INTEGER", None)
-            )
+            said = described.get("parameterTypes", "")
+            if id == mariadb:
+                assert said.startswith("not reported by MySQL and MariaDB; ")
+                assert (parameter["type"], parameter["column"]) == ("int(11)", "t.a")
+            else:
+                assert (parameter, said) == ({"index": 1, "type": "INTEGER"}, "")
         assert (await peer.recorded(h2, "SELECT count(*) FROM t"))["rows"] == [[0]]
 
 

@@ -73,6 +73,7 @@ def test_code_of_an_unknown_driver_is_not_downloaded_unasked(
     error = refused(cache_at(tmp_path, repository), OTHER)
     assert error.code is Code.POLICY_DENIED and error.details == {"rule": RULE}
     assert "tidegate driver fetch org.other:driver:1" in error.hint
+    assert "another repository" not in error.message
     assert repository.requests == [] and not (tmp_path / "drivers").exists()
 
 
@@ -92,6 +93,7 @@ def test_a_known_driver_of_another_repository_is_not_downloaded_unasked(
         with pytest.raises(TidegateError) as caught:
             cache.jars(DRIVER, other.url)
         assert caught.value.code is Code.POLICY_DENIED and other.requests == []
+        assert "from another repository" in caught.value.message
         assert cache.jars(DRIVER, f"{repository.url}/")  # which is the one of the settings
         cache.remove("org.known:driver:1")
         assert cache_at(tmp_path, repository, download="any").jars(DRIVER, other.url)

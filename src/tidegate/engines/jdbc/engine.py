@@ -43,7 +43,7 @@ from tidegate.engines.jdbc.texts import (
     with_values,
     without_end,
 )
-from tidegate.engines.jdbc.types import column_of
+from tidegate.engines.jdbc.types import column_of, parameter_types
 from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
 from tidegate.engines.jvm.process import JvmProcess
 from tidegate.engines.registry import resolve_options
@@ -183,7 +183,8 @@ class JdbcEngine:
 
         prepared = await self._reading(ask)
         columns = tuple([column_of(column) for column in prepared.columns])
-        return StatementDescription(columns, tuple(prepared.parameters))
+        types = parameter_types(prepared.parameters, self._product)
+        return StatementDescription(columns, types)
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         raise TidegateError(

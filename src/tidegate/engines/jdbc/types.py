@@ -13,6 +13,7 @@ import msgspec
 from tidegate.engines.api import Row
 from tidegate.engines.common.texts import json_raw
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
+from tidegate.engines.jdbc.products import Product
 from tidegate.model.results import Column, ColumnKind, JdbcType
 from tidegate.results.column_kinds import MAX_NAME, read_type
 
@@ -36,6 +37,8 @@ _KINDS: dict[int, ColumnKind] = {
 
 _FORMS: dict[str, ColumnKind] = {"uuid": "uuid", "json": "json", "timestamp_tz": "timestamp_tz"}
 _SIZED = frozenset({"decimal", "text", "bytes"})
+_NO_TYPE = frozenset({"NULL", "UNKNOWN"})
+"""What drivers say that do not know the type of a parameter."""
 _MOST_DIGITS = 1_000_000
 """Drivers give the largest integer as the length of a column that has none."""
 
@@ -54,6 +57,12 @@ def column_of(column: JdbcColumn) -> Column:
     label = column.label[:MAX_NAME]
     driver_type = JdbcType(column.code, column.type_name[:MAX_NAME], column.class_name[:MAX_NAME])
     return Column(label, column.type_name.lower(), kind, precision, scale, driver_type)
+
+
+def parameter_types(types: Sequence[str], product: Product) -> tuple[str, ...]:
+    """The types of a statement's parameters, empty where the database has none for one, whatever
+    its driver says then."""
+    return tuple(["" if product.loose or each in _NO_TYPE else each for each in types])
 
 
 def rows_of(portion: Portion, columns: Sequence[JdbcColumn]) -> list[Row]:

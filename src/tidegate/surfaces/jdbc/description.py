@@ -24,7 +24,8 @@ from tidegate.model.schema import Catalog, Table
 from tidegate.model.statements import Statement
 from tidegate.results.jdbc_types import jdbc_type
 from tidegate.sql.dialects import find
-from tidegate.sql.jdbc.model import Extraction
+from tidegate.sql.jdbc.model import Extraction, TableUse
+from tidegate.sql.lex import lex
 from tidegate.surfaces.jdbc.connections import Connection
 from tidegate.surfaces.jdbc.discover import find_table
 from tidegate.surfaces.jdbc.errors import error_text
@@ -44,6 +45,8 @@ _PASSING = frozenset(
 """What says nothing of the query."""
 _NAMES_UNKNOWN = frozenset({Code.SQL_FAILED, Code.TABLE_UNKNOWN})
 _NAME = re.compile(r"""(?:.*\.)?["`\[]?(\w+)["`\]]?""")
+_COLUMN = re.compile(r"""(?:["`\[]?(\w+)["`\]]?\.)?["`\[]?([^\W\d]\w*)["`\]]?""")
+"""A column, with the table or alias before it if that is one word."""
 _COSTS = re.compile(r"cost=[\d.]+\.\.([\d.]+) rows=(\d+)")
 
 
@@ -71,8 +74,12 @@ async def describe(
         if error.code in _PASSING or error.details.get("cause") == PROCESS:
             raise
         return await _problem(context, connection, found, error, whole=whole)
-    shown = _shown(prepared, connection.dialect) if whole else {}
-    if whole and not prepared.asks:
+    if not whole:
+        return Description(prepared.digest, {})
+    shown = _shown(prepared, connection.dialect)
+    if prepared.parameters is not None:
+        shown |= await _parameters(context, connection, found, prepared.parameters)
+    if not prepared.asks:
         plan = await _plan(context, connection, found.source_text)
         if plan is not None:
             shown["plan"] = plan
@@ -93,21 +100,78 @@ def _shown(prepared: Prepared, dialect: str) -> dict[str, Any]:
             }
             for index, (column, type_) in enumerate(zip(prepared.columns, types, strict=True), 1)
         ]
-    if prepared.parameters is not None:
-        shown["parameters"] = [
-            {"index": index, "type": type_ or None}
-            for index, type_ in enumerate(prepared.parameters, 1)
-        ]
-        if prepared.parameters and not any(prepared.parameters):
-            rules = find(dialect)
-            databases = " and ".join([rules.title, *rules.titles.values()])
-            shown["parameterTypes"] = f"not reported by {databases}"
     return shown | {
         "tables": prepared.tables,
         "effect": prepared.effect,
         "needsApproval": prepared.asks,
         "masked": [f"{table}.{column}" for table, column in prepared.masked],
     }
+
+
+async def _parameters(
+    context: ToolContext, connection: Connection, found: Extraction, types: Sequence[str]
+) -> dict[str, Any]:
+    """The parameters with their types. Where the database reports none, that of the column which
+    the parameter is compared with stands for it, and the column is named."""
+    parameters: list[dict[str, Any]] = [
+        {"index": index, "type": type_ or None} for index, type_ in enumerate(types, 1)
+    ]
+    shown: dict[str, Any] = {"parameters": parameters}
+    if not types or all(types):
+        return shown
+    columns = await _compared_columns(context, connection, found)
+    for parameter, column in zip(parameters, columns, strict=False):
+        if parameter["type"] is None and column is not None:
+            parameter["type"], parameter["column"] = column
+    if not any(types):
+        rules = find(connection.dialect)
+        databases = " and ".join([rules.title, *rules.titles.values()])
+        shown["parameterTypes"] = f"not reported by {databases}"
+        if any("column" in each for each in parameters):
+            shown["parameterTypes"] += "; those shown are of the columns compared with"
+    return shown
+
+
+async def _compared_columns(
+    context: ToolContext, connection: Connection, found: Extraction
+) -> list[tuple[str, str] | None]:
+    """For each parameter the type and the name of the column that it is compared with. None where
+    that is no plain column, and in queries with others inside, whose columns have the same names.
+    """
+    nothing: list[tuple[str, str] | None] = [None] * len(found.parameters)
+    tokens = lex(found.source_text, find(connection.dialect).lexical_rules)
+    queries = [token.key for token in tokens if token.key in ("SELECT", "WITH", "VALUES", "TABLE")]
+    if queries != ["SELECT"] or not any(each.field for each in found.parameters):
+        return nothing
+    try:
+        catalog = await context.handle(Browse("catalog"), connection.source, Catalog)
+        tables = [(use, find_table(catalog, use.name)) for use in found.tables]
+    except TidegateError:
+        return nothing  # it is a help, and no part of what is confirmed
+    return [
+        None if each.field is None else _column_of(each.field, tables) for each in found.parameters
+    ]
+
+
+def _column_of(field: str, tables: Sequence[tuple[TableUse, Table]]) -> tuple[str, str] | None:
+    """The type and the name of the only column that a field can be."""
+    written = _COLUMN.fullmatch(field.strip())
+    if written is None:
+        return None
+    owner, name = (written[1] or "").lower(), written[2].lower()
+    fitting = [
+        (column.type, f"{table.name}.{column.name}")
+        for use, table in tables
+        if not owner or owner == _plain(use.alias or use.name)
+        for column in table.columns
+        if column.name.lower() == name
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _plain(name: str) -> str:
+    """The last part of a name, without quotes, in lower case."""
+    return name.rpartition(".")[2].strip('"`[]').lower()
 
 
 async def _plan(context: ToolContext, connection: Connection, text: str) -> dict[str, Any] | None:
