@@ -27,6 +27,7 @@ COMMON = r"""
 = SELECT * FROM customers
 = SELECT x.* FROM (SELECT * FROM customers) x
 = SELECT * FROM customers, orders
+= SELECT * FROM (SELECT 1 AS x, 2 AS customers) q ORDER BY x, customers
 = SELECT * FROM ((customers JOIN orders ON customers.id = orders.customer_id))
 = SELECT a.email FROM customers a NATURAL JOIN customers b
 = SELECT email FROM products JOIN customers USING (id)
@@ -210,6 +211,7 @@ MYSQL = r"""
 ! SHOW PROCESSLIST
 = SHOW TABLES
 = SHOW CREATE TABLE customers
+! SHOW CREATE TABLE orders
 ! SHOW WARNINGS
 = DESCRIBE customers
 = EXPLAIN customers

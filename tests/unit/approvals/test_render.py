@@ -50,6 +50,20 @@ def test_a_dry_run_shows_what_was_and_what_would_be() -> None:
     assert "and 1 more" in reported
 
 
+def test_a_change_that_nothing_undoes_is_called_so() -> None:
+    asked = question()
+    outside = structs.replace(asked.subject, outside_transaction=True)
+    words = "what it has done stays if it fails"
+    assert words in describe(structs.replace(asked, subject=outside))
+    assert words not in describe(asked)
+
+
+def test_the_reason_why_rows_are_left_out_is_shown_where_there_is_one() -> None:
+    rows = ("id",), (("1",),), (("2",),)
+    assert "too many" in describe(question(dry_run=DryRun(1, *rows, reason="too many rows")))
+    assert describe(question(dry_run=DryRun(1, *rows))).endswith("  | id 1 -> 2")
+
+
 def test_a_dry_run_shows_what_would_be_added() -> None:
     reported = describe(question(dry_run=DryRun(1, ("id", "name"), (None,), (("7", None),))))
     assert "1 row would be added" in reported

@@ -165,3 +165,29 @@ def test_a_right_on_a_name_that_spells_a_table_of_the_server_is_refused() -> Non
 def test_a_name_behind_a_dot_is_no_keyword_of_the_statement() -> None:
     found = judge("ALTER TABLE s.drop ADD COLUMN a int", "postgres")
     assert (found.effect, found.rule) == (Effect.WRITE, "alter")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", "GRANT boss TO ann"),
+        ("postgres", "REVOKE boss FROM ann"),
+        ("mysql", "REVOKE 'boss' FROM 'ann'"),
+        ("mysql", "RENAME USER 'a' TO 'b'"),
+        (
+            "mysql",
+            "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW INSERT INTO d.log (a) VALUES (1)",
+        ),
+        (
+            "sqlite",
+            "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO main.log (a) VALUES (1); END",
+        ),
+    ],
+)
+def test_what_a_person_may_approve_is_offered(dialect: str, text: str) -> None:
+    assert is_offered(text, dialect)
+
+
+def test_a_backup_is_never_offered() -> None:
+    assert judge("BACKUP STAGE START", "mysql").effect is Effect.ADMIN
+    assert not is_offered("BACKUP STAGE START", "mysql")

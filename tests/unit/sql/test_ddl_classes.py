@@ -82,6 +82,8 @@ def test_what_reaches_outside_is_administration(text):
         ("mysql", "ALTER TABLE t ADD COLUMN modify int, CHANGE a b LONGTEXT NOT NULL"),
         ("mysql", "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4"),
         ("mysql", "ALTER TABLE t ADD COLUMN type int"),
+        ("mysql", "ALTER TABLE t ADD (a int)"),
+        ("mysql", "ALTER TABLE d.t ADD (a int, b int)"),
         ("postgres", "ALTER TABLE t ALTER a TYPE character varying, ADD type date"),
         ("postgres", "ALTER TABLE t ALTER type SET DEFAULT 1"),
         ("postgres", "ALTER TABLE t SET LOGGED"),
@@ -94,6 +96,11 @@ def test_what_reaches_outside_is_administration(text):
 )
 def test_what_keeps_rows_stays_a_write(dialect, text):
     assert judge(text, dialect).effect is Effect.WRITE
+
+
+def test_a_virtual_table_is_named_among_the_tables() -> None:
+    judgement = judge("CREATE VIRTUAL TABLE IF NOT EXISTS v USING fts5(a)", "sqlite")
+    assert (judgement.effect, judgement.tables) == (Effect.WRITE, ("v",))
 
 
 def test_a_table_of_what_a_prepared_statement_gives_is_not_made() -> None:

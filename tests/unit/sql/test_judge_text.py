@@ -153,3 +153,11 @@ def test_an_empty_string_may_end_a_statement_with_parameters() -> None:
     for dialect in ("postgres", "duckdb", "sqlite"):
         text = "SELECT * FROM t WHERE a = $1 AND b <> ''"
         assert judge(text, dialect).effect is Effect.READ
+
+
+@pytest.mark.parametrize(
+    "hint", ["SET_VAR(x=1)", "set_var(x=1)", "BKA(t) Set_Var(x=1)", "Resource(x)"]
+)
+def test_a_hint_that_sets_something_is_refused_in_any_spelling(hint: str) -> None:
+    assert judge(f"SELECT /*+ {hint} */ 1", "mysqlx").effect is Effect.UNKNOWN
+    assert judge("SELECT /*+ bka(t) */ 1", "mysqlx").effect is Effect.READ
