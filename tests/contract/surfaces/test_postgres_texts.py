@@ -274,3 +274,35 @@ def test_a_prompt_file_that_is_none_is_named(
         play(tmp_path, shop, scene, surface={"postgres": {"prompts": str(folder)}})
     assert refused.value.code is Code.CONFIG_INVALID
     assert said in refused.value.message
+
+
+def test_words_alone_are_told_from_questions_by_the_tables_and_the_dialect_of_the_source(
+    tmp_path: Path,
+) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE customers (id INTEGER, name VARCHAR)")
+        connection.execute("INSERT INTO customers VALUES (1, 'Ada')")
+
+    async def run() -> dict[str, str]:
+        sources = [{"name": "shop", "url": f"duckdb:///{tmp_path / 'shop.duckdb'}"}]
+        async with served(tmp_path, sources=sources) as surface:
+            return {
+                query: await surface.text("query_database", query=query)
+                for query in (
+                    "DESCRIBE customers",
+                    "SHOW TABLES",
+                    "select name from customers",
+                    "FROM customers",
+                    "select customers",
+                    "Show me each customer's name",
+                    "describe what the customers buy",
+                )
+            }
+
+    texts = asyncio.run(run())
+    statements = [query for query, text in texts.items() if text.startswith("SQL Query:\n")]
+    questions = [query for query, text in texts.items() if text.startswith("Natural Language")]
+    assert statements == list(texts)[:4], texts
+    assert questions == list(texts)[4:], texts

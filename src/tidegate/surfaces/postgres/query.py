@@ -6,6 +6,7 @@ database runs it in a transaction that cannot write.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -36,10 +37,13 @@ from tidegate.surfaces.postgres.streaming import MAX_ROWS, StreamedRows
 from tidegate.surfaces.postgres.targets import source_of
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.text_to_sql.detection import is_sql
-from tidegate.text_to_sql.model import Question
+from tidegate.text_to_sql.model import MAX_QUESTION_CHARS, Question
 
 MAX_OFFSET = 1_000_000
 """Rows that may be left out; they are read all the same, so it is no way through a large table."""
+
+_WORDS = re.compile(r"[\w\s]*+")
+_FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 
 READS = Annotations(read_only_hint=True, open_world_hint=False)
 
@@ -114,7 +118,9 @@ class QueryTool:
                 hint="Put it at the end, as in `Show users at postgres://host/database`, with"
                 " spaces and signs of a password percent-encoded.",
             )
-        if args.mode == "nl" or (args.mode == "auto" and not is_sql(query)):
+        if args.mode == "nl" or (
+            args.mode == "auto" and not await self._is_sql(context, source, query)
+        ):
             await self._databases.reach(context, source)
             question = Question(
                 text=query,
@@ -146,6 +152,19 @@ class QueryTool:
             return self._answer(page, query, args.offset, source, note)
         reply = rows.rest() + ending(page, args.offset, [note] if note else []).encode()
         return ToolResult(body=reply, structured=False)
+
+    async def _is_sql(self, context: ToolContext, source: str | None, query: str) -> bool:
+        """Whether the query is to be run as it is. Words that name no table, as `select customers`
+        does, and what PostgreSQL does not know, such as `DESCRIBE users`, are looked up in the
+        source. `select name from custmers` is a mistake that the database names."""
+        if is_sql(query) and (_FROM.search(query) or not _WORDS.fullmatch(query)):
+            return True
+        if len(query) > MAX_QUESTION_CHARS:
+            return is_sql(query)
+        catalog = await self._databases.handle(
+            context, source, Browse("catalog"), Catalog, quiet=True
+        )
+        return is_sql(query, catalog.dialect, catalog)
 
     async def _set_default(self, context: ToolContext, source: str) -> ToolResult:
         """Use the source for later calls of the session that name none. Raises: TidegateError."""
