@@ -11,11 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from support.cloud_surface import DELETE, RESOURCE, SELECT, running_desk, settings_of
+from support.cloud_surface import (
+    DELETE,
+    RESOURCE,
+    SELECT,
+    running_desk,
+    settings_of,
+    write_desk,
+)
 from support.terminal import terminal
 from tidegate.cli.cloud_shell import Completer, History, split_statements
 from tidegate.cli.main import main
 from tidegate.cli.progress import StageLine
+from tidegate.engines.registry import engine_of
+from tidegate.model.sources import Source
+from tidegate.store.sqlite.state import SqliteState
 
 
 @pytest.mark.parametrize(
@@ -138,6 +148,43 @@ async def test_the_line_of_a_stage_is_written_again_and_removed() -> None:
     assert parts[0] == "early\x1b[K"
     assert "\x1b[2J" not in parts[1]
     assert parts[2:] == ["\x1b[K"]
+
+
+def test_documents_that_were_pulled_are_a_source_for_every_command_as_for_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_desk(tmp_path / "cloud")
+    state = ("--state", str(tmp_path))
+    assert main(["query", "cloud", "SHOW PROVIDERS", "--csv", *state]) == 0
+    assert capsys.readouterr().out.splitlines() == ["name,version", "desk,v24.01.00001"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("SHOW PROVIDERS;"))
+    assert main(["cloud", "shell", *state]) == 0
+    assert "desk" in capsys.readouterr().out
+    kept = str(tmp_path / "kept.json")
+    assert main(["cloud", "snapshot", "cloud", "SHOW PROVIDERS", "--output", kept, *state]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("name", "url"), [("cloud", "sqlite:////nowhere.db"), ("apis", "cloud:///nowhere")]
+)
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_documents_that_were_pulled_take_the_place_of_no_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, url: str, is_saved: bool
+) -> None:
+    write_desk(tmp_path / "cloud")
+    words = ["query", name, "SELECT 1", "--state", str(tmp_path)]
+    if is_saved:
+        state = SqliteState(tmp_path / "state.db")
+        state.sources.add(Source("1", name, url, *engine_of(url)))
+        state.close()
+    else:
+        words += ["--config", json.dumps({"sources": [{"name": name, "url": url}]})]
+    assert main(words) != 0
+    assert "nowhere" in capsys.readouterr().err
+    words[1] = "missing"
+    assert main(words) != 0
+    assert f"There is no source 'missing'. Sources: {name}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["none"], []])

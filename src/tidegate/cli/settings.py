@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 import msgspec
@@ -19,7 +19,7 @@ from tidegate.config.model import Config, TlsSettings
 from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
-from tidegate.config.state import state_path
+from tidegate.config.state import state_directory, state_path
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.surfaces.registry import check_surfaces
@@ -44,6 +44,8 @@ def chosen_state(arguments: argparse.Namespace) -> str | None:
     return arguments.state or os.environ.get("TIDEGATE_STATE") or None
 
 
+_PULLED: Final = "cloud"
+"""The engine of cloud providers, and the source of the documents that were pulled."""
 _noted: set[str] = set()
 
 
@@ -60,6 +62,15 @@ def load_for_query(arguments: argparse.Namespace) -> Config:
     path = config_path(arguments)
     config = load(path, _note) if path else Config()
     return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
+
+
+def load_for_statement(arguments: argparse.Namespace) -> Config:
+    """The settings of a command that sends a statement to a source, with the source `cloud` of the
+    documents that were pulled or imported, as the surface of that name has it. Raises:
+    TidegateError CONFIG_INVALID."""
+    config = load_for_query(arguments)
+    pulled = _pulled_documents(config, config.sources)
+    return msgspec.structs.replace(config, sources=config.sources + pulled)
 
 
 def load_for_state(arguments: argparse.Namespace) -> Config:
@@ -89,8 +100,10 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         found = database_of_environment(os.environ)
         given = () if found is None else (found,)
     dsn = given_dsn(config, arguments)
-    if dsn is None and "cloud" in names and not _has_cloud(given + config.sources):
-        given += _pulled_documents(arguments, config)
+    if dsn is None and "cloud" in names:
+        pulled = _pulled_documents(config, given + config.sources)
+        access = "write" if pulled and _admits_changes(pulled[0].url, arguments, config) else "read"
+        given += tuple(msgspec.structs.replace(each, access=access) for each in pulled)
     # The only one that was named for this server is what calls are about that name none.
     if len(given) == 1 and "postgres" in names:
         own = {"source": given[0].name} | config.surface.get("postgres", {})
@@ -154,19 +167,26 @@ def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, ob
     return changes
 
 
-def _has_cloud(sources: tuple[SourceSettings, ...]) -> bool:
-    return any(find(source.url).engine == "cloud" for source in sources)
-
-
-def _pulled_documents(arguments: argparse.Namespace, config: Config) -> tuple[SourceSettings, ...]:
+def _pulled_documents(
+    config: Config, named: tuple[SourceSettings, ...]
+) -> tuple[SourceSettings, ...]:
     """The source of the documents that `cloud pull` and `cloud import` put into the state
-    directory, where no other source of cloud providers is set; none if there are no documents."""
+    directory, where no other source of cloud providers is named or saved, and none has its name;
+    none if there are no documents."""
     folder = state_path(config.state).absolute() / "cloud"
     if not (folder / "src").is_dir():
         return ()
-    url = f"cloud://{quote(str(folder))}"
-    access = "write" if _admits_changes(url, arguments, config) else "read"
-    return (SourceSettings(name="cloud", url=url, access=access),)
+    from tidegate.store.sqlite.state import SqliteState
+
+    known = [(source.name, find(source.url).engine) for source in named]
+    state = SqliteState(state_directory(config.state) / "state.db")
+    try:
+        known += [(source.name, source.engine) for source in state.sources.list()]
+    finally:
+        state.close()
+    if any(_PULLED in each for each in known):
+        return ()
+    return (SourceSettings(name=_PULLED, url=f"cloud://{quote(str(folder))}"),)
 
 
 def _admits_changes(url: str, arguments: argparse.Namespace, config: Config) -> bool:

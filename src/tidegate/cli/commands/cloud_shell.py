@@ -17,7 +17,7 @@ from tidegate.cli.cloud_shell import Completer, History, split_statements
 from tidegate.cli.commands.query import show_outcome
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.progress import stage_line
-from tidegate.cli.settings import load_for_query
+from tidegate.cli.settings import load_for_statement
 from tidegate.cli.terminal import print_status, show_table
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(app: App) -> int:
         return await Shell(app, _source(app, arguments.source), arguments).run()
 
-    return with_app(App.open(load_for_query(arguments)), work)
+    return with_app(App.open(load_for_statement(arguments)), work)
 
 
 def _source(app: App, named: str | None) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.cli.local_actor import ask, with_app
-from tidegate.cli.settings import load_for_query
+from tidegate.cli.settings import load_for_statement
 from tidegate.cli.terminal import print_status, show, show_json
 from tidegate.cloud.snapshots import FORMAT, Difference, Snapshot, compare, read_snapshot
 from tidegate.config.atomic_files import replace_file
@@ -47,7 +47,7 @@ def _snapshot(arguments: argparse.Namespace) -> int:
         query = Query(Statement(arguments.query), limits=limits)
         return await ask(app, "snapshot", query, arguments.source, Page)
 
-    page = with_app(App.open(load_for_query(arguments)), work)
+    page = with_app(App.open(load_for_statement(arguments)), work)
     if page.truncations:
         cut = page.truncations[0]
         raise TidegateError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.app import App
 from tidegate.cli.local_actor import with_app
-from tidegate.cli.settings import load_for_query
+from tidegate.cli.settings import load_for_statement
 from tidegate.cli.statement_arguments import source_and_text, statement_text
 from tidegate.cli.terminal import show, show_json, show_table
 from tidegate.engines.registry import language_of
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.source = source
     text = statement_text(given, arguments.file)
     shown = with_app(
-        App.open(load_for_query(arguments)), lambda app: _explain(app, arguments, text)
+        App.open(load_for_statement(arguments)), lambda app: _explain(app, arguments, text)
     )
     if arguments.json:
         show_json(shown)

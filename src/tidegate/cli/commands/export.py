@@ -9,7 +9,7 @@ from tidegate.app import App
 from tidegate.cli.catalog_lookup import find_table
 from tidegate.cli.commands.query import show_outcome, write_rows
 from tidegate.cli.local_actor import ask, with_app
-from tidegate.cli.settings import load_for_query
+from tidegate.cli.settings import load_for_statement
 from tidegate.cli.terminal import print_status
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
             show_outcome(page, str(path))
 
-    with_app(App.open(load_for_query(arguments)), work)
+    with_app(App.open(load_for_statement(arguments)), work)
     return 0
 
 

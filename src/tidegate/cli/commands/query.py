@@ -12,7 +12,7 @@ from tidegate.cli.local_actor import LocalCaller, ask, with_app
 from tidegate.cli.output_file import ALL_ROWS, OutputFormat, format_of, open_output
 from tidegate.cli.parquet import ParquetWriter
 from tidegate.cli.progress import stage_line
-from tidegate.cli.settings import load_for_query
+from tidegate.cli.settings import load_for_statement
 from tidegate.cli.statement_arguments import statement_of, statement_text
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.errors import Code, TidegateError
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         page = await _run(app, "query", arguments.source, Query(statement, limits=limits))
         return await _with_note(app, arguments.source, statement, page)
 
-    page = with_app(App.open(load_for_query(arguments)), work)
+    page = with_app(App.open(load_for_statement(arguments)), work)
     if format is not None:
         show_outcome(page, arguments.output)
     elif arguments.json:
