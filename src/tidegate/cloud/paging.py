@@ -1,8 +1,8 @@
 """What comes after a page: the request of the next one, or the end.
 
-A document says where the token is. Where it says nothing, three usual forms are followed, so that a
-list is whole: `nextPageToken`, `nextLink` or `@odata.nextLink` in the body, and the `Link` header
-(RFC 8288).
+A document says where the token is. Where it says nothing, usual forms are followed, so that a list
+is whole: the `Link` header (RFC 8288), `nextLink` or `@odata.nextLink` in the body, and a token
+beside the rows that a parameter of the method takes (`usual_pages`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any, Final, cast
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 from tidegate.cloud.graphql import GraphQlRequest, next_page
-from tidegate.cloud.model import Method, Pagination
-from tidegate.cloud.requests import ApiRequest
+from tidegate.cloud.model import Method, Pagination, Parameter
+from tidegate.cloud.requests import ApiRequest, sends_form
 from tidegate.cloud.schema import parse_object_key
+from tidegate.cloud.usual_pages import read_usual_pages
 from tidegate.errors import Code, TidegateError
 
 _LINK: Final = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]*))*)")
@@ -88,9 +89,7 @@ def _declared(
     if pagination.request_place == "query":
         return _with_query(request, pagination.request_key, str(value))
     if pagination.request_place == "header":
-        name = pagination.request_key
-        kept = tuple(each for each in request.headers if each[0].lower() != name.lower())
-        return _changed(request, request.url, (*kept, (name, str(value))), request.body)
+        return _with_header(request, pagination.request_key, str(value))
     return _with_field(request, pagination.request_key, value)
 
 
@@ -101,21 +100,39 @@ def _usual(
     body: Any,
     resolve: Resolve,
 ) -> ApiRequest | None:
-    if method.http_verb not in ("GET", "HEAD"):
+    if method.http_verb not in ("GET", "HEAD", "POST"):
         return None
-    if (linked := _linked(headers.get("link", ""))) is not None:
+    reads = method.http_verb != "POST"
+    if reads and (linked := _linked(headers.get("link", ""))) is not None:
         return _at(request, linked, resolve)
     if not isinstance(body, dict):
         return None
     entries = cast("dict[str, Any]", body)
     token = entries.get(_GOOGLE[0])
-    if isinstance(token, str) and token:
+    if reads and isinstance(token, str) and token:
         return _with_query(request, _GOOGLE[1], token)
     for name in _NEXT_LINKS:
         link = entries.get(name)
-        if isinstance(link, str) and link:
+        if reads and isinstance(link, str) and link:
             return _at(request, link, resolve)
-    return None
+    values = read_usual_pages(method, body).values
+    following = request
+    for parameter, value in values:
+        following = _with_value(method, following, parameter, value)
+    return following if values else None
+
+
+def _with_value(
+    method: Method, request: ApiRequest, parameter: Parameter, value: Any
+) -> ApiRequest:
+    """The request with another value of one parameter."""
+    name = parameter.wire_name
+    if parameter.place == "header":
+        return _with_header(request, name, str(value))
+    # AWS's query protocol has parameters of the query in a form.
+    if parameter.place == "body" or sends_form(method):
+        return _with_field(request, name, value)
+    return _with_query(request, name, str(value))
 
 
 def _linked(header: str) -> str | None:
@@ -145,6 +162,11 @@ def _at(request: ApiRequest, address: str, resolve: Resolve) -> ApiRequest:
             "is not asked.",
         )
     return _changed(request, url, request.headers, request.body)
+
+
+def _with_header(request: ApiRequest, name: str, value: str) -> ApiRequest:
+    kept = tuple(each for each in request.headers if each[0].lower() != name.lower())
+    return _changed(request, request.url, (*kept, (name, value)), request.body)
 
 
 def _with_query(request: ApiRequest, name: str, value: str) -> ApiRequest:

@@ -105,7 +105,7 @@ def _build(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> ApiRe
         headers.append(("Cookie", "; ".join(cookies)))
     media_type, body = _body(method, schemas, given)
     verb = method.http_verb
-    if method.settings.request_translation == "get_query_to_post_form_utf_8" and verb == "GET":
+    if sends_form(method):
         verb, media_type, body = "POST", f"{_FORM}; charset=utf-8", urlencode(query).encode()
         query = []
     if body is not None:
@@ -114,6 +114,12 @@ def _build(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> ApiRe
     if query:
         url += f"?{urlencode(query, quote_via=quote)}"
     return ApiRequest(verb, url, tuple(headers), body, has_free_host)
+
+
+def sends_form(method: Method) -> bool:
+    """Whether parameters of the query are sent in a form: AWS's query protocol."""
+    translation = method.settings.request_translation
+    return translation == "get_query_to_post_form_utf_8" and method.http_verb == "GET"
 
 
 def signing_region(method: Method, values: Mapping[str, Any]) -> str:

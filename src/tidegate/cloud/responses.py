@@ -14,7 +14,8 @@ from tidegate.cloud.names import snake_case
 from tidegate.cloud.schema import ANONYMOUS, Schemas
 from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
-from tidegate.cloud.xml_rows import read_xml_map, read_xml_rows
+from tidegate.cloud.usual_pages import envelope_of
+from tidegate.cloud.xml_rows import read_xml, read_xml_map, read_xml_rows
 from tidegate.errors import Code, TidegateError
 
 SqlValue = str | int | float | None
@@ -25,7 +26,8 @@ _PLAIN: Final = frozenset({str, float, type(None)})
 
 
 class ApiPage(NamedTuple):
-    """What one response gave. `body` is as it came, for what says where the next page is."""
+    """What one response gave. `body` is as it came, of XML what stands beside the rows, for what
+    says where the next page is."""
 
     rows: Iterator[dict[str, SqlValue]]
     body: Any
@@ -54,22 +56,29 @@ def read_page(
     response = method.response
     transform = response.transform
     if transform is not None and transform.kind == SCHEMA_DRIVEN_XML:
+        if not content.strip():
+            return ApiPage(iter(()), None)
         row = schemas.row(response.schema or {}, response.object_key)
-        found = read_xml_rows(content, row, schemas, host)
-        return ApiPage(_cells(found, renames, columns), None)
+        root = read_xml(content, host)
+        found = read_xml_rows(root, row, schemas)
+        return ApiPage(_cells(found, renames, columns), envelope_of(root))
     kind = "" if transform is None else _template_kind(transform.kind)
+    mapped: dict[str, Any] = {}
     if kind == "mxj" and content.strip():
-        body: Any = read_xml_map(content, host)
+        root = read_xml(content, host)
+        mapped = read_xml_map(root)
+        body: Any = {**envelope_of(root), **mapped}
     else:
         body = _parse(method, content, host)
     if method.graphql is not None:
         check_errors(method, body, host)
-    shaped = body
+    shaped = mapped or body
     if transform is not None and body is not None:
-        given = to_json(body) if kind == "text" and not isinstance(body, str) else body
+        given = to_json(body) if kind == "text" and not isinstance(body, str) else shaped
         text = render_template(transform.template, given, f"the response of {method.name}")
         shaped = _parse(method, text.encode(), host)
-    return ApiPage(_cells(_rows(shaped, response.object_key), renames, columns), body)
+    rows = _cells(_rows(shaped, response.object_key), renames, columns)
+    return ApiPage(rows, body)
 
 
 def _template_kind(kind: str) -> str:

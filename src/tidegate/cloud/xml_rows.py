@@ -22,15 +22,8 @@ _MEMBERS: Final = ("member", "item", "entry")
 """Names of list members in AWS's query and EC2 protocols."""
 
 
-def read_xml_rows(content: bytes, row: Schema, schemas: Schemas, host: str) -> Iterator[Any]:
-    """The rows of `content` as objects of `row`'s properties; none if it is empty.
-
-    Raises: TidegateError PROVIDER_REPLY: it is no XML.
-    """
-
-    if not content.strip():
-        return
-    root = _parse(content, host)
+def read_xml_rows(root: Element, row: Schema, schemas: Schemas) -> Iterator[Any]:
+    """The rows of a reply as objects of `row`'s properties."""
     names = schemas.properties(row)
     found: dict[tuple[str, ...], list[Element]] = {}
     scores: dict[tuple[str, ...], set[str]] = {}
@@ -46,10 +39,9 @@ def read_xml_rows(content: bytes, row: Schema, schemas: Schemas, host: str) -> I
             yield _object(element, names, schemas)
 
 
-def read_xml_map(content: bytes, host: str) -> dict[str, Any]:
-    """The whole of `content` as the Go library mxj has it, without attributes: an element is text
-    or an object, and elements of one name are a list. Raises: TidegateError PROVIDER_REPLY."""
-    root = _parse(content, host)
+def read_xml_map(root: Element) -> dict[str, Any]:
+    """The whole of a reply as the Go library mxj has it, without attributes: an element is text or
+    an object, and elements of one name are a list."""
     return {root.name: _mapped(root)}
 
 
@@ -68,7 +60,9 @@ def _mapped(element: Element) -> Any:
     return values
 
 
-def _parse(content: bytes, host: str) -> Element:
+def read_xml(content: bytes, host: str) -> Element:
+    """Raises: TidegateError PROVIDER_REPLY: the reply of `host` is no XML."""
+
     def refuse(reason: str) -> TidegateError:
         return TidegateError(Code.PROVIDER_REPLY, f"The reply of {host} is no XML: {reason}.")
 

@@ -140,6 +140,11 @@ servers: [{url: 'https://iam.amazonaws.com', variables: {region: {default: us-ea
 x-stackQL-config: {requestTranslate: {algorithm: get_query_to_post_form_utf_8}}
 paths:"""
     + _IAM_METHOD.format(action="ListUsers", parameter="", schema="Users")
+    + _IAM_METHOD.format(
+        action="ListRoles",
+        parameter="{name: Marker, in: query, schema: {type: string}}, {name: MaxItems, in: query}",
+        schema="Roles",
+    )
     + "".join(
         _IAM_METHOD.format(
             action=action,
@@ -153,6 +158,7 @@ components:
   schemas:
     User: {type: object, properties: {UserName: {type: string}, Arn: {type: string}, Path: {type: string}}}
     Users: {type: object, properties: {Users: {type: array, items: {$ref: '#/components/schemas/User'}}}}
+    Roles: {type: object, properties: {Roles: {type: array, items: {type: object, properties: {RoleName: {}, Arn: {}, Path: {}, RoleId: {}, CreateDate: {}}}}}}
     One: {type: object, properties: {User: {$ref: '#/components/schemas/User'}}}
   x-stackQL-resources:
     users:
@@ -182,6 +188,20 @@ components:
         select: [{$ref: '#/components/x-stackQL-resources/users/methods/list_users'}]
         insert: [{$ref: '#/components/x-stackQL-resources/users/methods/create_user'}]
         delete: [{$ref: '#/components/x-stackQL-resources/users/methods/delete_user'}]
+    roles:
+      id: aws.iam.roles
+      name: roles
+      methods:
+        list_roles:
+          operation: {$ref: '#/paths/~1?Action=ListRoles&Version=2010-05-08/get'}
+          request: {nativeCasing: pascal}
+          response:
+            mediaType: text/xml
+            openAPIDocKey: '200'
+            objectKey: $.Roles
+            transform: {type: schema_driven_xml_v0.1.0}
+      sqlVerbs:
+        select: [{$ref: '#/components/x-stackQL-resources/roles/methods/list_roles'}]
 """
 )
 

@@ -25,11 +25,24 @@ from tidegate.model.sources import Source
 from wire.served import Served
 
 FOLDER = os.environ.get("TIDEGATE_CLOUD_REGISTRY")
-BOTO = """
+CLIENT = """
 import boto3, json, sys
 def client(name):
     return boto3.client(name, region_name="us-east-1", endpoint_url=sys.argv[1],
                         aws_access_key_id="test", aws_secret_access_key="test")
+"""
+ROLES = """
+iam = client("iam")
+for number in range(25):
+    iam.create_role(RoleName=f"role{number}", AssumeRolePolicyDocument="{}")
+roles = [
+    [each["RoleName"], each["Arn"]]
+    for page in iam.get_paginator("list_roles").paginate()
+    for each in page["Roles"]
+]
+print(json.dumps(sorted(roles)))
+"""
+SEEN = """
 print(json.dumps({
     "buckets": [each["Name"] for each in client("s3").list_buckets()["Buckets"]],
     "queues": [
@@ -69,11 +82,15 @@ def aws(
     return Ask(Source("c", "c", url, *engine_of(url), access="write", options=given))
 
 
+def run_boto(moto: str, script: str) -> bytes:
+    """What a script with boto3 prints."""
+    command = [str(python_of("moto")), "-c", CLIENT + script, moto]
+    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+
+
 def boto(moto: str) -> dict[str, Any]:
     """What boto3 sees on the same server."""
-    command = [str(python_of("moto")), "-c", BOTO, moto]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    seen: dict[str, Any] = json.loads(done.stdout)
+    seen: dict[str, Any] = json.loads(run_boto(moto, SEEN))
     return seen
 
 
@@ -108,6 +125,18 @@ async def test_what_is_made_is_what_boto3_sees_until_it_is_deleted(aws: Ask, mot
         "DELETE FROM aws.iam.users WHERE user_name IN ('ann1', 'ann2') AND region = 'us-east-1'"
     )
     assert boto(moto) == {"buckets": [], "queues": [], "users": []}
+
+
+async def test_a_list_in_xml_is_read_to_its_end(aws: Ask, moto: str):
+    """The documents say nothing of its pages."""
+    made = json.loads(run_boto(moto, ROLES))
+    roles = await aws(
+        "SELECT role_name, arn FROM aws.iam.roles WHERE region = 'us-east-1' AND max_items = 10"
+    )
+    assert aws.cursor.upstream.pages == 3
+    assert aws.cursor.truncations == ()
+    assert sorted(map(list, roles)) == made
+    assert len(roles) == 25
 
 
 async def test_a_refusal_of_aws_is_shown_with_its_status(aws: Ask):

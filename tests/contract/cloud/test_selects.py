@@ -339,6 +339,24 @@ async def test_a_limit_of_pages_leaves_a_record(opened, farm: Farm):
     assert len([path for path in farm.paths() if path.startswith("/pages/9")]) == 3
 
 
+@pytest.mark.parametrize(
+    "said", [{"has_more": True}, {"IsTruncated": True}, {"result_info": {"page": 1, "pages": 2}}]
+)
+async def test_a_list_that_goes_on_and_cannot_be_followed_leaves_a_record(
+    ask, farm: Farm, said: dict[str, object]
+):
+    farm.special["/animals"] = lambda _: Reply(200, {"items": [{"id": 1, "field": "east"}], **said})
+    assert await ask("SELECT id FROM farm.live.animals") == [(1,)]
+    (cut,) = ask.cursor.truncations
+    assert (cut.kind, cut.limit, cut.returned) == ("pages", 1, 1)
+    error = await ask.refusal(
+        "INSERT INTO farm.live.animals(field, data__name) SELECT field, 'twin'"
+        " FROM farm.live.animals"
+    )
+    assert "was cut at 1 pages" in error.message
+    assert farm.paths("POST") == []
+
+
 async def test_a_page_that_fails_is_an_error_and_not_a_short_result(ask, farm: Farm):
     farm.special["/pages/5?page=3"] = lambda _: Reply(500, {"message": "broken"})
     error = await ask.refusal("SELECT n FROM farm.live.numbers WHERE list = '5'")

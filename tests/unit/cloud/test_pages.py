@@ -6,13 +6,16 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from tidegate.cloud.model import Method, Pagination, Response, Server, Transform
+from tidegate.cloud.model import Method, Pagination, Parameter, Response, Server, Transform
 from tidegate.cloud.model import Settings as CloudSettings
 from tidegate.cloud.paging import next_request
 from tidegate.cloud.requests import ApiRequest
 from tidegate.cloud.responses import read_page, sql_value
 from tidegate.cloud.schema import Schemas
+from tidegate.cloud.usual_pages import envelope_of, read_usual_pages
+from tidegate.cloud.xml_rows import read_xml
 from tidegate.errors import Code, TidegateError
 
 
@@ -90,6 +93,144 @@ def test_a_token_goes_into_the_body_or_a_header() -> None:
     in_header = token("header", "X-Next", "header", "x-after")
     following = next_request(method(in_header), PAGE, {"x-after": "t"}, None)
     assert following is not None and following.headers == (("X-Next", "t"),)
+
+
+def taking(*names: str, place: str = "query", verb: str = "GET") -> Method:
+    """A method with these parameters, whose document says nothing of pages."""
+    parameters = tuple([Parameter(name, name, place, False, {}) for name in names])  # type: ignore[arg-type]
+    return structs.replace(method(verb=verb), parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("names", "body", "query"),
+    [
+        (("nextToken",), {"nextToken": "a b"}, "nextToken=a%20b"),
+        (("NextToken",), {"nextToken": "k"}, "NextToken=k"),
+        (("page_token",), {"next_page_token": "k"}, "page_token=k"),
+        (("cursor",), {"next_cursor": "k"}, "cursor=k"),
+        (("cursor",), {"meta": {"nextCursor": "k"}}, "cursor=k"),
+        (("page",), {"next_page": 3}, "page=3"),
+        (("page",), {"page": 1, "total_pages": 2}, "page=2"),
+        (("page",), {"result_info": {"page": 2, "total_pages": 3}}, "page=3"),
+        (("cursor",), {"result_info": {"cursors": {"after": "k"}}}, "cursor=k"),
+        (("offset", "limit"), {"pagination": {"next_offset": 40}}, "offset=40"),
+        (("after",), {"has_more": True, "last_id": "k"}, "after=k"),
+        (("Marker",), {"IsTruncated": "true", "Marker": "k"}, "Marker=k"),
+        (("Marker",), {"NextMarker": "k"}, "Marker=k"),
+        (
+            ("key-marker", "version-id-marker"),
+            {
+                "IsTruncated": "true",
+                "KeyMarker": "",
+                "NextKeyMarker": "k",
+                "NextVersionIdMarker": "v",
+            },
+            "key-marker=k&version-id-marker=v",
+        ),
+        (
+            ("continuation-token",),
+            {"IsTruncated": "true", "ContinuationToken": "a", "NextContinuationToken": "b"},
+            "continuation-token=b",
+        ),
+        (("continuation-token",), {"ContinuationToken": "b"}, "continuation-token=b"),
+        (("ExclusiveStartName",), {"LastEvaluatedName": "k"}, "ExclusiveStartName=k"),
+    ],
+)
+def test_a_token_beside_the_rows_is_followed_where_a_parameter_takes_it(
+    names: tuple[str, ...], body: Any, query: str
+) -> None:
+    following = next_request(taking(*names), PAGE, {}, body)
+    assert following is not None and following.url == f"{PAGE.url}&{query}"
+    lacking = taking("other")
+    assert next_request(lacking, PAGE, {}, body) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "body"),
+    [
+        (("page",), {"page": 2, "total_pages": 2}),
+        (("page",), {"page": "x", "total_pages": 2}),
+        (("nextToken",), {"nextToken": ""}),
+        (("nextToken",), {"nextToken": None}),
+        (("nextToken",), {"nextToken": {"a": 1}}),
+        (("step",), {"next_step": "k"}),
+        (("page",), {"next_page": "https://api.example/a?page=2"}),
+        (("nextToken",), {"nextToken": "k", "isTruncated": False}),
+        (("marker",), {"IsTruncated": "true", "Marker": "a"}),
+        (("continuation-token",), {"IsTruncated": "false", "ContinuationToken": "a"}),
+        (("after",), {"has_more": False, "last_id": "k"}),
+        (("nextToken",), {"nextForwardToken": "k", "nextBackwardToken": "k"}),
+        (("nextToken",), [{"nextToken": "k"}]),
+    ],
+)
+def test_what_names_no_further_page_ends_the_list(names: tuple[str, ...], body: Any) -> None:
+    assert next_request(taking(*names), PAGE, {}, body) is None
+
+
+def test_a_token_goes_where_the_method_takes_it() -> None:
+    posted = ApiRequest("POST", f"{HOST}/", (), b'{"a":1}', False)
+    following = next_request(
+        taking("nextToken", place="body", verb="POST"), posted, {}, {"nextToken": "k"}
+    )
+    assert following is not None and following.body == b'{"a":1,"nextToken":"k"}'
+    following = next_request(
+        taking("X-Cursor", "cursor", place="header"), PAGE, {}, {"next_cursor": "k"}
+    )
+    assert following is not None and following.headers == (("cursor", "k"),)
+    form = ApiRequest("POST", f"{HOST}/", (), b"Action=ListUsers", False)
+    queries = CloudSettings(request_translation="get_query_to_post_form_utf_8")
+    listing = structs.replace(taking("Marker"), settings=queries)
+    following = next_request(listing, form, {}, {"IsTruncated": "true", "Marker": "k"})
+    assert following is not None and following.body == b"Action=ListUsers&Marker=k"
+
+
+@pytest.mark.parametrize("verb", ["PUT", "PATCH", "DELETE"])
+def test_no_token_is_followed_where_a_method_changes_something(verb: str) -> None:
+    assert next_request(taking("nextToken", verb=verb), PAGE, {}, {"nextToken": "k"}) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "says_more"),
+    [
+        ({"has_more": True}, True),
+        ({"IsTruncated": "true"}, True),
+        ({"result_info": {"page": 1, "total_pages": 4}}, True),
+        ({"has_more": False}, False),
+        ({"result_info": {"page": 4, "total_pages": 4}}, False),
+        ({"truncated": "maybe"}, False),
+        ({"total": 5}, False),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_a_reply_says_whether_its_list_goes_on(body: Any, says_more: bool) -> None:
+    assert read_usual_pages(method(), body).says_more is says_more
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (
+            "<ListUsersResponse><ListUsersResult><IsTruncated>true</IsTruncated><Marker>k</Marker>"
+            "<Users><member><Marker>no</Marker></member></Users></ListUsersResult>"
+            "<Meta><Id>no</Id></Meta></ListUsersResponse>",
+            {"IsTruncated": "true", "Marker": "k"},
+        ),
+        (
+            "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>a</Key></Contents>"
+            "<Contents><Key> b&amp;</Key></Contents></ListBucketResult>",
+            {"IsTruncated": "true", "NextMarker": " b&"},
+        ),
+        (
+            "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a</Key></Contents>"
+            "</ListBucketResult>",
+            {"IsTruncated": "false"},
+        ),
+        ("<R><nextToken>k</nextToken><set><item/></set></R>", {"nextToken": "k"}),
+    ],
+)
+def test_what_stands_beside_the_rows_of_xml_is_read(text: str, beside: dict[str, str]) -> None:
+    assert envelope_of(read_xml(text.encode(), "api.example")) == beside
 
 
 def test_nothing_is_followed_by_guess_where_a_method_may_change_something() -> None:

@@ -40,10 +40,11 @@ class Fetch:
     def __init__(
         self,
         path: str,
-        is_cut: Callable[[int], None],
+        is_cut: Callable[[int, int], None],
         is_skipped: Callable[[TidegateError], bool],
     ) -> None:
-        """`is_cut` is called where the list has more pages; `is_skipped` says whether the result
+        """`is_cut` is called where the list has more pages, with how many were read and how many
+        could be; `is_skipped` says whether the result
         goes without the rows of a call that was refused at its first page."""
         self._path = path
         self._is_cut = is_cut
@@ -93,9 +94,11 @@ class Fetch:
                     self._pages += 1
                     self._changed.notify_all()
                 if page.following is None:
+                    if page.says_more:
+                        self._is_cut(self._pages, self._pages)
                     break
                 if self._pages >= page_limit:
-                    self._is_cut(self._pages)
+                    self._is_cut(self._pages, page_limit)
                     break
                 await self._room()
         except BaseException as error:
@@ -278,8 +281,8 @@ class Fetches:
         self._denied.setdefault(path, []).append(error)
         return True
 
-    def _cut(self, pages: int) -> None:
-        self.truncations.append(Truncation("pages", self._page_limit, pages))
+    def _cut(self, pages: int, most: int) -> None:
+        self.truncations.append(Truncation("pages", most, pages))
 
     def stop(self, error: TidegateError) -> None:
         """End all fetches. Called on the event loop, also when the statement has ended."""

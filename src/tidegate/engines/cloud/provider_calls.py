@@ -22,6 +22,7 @@ from tidegate.cloud.model import Method
 from tidegate.cloud.paging import next_request
 from tidegate.cloud.requests import ApiRequest, build_request, signing_region
 from tidegate.cloud.responses import ApiPage, read_page
+from tidegate.cloud.usual_pages import read_usual_pages
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, RequestFailed
 from tidegate.engines.cloud.options import CloudOptions
@@ -55,11 +56,13 @@ _GRAPHQL_REPLY: Final = msgspec.json.Decoder(_GraphqlReply)
 
 
 class ReplyPage(NamedTuple):
-    """One page of a list, as it came. `following` asks for the next; None: it was the last."""
+    """One page of a list, as it came. `following` asks for the next; None: it was the last, or with
+    `says_more` the next cannot be asked for."""
 
     page: ApiPage
     response: HttpResponse
     following: ApiRequest | None
+    says_more: bool = False
 
 
 class ProviderCalls:
@@ -276,7 +279,8 @@ class ProviderCalls:
             columns=columns_of(found, method),
         )
         following = next_request(method, request, response.headers, page.body, self._hosts.restore)
-        return ReplyPage(page, response, following)
+        says_more = following is None and read_usual_pages(method, page.body).says_more
+        return ReplyPage(page, response, following, says_more)
 
     async def _keep_quiet(self, provider: str) -> None:
         """Wait for as long as the provider has asked all of us to."""

@@ -201,6 +201,8 @@ class StatementRun:
     def _begin(self) -> None:
         self._open()
         chosen = self._chosen() if self._tables else []
+        for table, plan in chosen:
+            table.check_fit(plan)
         known = [(table, plan) for table, plan in chosen if plan.waits and plan.known is not None]
         if len(known) > 1:
             for table, plan in known:

@@ -141,6 +141,13 @@ class StatementWork:
             raise TidegateError(
                 Code.ARGUMENT_INVALID, f"The change stands for more than {MOST_VALUES} requests."
             )
+        for cut in self.fetches.truncations:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The query inside the change was cut at {cut.returned:,} pages of a list, so it"
+                " would stand for some of the requests only. Nothing was sent.",
+                hint="Narrow the query.",
+            )
         return rows
 
     async def send(self, work: Coroutine[Any, Any, Result]) -> Result:
