@@ -21,6 +21,7 @@ from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, RowSender
 from tidegate.edges.pgwire.session_commands import SessionCommands
 from tidegate.edges.pgwire.settings import SessionSettings
+from tidegate.edges.pgwire.spellings import spell
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
@@ -123,15 +124,16 @@ class Session:
                 await self._answer_catalog(part, (), (), describes=True)
             elif command is None:
                 sender = RowSender(self._client, self.source.dialect, (), describes=True)
-                await self._runner.run(part, None, sender, whole=len(parts) == 1)
+                await self._runner.run(part, None, sender, whole=parts == [part])
             else:
                 await self._commands.answer(command, (), describes=True)
 
     async def _read_part(self, text: str) -> tuple[str, Command | None, bool]:
         """The text as the source's dialect writes it, the command that it is, and whether it is
         about PostgreSQL's catalogs."""
-        command = await compute(text, read_command, text)
         dialect = self.source.dialect
+        text = await self._spelled(text)
+        command = await self._read_command(text)
         placed = None
         if command is None or isinstance(command, (CopyOut, Declare)):
             placed = await compute(text, place_parameters, text, dialect, ())
@@ -147,6 +149,22 @@ class Session:
         if command is None and placed is not None and not find(dialect).is_postgres:
             text = placed.text
         return text, command, False
+
+    async def _spelled(self, text: str) -> str:
+        """A statement without what its source does not spell as PostgreSQL does."""
+        dialect = self.source.dialect
+        if not find(dialect).path_schemas or await self._is_catalog(text):
+            return text
+        return await compute(text, spell, text, dialect, self.source.name)
+
+    async def _read_command(self, text: str) -> Command | None:
+        """The command that the text is; the query of a COPY as the source's dialect writes it."""
+        command = await compute(text, read_command, text)
+        dialect = self.source.dialect
+        if not isinstance(command, CopyOut) or find(dialect).is_postgres:
+            return command
+        placed = await compute(text, place_parameters, command.text, dialect, ())
+        return command._replace(text=placed.text)
 
     async def _judge(self, statements: Sequence[str]) -> None:
         changes = 0
@@ -178,9 +196,9 @@ class Session:
                 Code.SQL_MULTIPLE, "A prepared statement is one statement.",
                 hint="Send each of them by itself, or all by a simple query.",
             )  # fmt: skip
-        text = parts[0] if parts else ""
+        text = await self._spelled(parts[0]) if parts else ""
         names = tuple([type_name(oid) for oid in message.types])
-        command = await compute(text, read_command, text) if text else None
+        command = await self._read_command(text) if text else None
         statement = PreparedStatement(
             text,
             message.types,

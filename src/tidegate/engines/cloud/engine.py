@@ -355,7 +355,9 @@ class CloudEngine:
         for name in document.resource_names:
             table = ResourceTable(self._documents.resource((provider, service, name)))
             columns = [
-                ColumnInfo(each.name, each.declared) for each in table.columns if not each.is_hidden
+                ColumnInfo(each.name, each.declared, comment=table.requirement_of(place))
+                for place, each in enumerate(table.columns)
+                if not each.is_hidden
             ]
             yield Table(schema, name, "view" if table.views else "table", tuple(columns))
 

@@ -136,6 +136,14 @@ class ResourceTable:
         ]
         return f"CREATE TABLE t({', '.join(shown)})"
 
+    def requirement_of(self, place: int) -> str | None:
+        """Which methods of SELECT need a value for a column, in words; None if none does."""
+        methods = [each.method.name for each in self.methods if place in each.required]
+        if not methods:
+            return None
+        whose = "every SELECT" if len(methods) == len(self.methods) else ", ".join(methods)
+        return f"Required by {whose}: name it in WHERE."
+
     def make_rows(self, table_method: TableMethod, values: Values) -> MakeRows:
         """What turns the cells of a response to a call with `values` into rows of this table, less
         what is hidden. The rows raise: TidegateError POLICY_MASKED.
