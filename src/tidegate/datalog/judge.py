@@ -26,6 +26,15 @@ Arguments = Mapping[str, Any]
 OWN_DBI = "datalevin/"
 """Names of the tables in which Datalevin keeps a Datalog database begin with this."""
 
+_INDEX_TABLES = frozenset(
+    {
+        "terms", "docs", "positions", "rawtext", "vec-refs",
+        "doc-ref", "doc-index", "path-dict",
+    }
+)  # fmt: skip
+"""The tables of an index are named by its domain, a slash and one of these. The domain may be an
+attribute's name, as in `person/name/terms`. Source: `datalevin.constants` 1.2.8."""
+
 _KEY_OPERATIONS = frozenset({"put", "del"})
 _TYPES = frozenset(
     {
@@ -279,7 +288,9 @@ def _loads(operation: str, arguments: Arguments) -> Judged:
 
 
 def _table(name: str, reading: Reading) -> None:
-    if name.startswith(OWN_DBI):
+    """A table that is read. One with a slash in its name may be of an index, and hold the words of
+    any attribute."""
+    if "/" in name:
         reading.everything = True
     else:
         reading.named(name)
@@ -291,6 +302,14 @@ def _written_table(name: str, reading: Reading) -> None:
             Code.POLICY_DENIED,
             f"The table {name[:60]!r} belongs to the Datalog database in this directory",
             hint="Change its facts with datalevin_transact.",
+            details={"rule": "datalog.own_table"},
+        )
+    domain, _, table = name.rpartition("/")
+    if domain and table in _INDEX_TABLES:
+        raise TidegateError(
+            Code.POLICY_DENIED,
+            f"The table {name[:60]!r} belongs to an index",
+            hint="Change the index by its own tools, such as datalevin_add_document.",
             details={"rule": "datalog.own_table"},
         )
     reading.named(name)

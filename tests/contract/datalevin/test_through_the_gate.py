@@ -205,3 +205,63 @@ def test_a_hidden_attribute_is_not_shown(datalog: Datalog, facts: Source, tmp_pa
     ask = Asked(datalog, tmp_path / "state", masked)
     error = ask.refused(Query(Statement("[:find ?a :where [?e :age ?a]]")))
     assert error.code is Code.POLICY_MASKED
+
+
+def test_no_table_behind_a_database_shows_what_is_hidden_or_is_written_by_hand(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    """Each table that Datalevin makes for attributes, their words, documents and vectors."""
+    text = {":db/valueType": ":db.type/string", ":db/fulltext": True}
+    schema = {
+        ":person/name": {":db/valueType": ":db.type/string"},
+        ":person/code": text,
+        ":person/alias": {**text, ":db.fulltext/autoDomain": True},
+        ":person/note": {**text, ":db.fulltext/domains": ["notes"]},
+        ":person/face": {":db/valueType": ":db.type/vec"},
+        ":person/file": {":db/valueType": ":db.type/idoc"},
+    }
+    made = datalog.open(tmp_path / "hidden", "write")
+    options = {":vector-opts": {":dimensions": 2}}
+    made.ask("open_database", create=True, schema=schema, options=options)
+    hidden = {
+        ":person/code": "zeppelin",
+        ":person/alias": "zeppelin",
+        ":person/note": "zeppelin",
+        ":person/face": [1, 0],
+        ":person/file": {":word": "zeppelin"},
+    }
+    made.ask("transact", txData=[{":person/name": "Ann", **hidden}])
+    tables = sorted(made.ask("stat", "kv")["tables"])
+    indexes = {name.rpartition("/")[2] for name in tables if not name.startswith("datalevin/")}
+    assert {"terms", "docs", "vec-refs", "doc-ref", "doc-index", "path-dict"} <= indexes
+    before = made.ask("datoms", index="eav")
+    wrong = [
+        name
+        for name in tables
+        for txs in ([["put", "zeppelin", "x"]], [["del", "zeppelin"]])
+        if made.refused("kv_transact", "kv", dbi=name, txs=txs).code is not Code.ARGUMENT_INVALID
+    ]
+    assert not wrong
+    source = structs.replace(
+        made.source,
+        id="1",
+        name="facts",
+        masks=tuple(Mask(name[1:].replace("/", ".")) for name in hidden),
+    )
+    made.close()
+    ask = Asked(datalog, tmp_path / "state", source)
+    store = DatalogTarget("kv")
+
+    def code(operation: str, **arguments: Any) -> Code:
+        request = DatalogRequest(
+            operation=DatalogOperation(operation), target=store, arguments=arguments
+        )
+        return ask.refused(request, WRITER).code
+
+    for name in tables:
+        assert code("kv_range", dbi=name, keyRange=[":all"]) is Code.POLICY_MASKED, name
+        assert code("kv_get", dbi=name, key="zeppelin", keyType=":string") is Code.POLICY_MASKED
+        assert code("kv_transact", dbi=name, txs=[["put", 1, 2]]) is Code.POLICY_DENIED, name
+        assert code("kv_transact", txs=[["del", name, 1]]) is Code.POLICY_DENIED, name
+    again = datalog.open(tmp_path / "hidden")
+    assert again.ask("datoms", index="eav") == before

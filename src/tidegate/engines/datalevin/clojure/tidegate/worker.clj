@@ -304,6 +304,13 @@
 (defn- kv-dbis [forms dbi]
   (if dbi [dbi] (distinct (map second forms))))
 
+(defn- of-index?
+  "Whether a DBI is named as those of an index are: its domain, a slash and what it holds."
+  [name]
+  (some #(str/ends-with? name (str "/" %))
+        [c/terms c/docs c/positions c/rawtext c/vec-refs
+         c/idoc-doc-ref c/idoc-doc-index c/idoc-path-dict]))
+
 (defn- kv-transact [kv args create?]
   (let [forms (mapv kv-form (list-of args "txs"))
         dbi (get args "dbi")
@@ -313,7 +320,7 @@
       (refuse :invalid-request "Each of txs must be [\":put\" …] or [\":del\" …]." {:field "txs"}))
     (doseq [name (kv-dbis forms dbi)]
       (when-not (string? name) (refuse :invalid-request "dbi must be a text." {:field "dbi"}))
-      (when (str/starts-with? name "datalevin/")
+      (when (or (str/starts-with? name "datalevin/") (of-index? name))
         (refuse :invalid-request
                 (str "The DBI `" name "` is Datalevin's own and is not written as a store.")))
       (if (some #{name} (i/list-dbis kv))
