@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Ended, Serving, environment, serving, tidegate
+from support.datalog import CACHE_HOME, prepare
 from support.eventually import wait_until
 
 Run = Callable[..., Ended]
@@ -57,6 +58,33 @@ def test_the_sample_is_a_source_afterwards(made: tuple[Path, Ended]) -> None:
     assert (source["name"], source["access"]) == ("shop", "read")
     counted = tidegate("query", "shop", "SELECT count(*) FROM reviews", "--json", state=state)
     assert counted.json["rows"] == [[9500]]
+
+
+def test_the_shop_is_a_datalog_source_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE_HOME))
+    prepare()
+    state = tmp_path / "state"
+    made = tidegate(*ONCE, "--state", str(state), "--datalog")
+    assert made.status == 0, made.err
+    assert "query [:find" in made.out and "not a row is missing" in made.out
+    under = (
+        "[:find [?n ...] :in $ % :where (under ?c) [?c :categories/name ?n]]",
+        '[[(under ?c) [?t :categories/name "Home"] [?t :categories/id ?n]'
+        " [?c :categories/parent_id ?n]]"
+        " [(under ?c) (under ?b) [?b :categories/id ?n] [?c :categories/parent_id ?n]]]",
+    )
+    found = tidegate("query", "shop-facts", *under, "--json", state=state)
+    assert found.status == 0, found.err
+    assert {"Furniture", "Kitchen", "Lighting"} <= {name for (name,) in found.json["rows"]}
+    for words, sources in (((), ["shop"]), (("--datalog",), ["shop", "shop-facts"])):
+        again = tidegate(*ONCE, "--state", str(state), *words)
+        assert again.status == 0, again.err
+        assert "Importing" not in again.err
+        tokens = tidegate("token", "list", "--json", state=state).json["tokens"]
+        (token,) = [each for each in tokens if not each.get("revoked_at")]
+        assert sorted(token["sources"]) == sources
 
 
 def test_a_second_run_reuses_the_sample_and_the_token(made: tuple[Path, Ended]) -> None:

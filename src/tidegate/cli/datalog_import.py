@@ -63,7 +63,7 @@ async def import_file(app: App, arguments: argparse.Namespace) -> int:
     if not arguments.schema_only:
         what = f"add {len(records)} entities to the source {arguments.source}"
         require_consent(app, "import", what, arguments)
-        done = await _send(app, arguments.source, attributes, records)
+        done = await send_records(app, arguments.source, attributes, records)
         if arguments.json:
             show_json({"entities": len(records), "facts": done})
         else:
@@ -75,7 +75,11 @@ def _attribute(given: str) -> str:
     return f":{given.removeprefix(':')}"
 
 
-async def _send(app: App, source: str, attributes: list[Attribute], records: list[Fact]) -> int:
+async def send_records(
+    app: App, source: str, attributes: list[Attribute], records: list[Fact]
+) -> int:
+    """Add the records to a source, with the attributes that it does not have yet; returns how many
+    facts they made. Raises: TidegateError; what was sent before is kept then, and said."""
     known = await _known_attributes(app, source)
     schema = {
         name: properties for name, properties in schema_of(attributes).items() if name not in known

@@ -23,15 +23,22 @@ WHERE language IN ('el', 'uk', 'ar', 'he', 'hi', 'zh', 'ja', 'ko') GROUP BY lang
 _COUNT = "SELECT count(*) AS reviews FROM reviews"
 _DELETE = "DELETE FROM reviews WHERE rating = 1"
 
+_PARENTS = (
+    "[:find ?name (count ?c) :where [?c :categories/parent_id ?id]"
+    " [?p :categories/id ?id] [?p :categories/name ?name] :order-by [?name :asc]]"
+)
+
 _WIDEST = 96
 _MOST_LINES = 10
 
 
 class DemoSession:
-    """The demo's calls with `client`; an unexpected answer is a TidegateError."""
+    """The demo's calls with `client`; an unexpected answer is a TidegateError. `facts` is the shop
+    as a Datalog source: with two sources each call names one."""
 
-    def __init__(self, client: DemoMcpClient) -> None:
+    def __init__(self, client: DemoMcpClient, facts: str | None = None) -> None:
         self._client = client
+        self._facts = facts
 
     def hold(self) -> None:
         """Make and show all calls. Raises: TidegateError INTERNAL, SOURCE_UNREACHABLE."""
@@ -47,11 +54,21 @@ class DemoSession:
         after = self._ask("query", {"sql": _COUNT})
         if before != after:
             raise _fault(f"The refused DELETE changed the table: {before} became {after}")
+        if self._facts is not None:
+            self._expect("Home", self._ask("query", {"sql": _PARENTS}, source=self._facts))
         show(color("✓ the DELETE was refused and not a row is missing", "32"))
         show("Next, with a database of yours: tidegate setup")
 
-    def _ask(self, tool: str, arguments: dict[str, Any], *, refused: bool = False) -> str:
-        text, is_error = self._client.call(tool, arguments)
+    def _ask(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        source: str = "shop",
+        refused: bool = False,
+    ) -> str:
+        named = {"source": source} if self._facts is not None and tool != "sources" else {}
+        text, is_error = self._client.call(tool, arguments | named)
         words = " ".join(
             value if isinstance(value, str) else json.dumps(value) for value in arguments.values()
         )

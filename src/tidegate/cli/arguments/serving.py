@@ -350,6 +350,11 @@ def add_demo(commands: Commands) -> None:
     demo.set_defaults(module="demo")
     demo.add_argument("--once", action="store_true", help="exit after the calls")
     demo.add_argument(
+        "--datalog",
+        action="store_true",
+        help="have the shop as a Datalog source as well, shop-facts (needs the extra `datalog`)",
+    )
+    demo.add_argument(
         "--port",
         type=int,
         default=8765,

@@ -13,7 +13,7 @@ from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.engines.datalevin.library import find_library
-from tidegate.engines.datalevin.startup_cache import StartupCache
+from tidegate.engines.datalevin.startup_cache import Built, StartupCache
 
 STEPS = 100
 
@@ -60,19 +60,25 @@ def _maintain(arguments: argparse.Namespace) -> int:
     return with_app(App.open(load_for_query(arguments)), work)
 
 
-def _build(cache: StartupCache, *, as_json: bool) -> int:
+def prepared(cache: StartupCache) -> Built:
+    """What a worker starts from, which is built if it is not there. Raises: TidegateError."""
     known = cache.find()
-    if known is None:
-        done = 0
-        with progress("Preparing Datalevin", STEPS) as advance:
+    if known is not None:
+        return known
+    done = 0
+    with progress("Preparing Datalevin", STEPS) as advance:
 
-            def report(share: float, doing: str) -> None:
-                nonlocal done
-                reached = round(share * STEPS)
-                advance(doing, max(0, reached - done))
-                done = max(done, reached)
+        def report(share: float, doing: str) -> None:
+            nonlocal done
+            reached = round(share * STEPS)
+            advance(doing, max(0, reached - done))
+            done = max(done, reached)
 
-            known = cache.build(report)
+        return cache.build(report)
+
+
+def _build(cache: StartupCache, *, as_json: bool) -> int:
+    known = prepared(cache)
     if as_json:
         show_json({"state": "ready", "path": str(cache.directory), "seconds": known.seconds})
     else:

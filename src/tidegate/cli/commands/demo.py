@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from types import FrameType
 from tidegate.app import App
 from tidegate.cli.commands.source import save
 from tidegate.cli.demo_client_entries import entries
+from tidegate.cli.demo_facts import facts_of
 from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.demo_session import DemoSession
 from tidegate.cli.local_actor import with_app
@@ -36,6 +37,8 @@ from tidegate.serve import Shutdown, open_http, serve
 
 HOST = "127.0.0.1"
 NAME = "shop"
+
+Session = Callable[[DemoMcpClient], DemoSession]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,12 +57,16 @@ def run(arguments: argparse.Namespace) -> int:
                         Code.STATE_FAILED, f"The sample could not be created at `{path}`: {error}."
                     ) from None
         shop = SourceSettings(NAME, f"sqlite:///{path}")
-        config = Config(state=str(state), sources=(shop,), surfaces=("core", "workbench"))
         with _alone(state):
-            token = with_app(App.open(config), partial(_prepare, state))
+            facts = facts_of(path, state) if arguments.datalog else None
+            sources = (shop,) if facts is None else (shop, facts)
+            config = Config(state=str(state), sources=sources, surfaces=("core", "workbench"))
+            names = [source.name for source in sources]
+            token = with_app(App.open(config), partial(_prepare, state, names))
         port = arguments.port if _is_free(arguments.port) else 0
         app = App.open(config, default_actor="server")
-        asyncio.run(_serve(app, state, token, port, once=arguments.once))
+        session = partial(DemoSession, facts=None if facts is None else facts.name)
+        asyncio.run(_serve(app, state, token, port, session, once=arguments.once))
     return 0
 
 
@@ -102,26 +109,28 @@ def _build(path: Path, advance: Advance) -> None:
         ) from None
 
 
-async def _prepare(state: Path, app: App) -> str:
-    """Save the source; returns the token."""
-    save(app, NAME)
-    return _token(app, state)
+async def _prepare(state: Path, names: list[str], app: App) -> str:
+    """Save the sources of the demo; returns the token."""
+    for name in names:
+        save(app, name)
+    return _token(app, state, frozenset(names))
 
 
-def _token(app: App, state: Path) -> str:
+def _token(app: App, state: Path, names: frozenset[str]) -> str:
     """The demo's token, kept next to the sample so that a client's configuration stays valid."""
     kept = state / "demo.token"
     if kept.exists():
         plaintext = kept.read_text("ascii").strip()
         try:
-            app.tokens.verify(plaintext)
+            sources = app.tokens.verify(plaintext).sources
         except TidegateError:
-            kept.unlink()
-        else:
+            sources = None
+        if sources == names:
             return plaintext
+        kept.unlink()
     if any(entry.name == "demo" and entry.revoked_at is None for entry in app.tokens.list()):
         app.tokens.revoke("demo")
-    plaintext, _ = app.tokens.create("demo", Scope.READ_ONLY, frozenset({NAME}), None)
+    plaintext, _ = app.tokens.create("demo", Scope.READ_ONLY, names, None)
     with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(plaintext + "\n")
     return plaintext
@@ -137,7 +146,9 @@ def _is_free(port: int) -> bool:
     return True
 
 
-async def _serve(app: App, state: Path, token: str, port: int, *, once: bool) -> None:
+async def _serve(
+    app: App, state: Path, token: str, port: int, session: Session, *, once: bool
+) -> None:
     """Serve, show the calls, and keep serving unless `once`."""
     shutdown = Shutdown()
     loop = asyncio.get_running_loop()
@@ -151,18 +162,18 @@ async def _serve(app: App, state: Path, token: str, port: int, *, once: bool) ->
     await asyncio.wait([serving, open_at], return_when=asyncio.FIRST_COMPLETED)
     try:
         if open_at.done():
-            await _show(open_at.result(), token, state, once=once)
+            await _show(open_at.result(), token, state, session, once=once)
     finally:
         if once or not open_at.done() or sys.exc_info()[0] is not None:
             shutdown.ask()
         await serving
 
 
-async def _show(address: str, token: str, state: Path, *, once: bool) -> None:
+async def _show(address: str, token: str, state: Path, session: Session, *, once: bool) -> None:
     show(f"Serving on {address}/mcp/core\n")
     client = DemoMcpClient(f"{address}/mcp/core", token)
     try:
-        await asyncio.to_thread(DemoSession(client).hold)
+        await asyncio.to_thread(session(client).hold)
     finally:
         client.close()
     if not once:
