@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+import support.postgres_server as postgres_server
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.errors import TidegateError
@@ -87,6 +88,33 @@ class SqliteShop(Shop):
             connection.close()
 
 
+class PostgresShop(Shop):
+    """`server` is a kind of `postgres_server`."""
+
+    name = "postgres"
+    server = "wheel"
+
+    def build(self) -> str:
+        self._server = postgres_server.shared(self.server)
+        self._database = self._server.new_database()
+        return self._server.url(self._database)
+
+    def script(self, text: str) -> None:
+        self._server.ask(text, self._database)
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return self._server.ask(text, self._database)
+
+    def contents(self, *tables: str) -> dict[str, list[str]]:
+        """As text: Python has no value for each of PostgreSQL's."""
+        found = {name: self.rows(f"SELECT t::text FROM {name} AS t") for name in tables}
+        return {name: sorted(map(repr, rows)) for name, rows in found.items()}
+
+
+class OlderPostgresShop(PostgresShop):
+    server = "debian"
+
+
 class Types(NamedTuple):
     """A table `everything` whose rows hold each kind of value, and statements that change it."""
 
@@ -107,6 +135,33 @@ SQLITE_TYPES = Types(
 )
 
 
+POSTGRES_TYPES = Types(
+    "CREATE TYPE mood AS ENUM ('sad', 'ok');"
+    "CREATE DOMAIN short AS text CHECK (length(value) < 20);"
+    "CREATE TABLE everything (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, r float8, f float4,"
+    " n numeric, m numeric(30, 10), b bytea, at timestamptz, ts timestamp, d date, tm timetz,"
+    " iv interval, j json, jb jsonb, a int[], ta text[], u uuid, bo bool, c char(5), bt bit(3),"
+    " vb bit varying, ip inet, rg int4range, mo mood, sh short, big bigint,"
+    " made text GENERATED ALWAYS AS (upper(c)) STORED, p point, ts2 tsvector, mon money)",
+    "INSERT INTO everything (r, f, n, m, b, at, ts, d, tm, iv, j, jb, a, ta, u, bo, c, bt, vb, ip,"
+    " rg, mo, sh, big, p, ts2, mon) VALUES ('NaN', 0.1, 1e-100, 1.5, '\\x00ff',"
+    " '2024-02-29 12:34:56.123456+05:30', 'infinity', '4713-01-01 BC', '01:02:03.000001+02',"
+    " '1 year -2 mons 3 days 04:05:06.789', '{\"b\":  1, \"a\": [1,2]}', '{\"b\": 1.00}',"
+    " '{1,NULL,3}', ARRAY['a,b', 'c\"d', NULL, 'NULL', ''],"
+    " 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', true, 'ab', B'101', B'1', '10.0.0.1', '[1,5)', 'ok',"
+    " 'x''y', 9223372036854775807, '(1.5,2)', 'a:1 b:2', 12.34),"
+    " ('-Infinity', '-0', 'NaN', NULL, '', '-infinity', NULL, NULL, NULL, NULL, 'null', '\"x\"',"
+    " '{{1,2},{3,4}}', '{}', NULL, false, NULL, NULL, NULL, NULL, 'empty', NULL, '',"
+    " -9223372036854775808, NULL, NULL, NULL), (1e-300, 3.4e38, 0, 0, NULL, '0001-01-01', NULL,"
+    " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '', NULL, NULL, '::1/128', NULL, NULL,"
+    " NULL, NULL, NULL, NULL, NULL)",
+    "UPDATE everything SET r = 0, f = 0, n = 0, m = 0, b = 'x', at = '2000-01-01', ts = NULL,"
+    " d = NULL, tm = NULL, iv = NULL, j = '1', jb = '1', a = '{}', ta = NULL, u = NULL, bo = NULL,"
+    " c = 'z', bt = NULL, vb = NULL, ip = NULL, rg = NULL, mo = 'sad', sh = 'o', big = 0,"
+    " p = NULL, ts2 = NULL, mon = 0",
+)
+
+
 class Kind(NamedTuple):
     """An engine of the suite. `cascades` and `triggers`: it keeps rows that these change."""
 
@@ -116,7 +171,11 @@ class Kind(NamedTuple):
     triggers: bool
 
 
-KINDS: dict[str, Kind] = {"sqlite": Kind(SqliteShop, SQLITE_TYPES, True, True)}
+KINDS: dict[str, Kind] = {
+    "sqlite": Kind(SqliteShop, SQLITE_TYPES, True, True),
+    "postgres": Kind(PostgresShop, POSTGRES_TYPES, False, False),
+    "postgres-debian": Kind(OlderPostgresShop, POSTGRES_TYPES, False, False),
+}
 
 
 class Gate:

@@ -7,6 +7,7 @@ Only sources and callers with such a setting come here.
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 
 from tidegate.engines.api import can_undo
@@ -24,6 +25,10 @@ from tidegate.undo.kept_changes import not_kept
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""
+_BEGINS = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*(?:insert|update|delete|merge|replace)\b",
+    re.IGNORECASE,
+)
 _UNCOUNTED = Verdict(
     "ask",
     "source.max_rows_changed",
@@ -57,7 +62,7 @@ async def consider_change(ctx: CallContext) -> None:
     ctx.max_rows_changed = most_rows(ctx)
     if ctx.max_rows_changed is not None and ctx.verdict.kind == "allow":
         is_statement = isinstance(request, (Query, Prepare))
-        counts = is_statement and ctx.engine.capabilities.counts_changes
+        counts = is_statement and _counts(ctx)
         if not counts or ctx.judgement.verb not in ROW_VERBS:
             ctx.verdict = _UNCOUNTED
     if ctx.source.undo == "off" or ctx.services.changes is None or isinstance(request, Prepare):
@@ -70,6 +75,15 @@ async def consider_change(ctx: CallContext) -> None:
         ctx.reversible = await ctx.engine.reversibility(statement, judgement, ctx.source)
     if ctx.reversible is not None and not ctx.reversible.possible and ctx.source.undo == "require":
         raise not_kept(ctx.reversible.reason, _REQUIRED)
+
+
+def _counts(ctx: CallContext) -> bool:
+    """Whether the engine counts the rows of the statement before it commits. What follows WITH may
+    change rows that are none of the statement's own."""
+    capabilities, request = ctx.engine.capabilities, ctx.rewritten
+    if not capabilities.counts_changes or not isinstance(request, (Query, Prepare)):
+        return False
+    return capabilities.counts_followers or _BEGINS.match(request.statement.text) is not None
 
 
 def _objection(ctx: CallContext, request: Request) -> str:

@@ -177,7 +177,7 @@ async def _put_back(
     if not kept_as:
         with suppress(TidegateError):  # a second undo finds that the rows are other ones
             await asyncio.to_thread(changes.mark_undone, entry, "")
-    remarks: list[str] = []
+    remarks: list[str] = [*found.remarks]
     if ctx.keeper is not None and ctx.keeper.reason:
         remarks.append(f"this undo cannot be taken back itself: {ctx.keeper.reason}")
     return Undone(entry.id, kept_as, entry.rows, entry.tables, tuple(remarks))

@@ -99,13 +99,14 @@ class RowConflict(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True):
     """Rows now, next to what a change left. `conflicts` are some of `count`; `as_before`: every row
     is as it was before the change. `reason`: why they cannot be compared, or put back. `triggers`
-    would fire, or have fired, again."""
+    would fire, or have fired, again. `remarks` say what is not quite as it was."""
 
     conflicts: tuple[RowConflict, ...] = ()
     count: int = 0
     as_before: bool = False
     reason: str = ""
     triggers: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class ChangeKeeper(Protocol):

@@ -123,6 +123,17 @@ def parse_dml(text: str, dialect: str) -> DmlStatement | str:
     )
 
 
+def without_returning(text: str, dialect: str) -> str | None:
+    """The statement up to the RETURNING that is in no brackets; None if it has none, or cannot be
+    read."""
+    try:
+        tokens = scan(text, find(dialect))
+    except Refusal:
+        return None
+    places = [at for at in _outside(tokens) if tokens[at].key == "RETURNING"]
+    return text[: tokens[places[0]].at] if places else None
+
+
 def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> DmlStatement | str:
     """The outline of an INSERT of VALUES, or of a query that is at its end."""
     keys = [token.key for token in tokens]

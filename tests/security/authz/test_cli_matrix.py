@@ -271,7 +271,8 @@ UNDONE = dict.fromkeys(UNDOES, 0) | {
     "alertFull": 77,
     "safeModeFull": 77,
 }
-"""How `undo` ends. A closed source shows no change. Where a person approves all reads as well, the rows are not shown yet."""
+"""How `undo` ends. A closed source shows no change. Where a person approves all reads as well, the
+rows are not shown yet."""
 
 
 def test_every_verb_that_takes_back_has_its_expectations() -> None:

@@ -69,6 +69,7 @@ class BlockStatement(NamedTuple):
     as_cursor: bool
     types: TypeCache
     form: int | None = None
+    permit: Permit | None = None
 
 
 RunStatement = Callable[
@@ -155,6 +156,7 @@ class PostgresTransaction:
                     cursor = DataRowBlockCursor(
                         running, first, columns, ENCODED_VALUES, text, follower
                     )
+                cursor.permit = statement.permit
                 if first.status in CHUNKS:
                     cursor.look_for_end()
                 else:

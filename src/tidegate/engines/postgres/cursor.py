@@ -10,12 +10,14 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.errors import lost, stopped
+from tidegate.engines.common.row_images import check_count
 from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import COMMIT, PostgresSession
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
+from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
 
 CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
@@ -43,6 +45,7 @@ class PostgresCursor:
         "_text",
         "affected",
         "columns",
+        "permit",
     )
 
     def __init__(
@@ -60,6 +63,8 @@ class PostgresCursor:
         self._text = text
         self.columns = columns
         self.affected = 0
+        self.permit: Permit | None = None
+        """Says how many rows a change may be about."""
         self._running: RunningStatement[PostgresSession] | None = running
         self._reader = reader
         self._ready: Rows = reader.read(first) if first.status in CHUNKS else []
@@ -139,13 +144,15 @@ class PostgresCursor:
             return
         _check(last)
         if running.writes:
-            if self._commits:
-                await self._commit(running)
             if not last.command_status:
                 # After chunks of rows the server sends no count: RETURNING gives each row once.
                 self.affected = 0 if _SELECTS.match(self._text) else self._seen
             elif not _is_read(last):
                 self.affected = last.command_tuples or 0
+            if self.permit is not None:
+                check_count(self.permit, self.affected)
+            if self._commits:
+                await self._commit(running)
         self._running = None
         running.release()
 

@@ -6,6 +6,7 @@ says what a text may do, and `engines/common/running_statement.py` ends it when 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable
 from time import monotonic
@@ -14,9 +15,11 @@ from typing import NamedTuple
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import Capabilities, Cursor, Row, StatementDescription
+from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import lost
+from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -25,6 +28,7 @@ from tidegate.engines.common.permit_checks import (
     query_of,
 )
 from tidegate.engines.common.roles import role_refused
+from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
 from tidegate.engines.common.texts import encode_statement
@@ -52,8 +56,10 @@ from tidegate.engines.postgres.url import Conninfo, own_login_only, parse_connin
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
 from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
+from tidegate.model.results import Column
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -108,6 +114,8 @@ class PostgresEngine:
             checks_schema=True,
             prepares=True,
             blocks=True,
+            undoes=True,
+            counts_changes=True,
             places=target.pool,
         )
         self._setting = first.setting
@@ -212,6 +220,10 @@ class PostgresEngine:
         administration = None if explains else opinion.administration
         copies = administration is not None and administration.runs_query
         writes = not explains and permit.effect > Effect.READ and not copies
+        if writes and permit.keeper is not None and not judgement.outside_transaction:
+            kept = await self._run_kept(permit, admitted, permit.keeper, cancellation)
+            if kept is not None:
+                return kept
         running = await self._server.start(
             left_s,
             cancellation,
@@ -231,7 +243,7 @@ class PostgresEngine:
                     first = await session.begin_outside(encoded, params, running.timeout_ms, schema)
                     if first.status in FAILED:
                         raise failed_outside(first)
-                    return await self._cursor(running, first, request, text)
+                    return await self._cursor(running, first, request, text, permit=permit)
                 binary = not writes and await self._is_binary(
                     permit, session, encoded, schema, running.timeout_ms
                 )
@@ -248,10 +260,88 @@ class PostgresEngine:
                 )
                 if first.status in FAILED:
                     raise translate(first)
-                return await self._cursor(running, first, request, text, form=int(binary))
+                return await self._cursor(
+                    running, first, request, text, form=int(binary), permit=permit
+                )
         finally:
             if writes:
                 self._database(request.database).watch.wake()
+
+    async def _run_kept(
+        self,
+        permit: Permit,
+        admitted: _Admitted,
+        keeper: ChangeKeeper,
+        cancellation: Cancellation,
+    ) -> Cursor | None:
+        """Run a change whose rows are kept; None if they cannot be, by its text alone."""
+        from tidegate.engines.postgres import changes  # for who keeps changes alone
+
+        outline = outline_of(admitted.text, "postgres", len(admitted.params))
+        if isinstance(outline, str):
+            await asyncio.to_thread(keeper.give_up, outline)
+            return None
+        database = admitted.request.database
+        running = await self._server.start(
+            *(admitted.left_s, cancellation, database),
+            writes=True,
+            limit_s=permit.limits.timeout_s,
+        )
+        try:
+            async with running as session:
+                session.needs_reset = running.committing = True
+                settings = changes.Settings(running.timeout_ms, admitted.schema, permit.identity)
+                done, affected = await changes.run_kept(
+                    session, admitted.encoded, admitted.params, outline, settings, permit, keeper
+                )
+                running.committing = False
+                columns: tuple[Column, ...] = ()
+                rows: list[Row] = []
+                if outline.verb != "insert":
+                    columns, reader = await self._database(database).types.columns(shape_of(done))
+                    rows = list(reader.rows(done)) if columns else []
+                running.release()
+            return BufferedCursor(columns, rows, affected, BufferBudget())
+        finally:
+            self._database(database).watch.wake()
+
+    async def reversibility(
+        self, statement: Statement, judgement: Judgement, source: Source
+    ) -> Reversibility:
+        from tidegate.engines.postgres import changes
+
+        self._server.check_open()
+        async with self._server.borrowed() as session:
+            settings = changes.Settings(round(OWN_S * 1000))
+            parameters = len(statement.params or ())
+            return await changes.reversibility(session, statement.text, parameters, settings)
+
+    async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        from tidegate.engines.postgres import changes
+
+        request, image = image_of(permit)
+        self._server.check_open()
+        timeout_s = permit.limits.timeout_s
+        async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
+            settings = changes.Settings(max(1, round(timeout_s * 1000)), None, permit.identity)
+            return await changes.compare(session, image, settings)
+
+    async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        from tidegate.engines.postgres import changes
+
+        request, image = image_of(permit)
+        self._server.check_open()
+        timeout_s = permit.limits.timeout_s
+        running = await self._server.start(
+            *(timeout_s, cancellation, request.database), writes=True, limit_s=timeout_s
+        )
+        async with running as session:
+            session.needs_reset = running.committing = True
+            settings = changes.Settings(running.timeout_ms, None, permit.identity)
+            found = await changes.put_back(session, image, settings, permit.keeper)
+            running.committing = False
+            running.release()
+        return found
 
     async def _admit(self, permit: Permit, cancellation: Cancellation) -> _Admitted:
         """The statement of a permit, once it is known to do no more than that allows.
@@ -324,6 +414,7 @@ class PostgresEngine:
             and judgement.verb == "select",
             types=database.types,
             form=database.binary.form_in_block(sink, key, types_may_differ=transaction.writes),
+            permit=permit,
         )
         try:
             cursor = await transaction.start(statement, cancellation)
@@ -356,6 +447,7 @@ class PostgresEngine:
         request: Query | Explain,
         text: str,
         form: int = 0,
+        permit: Permit | None = None,
     ) -> Cursor:
         types, shape = self._database(request.database).types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
@@ -366,6 +458,7 @@ class PostgresEngine:
             cursor = DataRowPostgresCursor(running, first, columns, ENCODED_VALUES, text)
         else:
             cursor = PostgresCursor(running, first, columns, reader, text)
+        cursor.permit = permit
         if first.status in CHUNKS:
             cursor.look_for_end()
         else:

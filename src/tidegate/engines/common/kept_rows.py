@@ -1,0 +1,137 @@
+"""What engines share that read the rows of a change before and after it, by its outline.
+
+An engine whose database does not record changes itself locks the rows that an UPDATE or DELETE is
+about, runs the statement, and reads them again by their keys, all in one transaction with one
+snapshot. So the statement has to be one whose rows are known from its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidegate.engines.common.dry_run import rekeys
+from tidegate.model.changes import ChangeImage, ImageColumn, Row, RowImage, TableImage
+from tidegate.sql.dml_parser import DmlStatement, parse_dml, without_returning
+
+ROW_BYTES = 64
+"""About what a kept row takes beside its values."""
+
+
+class KeptTable(NamedTuple):
+    """A table whose rows are kept. `key` are names of its columns, in their order. `identities` are
+    columns whose values the database alone gives. `triggers` fire again when rows go back."""
+
+    schema: str
+    name: str
+    columns: tuple[ImageColumn, ...]
+    key: tuple[str, ...]
+    shape: str
+    identities: frozenset[str] = frozenset()
+    triggers: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple([column.name for column in self.columns])
+
+    @property
+    def key_places(self) -> tuple[int, ...]:
+        names = self.names
+        return tuple([names.index(name) for name in self.key])
+
+
+def outline_of(text: str, dialect: str, parameters: int) -> DmlStatement | str:
+    """The outline of a change whose rows can be kept, or why there is none, as a clause.
+
+    A RETURNING of an UPDATE or DELETE only shows rows.
+    """
+    outline = parse_dml(text, dialect)
+    if isinstance(outline, str):
+        shorter = without_returning(text, dialect)
+        if shorter is not None:
+            found = parse_dml(shorter, dialect)
+            if not isinstance(found, str) and found.verb == "insert":
+                return "it is an INSERT with RETURNING"
+            outline = found
+    if isinstance(outline, str):
+        return f"it is not a plain INSERT, UPDATE or DELETE of one table: {outline.rstrip('.')}"
+    if outline.parameters != parameters and outline.parameters > parameters:
+        return "its parameters are not those of the statement"
+    return outline
+
+
+def key_objection(outline: DmlStatement, table: KeptTable) -> str:
+    """Why rows of the table cannot be found again behind the change; empty if they can."""
+    if not table.key:
+        return f"{table.name} has no primary key"
+    if outline.verb == "update" and rekeys(outline, table.key):
+        return "it changes the primary key"
+    return ""
+
+
+def row_bound(max_bytes: int) -> int:
+    """How many rows fit at most: no more need to be read."""
+    return max_bytes // ROW_BYTES
+
+
+def too_large(max_bytes: int) -> str:
+    return f"the rows take more than the {max_bytes:,} bytes of `undo.max_bytes`"
+
+
+def image_of_change(
+    table: KeptTable,
+    outline: DmlStatement,
+    before: Sequence[Row],
+    after: Sequence[Row],
+    affected: int,
+) -> ChangeImage | str:
+    """The image of a change from its rows before and after it, or why they do not fit together."""
+    places = table.key_places
+
+    def key(row: Row) -> Row:
+        return tuple([row[place] for place in places])
+
+    if outline.verb == "insert":
+        rows = [RowImage(None, row) for row in after]
+    elif outline.verb == "delete":
+        if after:
+            return "a row that it deletes is there all the same"
+        rows = [RowImage(row, None) for row in before]
+    else:
+        then = {key(row): row for row in after}
+        if len(then) != len(before) or any(key(row) not in then for row in before):
+            return "a row that it changes is not there under its key any more"
+        rows = [RowImage(row, then[key(row)]) for row in before]
+    if len(rows) != affected:
+        return "it is about other rows than those that were read before it"
+    image = TableImage(table.schema, table.name, table.columns, places, tuple(rows), table.shape)
+    return ChangeImage((image,))
+
+
+class Parts(NamedTuple):
+    """The rows of an image by what becomes of them when they go back."""
+
+    returns: list[RowImage]
+    goes: list[RowImage]
+    changes: list[RowImage]
+
+
+def parts_of(table: TableImage) -> Parts:
+    """Sort the rows of a table: deleted ones return, added ones go, others change back."""
+    parts = Parts([], [], [])
+    for row in table.rows:
+        part = parts.returns if row.after is None else parts.goes
+        (part if row.after is None or row.before is None else parts.changes).append(row)
+    return parts
+
+
+def changed_places(rows: Sequence[RowImage], width: int) -> list[int]:
+    """The places of the columns that differ in one of the rows."""
+    pairs = [
+        (row.before, row.after) for row in rows if row.before is not None and row.after is not None
+    ]
+    return [
+        place
+        for place in range(width)
+        if any(before[place] != after[place] for before, after in pairs)
+    ]

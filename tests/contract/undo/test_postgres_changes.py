@@ -1,0 +1,201 @@
+"""What is particular to PostgreSQL: what is not offered, identities, triggers, other writers."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import support.postgres_server as postgres_server
+from support.eventually import until
+from support.undo_shops import KINDS, Gate, PostgresShop, gate_of
+from tidegate.errors import Code
+from tidegate.model.changes import DescribeUndo, UndoChange
+from tidegate.model.requests import Query
+from tidegate.model.statements import Statement
+
+
+@pytest.fixture(params=["postgres", "postgres-debian"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PostgresShop]:
+    made = KINDS[request.param].make(tmp_path)
+    assert isinstance(made, PostgresShop)
+    yield made
+    made.close()
+
+
+UNKEPT = {
+    "CREATE UNLOGGED TABLE t (a int PRIMARY KEY, b int)": "ordinary table with a log",
+    "CREATE TABLE t (a int PRIMARY KEY, b int) PARTITION BY RANGE (a);"
+    "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10)": "ordinary table",
+    "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE TABLE u () INHERITS (t)": "ordinary table",
+    "CREATE TABLE t (a int, b int)": "no primary key",
+    "CREATE TABLE t (a int PRIMARY KEY, b int);ALTER TABLE t ENABLE ROW LEVEL SECURITY": "security",
+    "CREATE TABLE t (a int PRIMARY KEY, b int);"
+    "CREATE RULE r AS ON DELETE TO t DO ALSO SELECT 1": "rules",
+    "CREATE TABLE t (a int PRIMARY KEY, b int);"
+    "CREATE TABLE c (a int REFERENCES t ON DELETE CASCADE)": "follow",
+}
+
+
+@pytest.mark.parametrize("table", UNKEPT)
+async def test_what_is_not_offered_is_known_before_the_yes(shop: PostgresShop, table: str) -> None:
+    shop.script(table)
+    shop.script("INSERT INTO t VALUES (1, 1)")
+    text = "DELETE FROM t WHERE a = 1"
+    async with gate_of(shop, approval_for="writes") as gate:
+        assert (await gate.error(Query(Statement(text)))).code is Code.APPROVAL_NEEDED
+        reversible = gate.app.approvals.list()[0].subject.reversible
+        assert reversible is not None and not reversible.possible
+        assert UNKEPT[table] in reversible.reason
+    async with gate_of(shop) as gate:
+        page = await gate.change(text)
+        assert (page.affected, page.change) == (1, "")
+        assert shop.rows("SELECT * FROM t") == []
+
+
+UNKEPT_STATEMENTS = {
+    "UPDATE items SET id = id + 10": "key",
+    "UPDATE items SET price = 1 FROM lines WHERE a = id": "plain",
+    "DELETE FROM items WHERE id IN (SELECT a FROM lines)": "plain",
+    "WITH n AS (SELECT 1 AS id) DELETE FROM items USING n WHERE n.id = items.id": "plain",
+    "UPDATE items SET price = 1 WHERE random() < 2": "more than compute",
+    "INSERT INTO items (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET price = 4": "plain",
+    "INSERT INTO items (id) VALUES (50) RETURNING id": "RETURNING",
+}
+
+
+@pytest.mark.parametrize("text", UNKEPT_STATEMENTS)
+async def test_statements_whose_rows_are_not_known_before_are_not_kept(
+    shop: PostgresShop, text: str
+) -> None:
+    before = shop.contents("items")
+    async with gate_of(shop, undo="require") as gate:
+        error = await gate.error(Query(Statement(text)))
+        assert error.code is Code.UNDO_UNAVAILABLE
+        assert UNKEPT_STATEMENTS[text] in error.message
+        assert shop.contents("items") == before
+    async with gate_of(shop) as gate:
+        page = await gate.change(text)
+        assert page.affected > 0 and page.change == ""
+        assert shop.contents("items") != before
+
+
+async def test_rows_with_identities_and_generated_columns_return(shop: PostgresShop) -> None:
+    shop.script(
+        "CREATE TABLE numbered (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int,"
+        " twice int GENERATED ALWAYS AS (a * 2) STORED)"
+    )
+    shop.script("INSERT INTO numbered (a) VALUES (1), (2)")
+    before = shop.contents("numbered")
+    async with gate_of(shop) as gate:
+        for text in ("DELETE FROM numbered", "UPDATE numbered SET a = 7"):
+            page = await gate.change(text)
+            await gate.undo(page.change)
+            assert shop.contents("numbered") == before
+
+
+TRIGGER = """
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN NEW.price = coalesce(NEW.price, 0) + 1; RETURN NEW; END $$;
+CREATE TRIGGER stamps BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION stamp();
+"""
+
+
+async def test_triggers_are_named_before_and_what_they_change_again_is_said(
+    shop: PostgresShop,
+) -> None:
+    shop.script(TRIGGER)
+    text = "UPDATE items SET name = 'x' WHERE id = 1"
+    async with gate_of(shop, approval_for="writes") as gate:
+        assert (await gate.error(Query(Statement(text)))).code is Code.APPROVAL_NEEDED
+        (question,) = gate.app.approvals.list()
+        reversible = question.subject.reversible
+        assert reversible is not None and reversible.possible
+        assert reversible.triggers == ("stamps",)
+        gate.app.approvals.resolve(question.id, "allowed", "ada")
+        page = await gate.change(text)
+    async with gate_of(shop) as gate:
+        assert (await gate.ask(DescribeUndo(page.change))).triggers == ("stamps",)
+        done = await gate.undo(page.change)
+        assert "triggers changed 1" in done.remarks[0]
+        assert shop.rows("SELECT name, price FROM items WHERE id = 1") == [("one", 11)]
+
+
+async def test_children_that_came_since_prevent_that_their_row_goes(shop: PostgresShop) -> None:
+    shop.script("CREATE TABLE parts (id int PRIMARY KEY, item int REFERENCES items)")
+    async with gate_of(shop) as gate:
+        page = await gate.change("INSERT INTO items (id) VALUES (9)")
+        shop.script("INSERT INTO parts VALUES (1, 9)")
+        before = shop.contents("items", "parts")
+        error = await gate.error(UndoChange(page.change))
+        assert error.code is Code.SQL_FAILED
+        assert shop.contents("items", "parts") == before
+
+
+async def test_a_limit_counts_what_stands_behind_with_as_unknown(shop: PostgresShop) -> None:
+    before = shop.contents("items")
+    text = "WITH gone AS (DELETE FROM items RETURNING id) SELECT id FROM gone"
+    async with gate_of(shop, undo="off", max_rows_changed=2) as gate:
+        assert (await gate.error(Query(Statement(text)))).code is Code.APPROVAL_NEEDED
+        into = f"{text[:45]} INSERT INTO loose SELECT id FROM gone"
+        assert (await gate.error(Query(Statement(into)))).code is Code.APPROVAL_NEEDED
+        returning = "DELETE FROM items RETURNING id"
+        assert (await gate.error(Query(Statement(returning)))).code is Code.LIMIT_CHANGES
+    assert shop.contents("items") == before
+
+
+# Other writers
+
+
+def writer(shop: PostgresShop) -> psycopg.Connection:
+    server = postgres_server.shared(shop.server)
+    return psycopg.connect(server.conninfo(shop.url.split("/")[3].partition("?")[0]))
+
+
+async def blocked(shop: PostgresShop) -> None:
+    """Return when a statement waits for a lock."""
+
+    def waits() -> bool:
+        text = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        return shop.rows(text)[0][0] > 0
+
+    await until(waits, "a statement waits for a lock")
+
+
+async def test_a_change_that_meets_another_one_is_tried_again_and_kept_as_it_was(
+    shop: PostgresShop,
+) -> None:
+    async with gate_of(shop) as gate:
+        with writer(shop) as other:
+            other.execute("UPDATE items SET price = 500 WHERE id = 1")
+            change = asyncio.ensure_future(gate.change("UPDATE items SET name = 'x'"))
+            await blocked(shop)
+            other.commit()
+            page = await change
+        assert page.affected == 3
+        await gate.undo(page.change)
+        found = shop.rows("SELECT name, price FROM items WHERE id = 1")
+        assert found == [("one", 500)]
+
+
+async def test_of_two_undos_at_once_one_puts_the_rows_back(shop: PostgresShop) -> None:
+    before = shop.contents("items")
+    async with gate_of(shop) as gate:
+        page = await gate.change("UPDATE items SET price = 5")
+        with writer(shop) as other:
+            other.execute("SELECT * FROM items FOR UPDATE")
+            tries = [asyncio.ensure_future(undone(gate, page.change)) for _ in range(4)]
+            await blocked(shop)
+            other.rollback()
+            outcomes = await asyncio.gather(*tries)
+        assert sorted(outcomes) == ["done", "refused", "refused", "refused"]
+        assert shop.contents("items") == before
+
+
+async def undone(gate: Gate, change: str) -> str:
+    try:
+        await gate.undo(change)
+    except Exception:  # noqa: BLE001
+        return "refused"
+    return "done"
