@@ -35,6 +35,7 @@ def test_a_source_is_found_where_a_server_event_names_it() -> None:
 
 
 def test_what_no_caller_asked_for_is_shown_on_demand_alone() -> None:
-    for fields in ({"phase": "checkpoint"}, {"phase": "open"}, {"request": "sample"}):
-        assert not selects(TailFilter(), **fields)
-        assert selects(TailFilter(everything=True), **fields)
+    for name, word in (("phase", "checkpoint"), ("phase", "open"), ("request", "sample")):
+        record = Record(NOON, {**CALL, name: word})
+        assert not TailFilter().matches(record)
+        assert TailFilter(everything=True).matches(record)

@@ -1,0 +1,38 @@
+"""Names that no text may hold are found wherever PostgreSQL would find them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.engines.postgres.inspect import UnsafeObjects, opinion
+from tidegate.model.statements import Effect
+
+UNSAFE = UnsafeObjects(names=frozenset({"lifted", 'a"b'}), operators=frozenset({"===", "@"}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT lifted(1)",
+        'SELECT "lifted"(1)',
+        "SELECT LIFTED (1)",
+        'SELECT "a""b"(1)',
+        "SELECT x.lifted FROM t x",
+        "SELECT 1 === 2",
+        "SELECT @ 1",
+        "DO $$BEGIN PERFORM lifted(1); END$$",
+        "DO $do$BEGIN PERFORM Public.Lifted(1); END$do$",
+        'CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $f$SELECT "a""b"(1)$f$',
+    ],
+)
+def test_a_name_or_a_sign_that_may_do_more_than_read_is_found(text: str) -> None:
+    against = opinion(text, UNSAFE, changes=True)
+    assert against is not None and against.effect is Effect.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT 'lifted'", "SELECT 1 -- lifted", "SELECT lift(1), a, b", "DO $$BEGIN NULL; END$$"],
+)
+def test_what_only_looks_like_one_is_no_name(text: str) -> None:
+    assert opinion(text, UNSAFE, changes=True) is None
