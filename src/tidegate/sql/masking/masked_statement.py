@@ -72,6 +72,8 @@ class MaskedStatement:
             raise table_refused_indirectly(tokens[0].key)
         if form == "describe":
             inner = tokens[1:]
+            if not inner and allowlist is not None:  # it describes all tables
+                raise table_refused_indirectly(tokens[0].key)
             if not inner:
                 return self._text
             if inner[0].key == "TABLE":
