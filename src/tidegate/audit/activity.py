@@ -1,0 +1,495 @@
+"""An index of the audit log for people who search it: one line a call, with full text and facets.
+
+The index can be removed and is built again from the log; it proves nothing. What proves a line is
+its place in the log, which `proof.py` reads again. Lines are added when somebody asks.
+"""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, NamedTuple, cast
+
+import apsw
+import msgspec
+
+from tidegate.audit.segment import segments
+from tidegate.errors import Code, TidegateError
+
+MOST_COUNTED = 10_000
+"""Counts and facets stop there; the reply says so."""
+SESSION_GAP_S = 1_800.0
+"""A caller that was quiet for longer begins another session."""
+_BATCH = 5_000
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE segments (name TEXT PRIMARY KEY, read INTEGER NOT NULL);
+CREATE TABLE lines (
+    n INTEGER PRIMARY KEY, time REAL NOT NULL, call_id TEXT NOT NULL, segment TEXT NOT NULL,
+    offset INTEGER NOT NULL, seq INTEGER NOT NULL, session INTEGER NOT NULL, actor TEXT NOT NULL,
+    actor_name TEXT NOT NULL, client TEXT NOT NULL, address TEXT NOT NULL, surface TEXT NOT NULL,
+    tool TEXT NOT NULL, source TEXT NOT NULL, request TEXT NOT NULL, statement TEXT NOT NULL,
+    effect TEXT NOT NULL, verdict TEXT NOT NULL, rule TEXT NOT NULL, outcome TEXT NOT NULL,
+    code TEXT NOT NULL, message TEXT NOT NULL, rows INTEGER, ms REAL, approval TEXT NOT NULL,
+    event TEXT NOT NULL
+);
+CREATE UNIQUE INDEX lines_call ON lines (call_id) WHERE call_id <> '';
+CREATE INDEX lines_source ON lines (source, n);
+CREATE INDEX lines_actor ON lines (actor_name, n);
+CREATE INDEX lines_outcome ON lines (outcome, n);
+CREATE INDEX lines_session ON lines (session, n);
+CREATE INDEX lines_approval ON lines (approval) WHERE approval <> '';
+CREATE INDEX lines_time ON lines (time);
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, actor TEXT NOT NULL, actor_name TEXT NOT NULL, client TEXT NOT NULL,
+    started_at REAL NOT NULL, ended_at REAL NOT NULL, calls INTEGER NOT NULL,
+    denied INTEGER NOT NULL, writes INTEGER NOT NULL
+);
+CREATE INDEX sessions_caller ON sessions (actor, client, ended_at);
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, content = '', tokenize = "unicode61 remove_diacritics 2", prefix = '2 3'
+);
+"""
+
+Outcome = Literal["ok", "denied", "failed", "cancelled", "unknown", "pending", "event"]
+FACETS = ("source", "actor_name", "outcome", "effect", "surface")
+_DECIDED = frozenset({"policy", "approval", "auth", "host"})
+_UNKNOWN = frozenset({"sql.outcome_unknown", "audit.outcome_unrecorded", "bridge.outcome_unknown"})
+_CONTROL = frozenset({"open", "checkpoint", "continued"})
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One call, or one event of the server. `n` is its number in the index, which another build of
+    it may give to another line. `segment`, `offset` and `seq` say where its last record is."""
+
+    n: int
+    time: float
+    call_id: str
+    segment: str
+    offset: int
+    seq: int
+    session: int
+    actor: str
+    actor_name: str
+    client: str
+    address: str
+    surface: str
+    tool: str
+    source: str
+    request: str
+    statement: str
+    effect: str
+    verdict: str
+    rule: str
+    outcome: Outcome
+    code: str
+    message: str
+    rows: int | None
+    ms: float | None
+    approval: str
+    event: str
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The calls of one caller with one client, without a pause of over half an hour."""
+
+    id: int
+    actor: str
+    actor_name: str
+    client: str
+    started_at: float
+    ended_at: float
+    calls: int
+    denied: int
+    writes: int
+
+
+class LineFilter(msgspec.Struct, frozen=True):
+    """Selects lines. `words` are beginnings of words, all of which a line holds. `sources` are
+    those that the reader may see, None all: lines without a source are for those who may see
+    all."""
+
+    words: tuple[str, ...] = ()
+    sources: tuple[str, ...] | None = None
+    source: str = ""
+    actor: str = ""
+    outcome: str = ""
+    effect: str = ""
+    surface: str = ""
+    session: int = 0
+    approval: str = ""
+    since: float | None = None
+    until: float | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Lines, newest first; `next` is where the next page begins, None at the end. `total` counts
+    those that match, up to `MOST_COUNTED`, with `more` behind it; `facets` count the values of
+    these by field."""
+
+    lines: tuple[Line, ...]
+    next: int | None
+    total: int = 0
+    more: bool = False
+    facets: dict[str, list[tuple[str, int]]] = {}
+
+
+_FIELDS = Line.__struct_fields__
+_COLUMNS = ", ".join(f"lines.{name}" for name in _FIELDS)
+_SESSION = Session.__struct_fields__
+
+
+class ActivityIndex:
+    """The index at `path` of the log in `directory`. Safe to use from any thread."""
+
+    def __init__(self, path: Path, directory: Path) -> None:
+        self._path = path
+        self._directory = directory
+        self._lock = Lock()
+        self._opened: apsw.Connection | None = None
+
+    def update(self) -> int:
+        """Add what the log has more by now; the number of the newest line.
+
+        Raises: TidegateError STATE_FAILED.
+        """
+        with self._lock, _failures():
+            connection = self._connection
+            done = dict(_rows(connection.execute("SELECT name, read FROM segments")))
+            grown = [
+                _new_lines(path, done.get(path.name, 0))
+                for path in segments(self._directory)
+                if path.stat().st_size > done.get(path.name, 0)
+            ]
+            merged = heapq.merge(*grown, key=lambda line: line.at)
+            while batch := list(islice(merged, _BATCH)):
+                _add_batch(connection, batch)
+            return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
+
+    def find(
+        self,
+        wanted: LineFilter,
+        *,
+        before: int | None = None,
+        limit: int = 100,
+        counts: bool = True,
+    ) -> Found:
+        """Lines that match, newest first, below the number `before`. Raises: as `update`."""
+        where, values = _where(wanted)
+        page = f"{where} AND lines.n < :before" if before is not None else where
+        values["before"] = before
+        with self._lock, _failures():
+            connection = self._connection
+            rows = _rows(
+                connection.execute(
+                    f"SELECT {_COLUMNS} FROM {_tables(wanted)} WHERE {page}"
+                    f" ORDER BY {_order(wanted)} DESC LIMIT :limit",
+                    {**values, "limit": limit + 1},
+                )
+            )
+            lines = tuple(Line(*row) for row in rows[:limit])
+            more_pages = lines[-1].n if len(rows) > limit else None
+            if not counts:
+                return Found(lines, more_pages)
+            fields = ", ".join(f"lines.{name}" for name in FACETS)
+            matching = _rows(
+                connection.execute(
+                    f"SELECT {fields} FROM {_tables(wanted)} WHERE {where}"
+                    f" ORDER BY {_order(wanted)} DESC LIMIT :limit",
+                    {**values, "limit": MOST_COUNTED + 1},
+                )
+            )
+        more = len(matching) > MOST_COUNTED
+        return Found(
+            *(lines, more_pages, min(len(matching), MOST_COUNTED), more),
+            _facets(matching[:MOST_COUNTED]),
+        )
+
+    def line(self, n: int) -> Line | None:
+        """The line of that number."""
+        with self._lock, _failures():
+            rows = _rows(
+                self._connection.execute(f"SELECT {_COLUMNS} FROM lines WHERE n = ?", (n,))
+            )
+            return Line(*rows[0]) if rows else None
+
+    def sessions(self, wanted: LineFilter, limit: int = 50) -> tuple[Session, ...]:
+        """The sessions with a line that matches among the newest, newest first."""
+        where, values = _where(wanted)
+        with self._lock, _failures():
+            rows = _rows(
+                self._connection.execute(
+                    f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id IN (SELECT session FROM"
+                    f" (SELECT lines.session FROM {_tables(wanted)} WHERE {where}"
+                    f" ORDER BY {_order(wanted)} DESC LIMIT :most))"
+                    " ORDER BY ended_at DESC LIMIT :limit",
+                    {**values, "most": MOST_COUNTED, "limit": limit},
+                )
+            )
+            return tuple(Session(*row) for row in rows)
+
+    def close(self) -> None:
+        """Close the index. Safe to call twice."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    @property
+    def _connection(self) -> apsw.Connection:
+        if self._opened is None:
+            self._opened = _open(self._path)
+        return self._opened
+
+
+def _open(path: Path) -> apsw.Connection:
+    """A connection to the index; one of another version or a damaged one is built again."""
+    for _ in range(2):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = apsw.Connection(os.fspath(path))
+        try:
+            connection.set_busy_timeout(5_000)
+            connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF").fetchall()
+            version = _count(connection.execute("PRAGMA user_version"))
+            if version == _SCHEMA_VERSION:
+                return connection
+            tables = _count(connection.execute("SELECT count(*) FROM sqlite_schema"))
+            if version == 0 and not tables:
+                with connection:
+                    connection.execute(_SCHEMA)
+                    connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+                return connection
+        except (apsw.NotADBError, apsw.CorruptError):
+            pass
+        connection.close()
+        for ending in ("", "-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+    raise apsw.CorruptError("the index cannot be built")
+
+
+class _Read(NamedTuple):
+    """A line of the log: its time, where it is, where the next one begins, and its fields, None for
+    one that is not shown."""
+
+    at: float
+    segment: str
+    offset: int
+    end: int
+    fields: dict[str, Any] | None
+
+
+def _new_lines(path: Path, begin: int) -> Iterator[_Read]:
+    """The lines of a segment from an offset on, as far as they are whole."""
+    at, offset = 0.0, begin
+    try:
+        with path.open("rb") as file:
+            file.seek(begin)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                fields = _fields_of(line)
+                at = at if fields is None else fields["at"]
+                yield _Read(at, path.name, offset, offset + len(line), fields)
+                offset += len(line)
+    except FileNotFoundError:  # a server may remove an expired segment
+        return
+
+
+def _add_batch(connection: apsw.Connection, lines: Sequence[_Read]) -> None:
+    """Add lines of any segments, in the order of their time."""
+    with connection:
+        for line in lines:
+            if line.fields is not None:
+                _add(connection, line.segment, line.offset, line.fields)
+        ends = {line.segment: line.end for line in lines}
+        connection.executemany("INSERT OR REPLACE INTO segments VALUES (?, ?)", ends.items())
+
+
+def _fields_of(line: bytes) -> dict[str, Any] | None:
+    try:
+        fields: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
+        fields["at"] = datetime.fromisoformat(fields["time"]).timestamp()
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
+        return None
+    if fields.get("phase") in _CONTROL or fields.get("request") in ("sample", "dry_run"):
+        return None
+    return fields
+
+
+def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[str, Any]) -> None:
+    outcome, call_id = _outcome_of(fields), str(fields.get("call_id", ""))
+    if call_id and outcome != "pending":
+        connection.execute(
+            "UPDATE lines SET outcome = ?, code = ?, message = ?, rows = ?, ms = ?, segment = ?,"
+            " offset = ?, seq = ?, approval = CASE approval WHEN '' THEN ? ELSE approval END"
+            " WHERE call_id = ? AND call_id <> ''",  # which lets the index serve
+            (
+                *(outcome, fields.get("code", ""), fields.get("error", "")),
+                *(fields.get("rows"), fields.get("elapsed_ms"), segment, offset),
+                *(fields.get("seq", 0), fields.get("approval", ""), call_id),
+            ),
+        )
+        if connection.changes():
+            return
+    details: dict[str, Any] = fields.get("details", {})
+    text = {
+        name: str(fields.get(name, ""))
+        for name in _FIELDS
+        if name not in ("n", "time", "session", "rows", "ms", "event", "offset", "seq", "segment")
+    }
+    event = str(fields.get("name", ""))
+    text |= {
+        "call_id": call_id,
+        "source": text["source"] or str(details.get("source", "")),
+        "approval": text["approval"] or str(details.get("approval", "")),
+        "message": str(fields.get("error", "")) or _details_text(details),
+        "outcome": outcome,
+    }
+    session = _session_of(connection, fields, outcome) if call_id else 0
+    values: dict[str, Any] = {
+        **text,
+        "time": fields["at"],
+        "segment": segment,
+        "offset": offset,
+        "seq": fields.get("seq", 0),
+        "session": session,
+        "rows": fields.get("rows"),
+        "ms": fields.get("elapsed_ms"),
+        "event": event,
+    }
+    names = [name for name in _FIELDS if name != "n"]
+    marks = ", ".join(f":{name}" for name in names)
+    connection.execute(f"INSERT OR IGNORE INTO lines ({', '.join(names)}) VALUES ({marks})", values)
+    if connection.changes():
+        words = ("statement", "actor_name", "client", "tool", "source", "code", "message", "rule")
+        connection.execute(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            (connection.last_insert_rowid(), " ".join([event, *(text[each] for each in words)])),
+        )
+
+
+def _outcome_of(fields: dict[str, Any]) -> Outcome:
+    phase, code = fields.get("phase"), str(fields.get("code", ""))
+    if phase == "event":
+        return "event"
+    if phase == "intent":
+        return "pending"
+    if phase == "refusal" and code.partition(".")[0] in _DECIDED:
+        return "denied"
+    if code in _UNKNOWN:
+        return "unknown"
+    if code == "call.cancelled":
+        return "cancelled"
+    if phase == "refusal":
+        return "denied" if fields.get("verdict") == "deny" else "failed"
+    return "failed" if code else "ok"
+
+
+def _session_of(connection: apsw.Connection, fields: dict[str, Any], outcome: Outcome) -> int:
+    """The number of the caller's session, which the call prolongs."""
+    actor, client, at = str(fields.get("actor", "")), str(fields.get("client", "")), fields["at"]
+    counted = {
+        "at": at,
+        "denied": outcome == "denied",
+        "writes": fields.get("effect", "read") not in ("", "read", "session"),
+        "actor": actor,
+        "client": client,
+        "name": str(fields.get("actor_name", "")),
+    }
+    found = connection.execute(
+        "UPDATE sessions SET ended_at = max(ended_at, :at), calls = calls + 1,"
+        " denied = denied + :denied, writes = writes + :writes WHERE id = (SELECT id FROM sessions"
+        " WHERE actor = :actor AND client = :client AND ended_at >= :at - :gap"
+        " ORDER BY ended_at DESC LIMIT 1) RETURNING id",
+        {**counted, "gap": SESSION_GAP_S},
+    ).fetchone()
+    if found is None:
+        connection.execute(
+            "INSERT INTO sessions (actor, actor_name, client, started_at, ended_at, calls, denied,"
+            " writes) VALUES (:actor, :name, :client, :at, :at, 1, :denied, :writes)",
+            counted,
+        )
+        return connection.last_insert_rowid()
+    return int(cast("tuple[Any, ...]", found)[0])
+
+
+def _rows(cursor: apsw.Cursor) -> list[tuple[Any, ...]]:
+    return cast("list[tuple[Any, ...]]", cursor.fetchall())
+
+
+def _count(cursor: apsw.Cursor) -> int:
+    return int(_rows(cursor)[0][0])
+
+
+def _details_text(details: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in details.items())
+
+
+def _where(wanted: LineFilter) -> tuple[str, dict[str, Any]]:
+    """The condition of a filter, and its values by name."""
+    parts, values = ["true"], dict[str, Any]()
+    for name, value in (
+        ("source", wanted.source),
+        ("actor_name", wanted.actor),
+        ("outcome", wanted.outcome),
+        ("effect", wanted.effect),
+        ("surface", wanted.surface),
+        ("session", wanted.session),
+        ("approval", wanted.approval),
+    ):
+        if value:
+            parts.append(f"lines.{name} = :{name}")
+            values[name] = value
+    if wanted.sources is not None:
+        parts.append("lines.source IN (SELECT value FROM json_each(:sources))")
+        values["sources"] = msgspec.json.encode([each for each in wanted.sources if each]).decode()
+    for name, sign in (("since", ">="), ("until", "<")):
+        if (at := getattr(wanted, name)) is not None:
+            parts.append(f"lines.time {sign} :{name}")
+            values[name] = at
+    if wanted.words:
+        parts.append("words MATCH :words")
+        quoted = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in wanted.words]
+        values["words"] = " ".join(quoted)
+    return " AND ".join(parts), values
+
+
+def _tables(wanted: LineFilter) -> str:
+    return "words JOIN lines ON lines.n = words.rowid" if wanted.words else "lines"
+
+
+def _order(wanted: LineFilter) -> str:
+    return "words.rowid" if wanted.words else "lines.n"
+
+
+def _facets(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for place, name in enumerate(FACETS):
+        counts: dict[str, int] = {}
+        for row in rows:
+            if value := str(row[place]):
+                counts[value] = counts.get(value, 0) + 1
+        found[name] = sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:50]
+    return found
+
+
+@contextmanager
+def _failures() -> Generator[None, None, None]:
+    """Raise what SQLite and the file system report as STATE_FAILED."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"The index of the audit log cannot be read or written: {error}.",
+            hint="It can be removed: activity.db in the state directory is built again.",
+        ) from error
