@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tidegate.approvals.approvals import Approvals
+from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.log import AuditLog
+from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
@@ -200,6 +202,16 @@ class App:
 
         cache = DriverCache(self.directory / "drivers", self.config.drivers, known_libraries())
         return JdbcDrivers(cache)
+
+    @cached_property
+    def activity_index(self) -> ActivityIndex:
+        """The index of the audit log, for the console."""
+        return ActivityIndex(self.directory / "activity.db", self.directory / "audit")
+
+    @cached_property
+    def prover(self) -> Prover:
+        """What proves lines of the audit log, for the console."""
+        return Prover(self.directory / "audit", self.directory / "audit-key")
 
     def _load_sources(self, config: Config) -> ConfiguredSources:
         """The sources of the settings, and what all sources get; a cache has its place here."""
@@ -401,6 +413,8 @@ class App:
         """Close sources and models, then the records. Safe to call twice."""
         await self.connections.close()
         await self.embedder.close()
+        if "activity_index" in self.__dict__:
+            self.activity_index.close()
         self.tokens.close()
         self.history.close()
         self.audit.close()

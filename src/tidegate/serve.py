@@ -376,6 +376,10 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         app.connections.sources,
         partial(app.state.shared.secret, "console"),
         checks,
+        tokens=app.tokens,
+        index=app.activity_index,
+        prover=app.prover,
+        note=app.server_audit.record_as,
         secure=checks.address.startswith("https:"),
     )
     return Endpoint(PATH, console.routes(), ConsoleConventions())

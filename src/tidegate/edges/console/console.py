@@ -7,14 +7,20 @@ needs a session, and comes from the page alone. What reads the state or hashes r
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from tidegate.approvals.approvals import Approvals
+from tidegate.audit.activity import ActivityIndex
+from tidegate.audit.proof import Prover
+from tidegate.edges.console.access import Access
+from tidegate.edges.console.activity import Activity
 from tidegate.edges.console.cards import color_of
 from tidegate.edges.console.conventions import DATA, PROTECTION
 from tidegate.edges.console.inbox import Allow, Deny, Inbox
@@ -31,7 +37,8 @@ from tidegate.edges.http.router import (
     json_response,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.identity.operators import Operators, SignedIn
+from tidegate.identity.operators import Note, Operators, SignedIn
+from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.sources import Source
 
@@ -42,12 +49,29 @@ _STREAM = [
     *DATA,
 ]
 
+
+class ExportTicket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of `activity/export-ticket`: what is to be downloaded."""
+
+    format: Literal["jsonl", "csv"]
+    filters: dict[str, str] = {}
+
+
+class _Ticket(NamedTuple):
+    query: dict[str, str]
+    signed_in: SignedIn
+    expires_at: float
+
+
+TICKET_S = 60.0
+"""How long after it was asked for a download may begin."""
 Body = TypeVar("Body", bound=msgspec.Struct)
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
 
 
 class Console:
-    """The console of one server. `secret` gives the installation's secret for its pages."""
+    """The console of one server. `secret` gives the installation's secret for its pages, `note`
+    puts on record what leaves by an export."""
 
     def __init__(
         self,
@@ -57,6 +81,10 @@ class Console:
         secret: Callable[[], bytes],
         checks: RequestChecks,
         *,
+        tokens: Tokens,
+        index: ActivityIndex,
+        prover: Prover,
+        note: Note,
         secure: bool,
         files: PageFiles | None = None,
         clock: Callable[[], float] = time.time,
@@ -70,8 +98,13 @@ class Console:
         self._hashing = asyncio.Lock()
         self._sessions = Sessions(operators, secret, self._describe, secure=secure, clock=clock)
         self._inbox = Inbox(approvals, operators, sources, clock)
+        self._activity = Activity(index, prover, sources)
+        self._access = Access(operators, tokens, self._inbox)
+        self._note = note
+        self._tickets: dict[str, _Ticket] = {}
         self._feed = LiveFeed(
-            approvals, operators, self._inbox, lambda: self._files.build, clock=clock
+            *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
+            clock=clock,
         )
 
     def routes(self) -> Router:
@@ -89,9 +122,18 @@ class Console:
             ("POST", "inbox/{id}/allow", self._allow),
             ("POST", "inbox/{id}/deny", self._deny),
             ("POST", "inbox/{id}/revoke", self._revoke),
+            ("GET", "activity", self._find),
+            ("GET", "activity/sessions", self._agent_sessions),
+            ("GET", "activity/lines/{n}", self._line),
+            ("GET", "activity/proof", self._proof),
+            ("POST", "activity/export-ticket", self._ticket),
+            ("GET", "access", self._show_access),
+            ("POST", "access/sessions/{id}/end", self._end_session),
+            ("POST", "access/tokens/{id}/revoke", self._revoke_token),
             ("GET", "events", self._events),
         ):
             router.add(method, f"{api}/{pattern}", partial(self._signed_in, answer))
+        router.add("GET", f"{api}/activity/export", self._export)
         return router
 
     # The page
@@ -165,7 +207,8 @@ class Console:
 
     async def _list(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._inbox.list, signed_in)
-        return json_response(200, {**found, "seq": self._feed.sequence})
+        recent = await asyncio.to_thread(self._activity.recent, signed_in)
+        return json_response(200, {**found, **recent, "seq": self._feed.sequence})
 
     async def _card(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         def find() -> dict[str, Any]:
@@ -200,6 +243,84 @@ class Console:
             return self._inbox.card(question, signed_in)
 
         return json_response(200, await asyncio.to_thread(revoke))
+
+    # Activity
+
+    async def _find(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        found = await asyncio.to_thread(self._activity.find, request.query, signed_in)
+        return json_response(200, {**found, "seq": self._feed.sequence})
+
+    async def _agent_sessions(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        found = await asyncio.to_thread(self._activity.sessions, request.query, signed_in)
+        return json_response(200, found)
+
+    async def _line(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        def find() -> dict[str, Any]:
+            shown, line = self._activity.line(request.parameters["n"], signed_in)
+            card = None
+            if line.approval:
+                with suppress(TidegateError):  # it was removed since
+                    question = self._inbox.find(line.approval, signed_in)
+                    card = self._inbox.card(question, signed_in)
+            return {**shown, "approval": card}
+
+        return json_response(200, await asyncio.to_thread(find))
+
+    async def _proof(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        again = request.query.get("again") == "1"
+        return json_response(
+            200, await asyncio.to_thread(partial(self._activity.proof, again=again))
+        )
+
+    async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await _body(request, ExportTicket)
+        now = self._clock()
+        self._tickets = {key: each for key, each in self._tickets.items() if each.expires_at > now}
+        secret = secrets.token_urlsafe(24)
+        query = {**body.filters, "format": body.format}
+        self._tickets[secret] = _Ticket(query, signed_in, now + TICKET_S)
+        return json_response(200, {"ticket": secret})
+
+    async def _export(self, request: HttpRequest) -> HttpResponse:
+        """A download, which the browser asks for without the page's header: by a ticket, once."""
+        self._checks.check("GET", request.headers)
+        ticket = self._tickets.pop(request.query.get("ticket", ""), None)
+        if ticket is None or ticket.expires_at <= self._clock():
+            raise HttpRefusal(403, "The download was started before, or too late")
+        signed_in = await asyncio.to_thread(
+            partial(self._sessions.identify, request, with_page=False)
+        )
+        if signed_in.session.id != ticket.signed_in.session.id:
+            raise HttpRefusal(403, "The download belongs to another session")
+
+        def export() -> tuple[bytes, str]:
+            text, kind, count = self._activity.export(ticket.query, signed_in)
+            details = {"lines": str(count), "format": ticket.query["format"]}
+            self._note("console.exported", signed_in.actor_id, details)
+            return text, kind
+
+        text, kind = await asyncio.to_thread(export)
+        name = f"activity.{ticket.query['format']}"
+        headers = [
+            (b"content-type", kind.encode()),
+            (b"content-disposition", f'attachment; filename="{name}"'.encode()),
+        ]
+        return _protected(HttpResponse(200, text, headers))
+
+    # Access
+
+    async def _show_access(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return json_response(200, await asyncio.to_thread(self._access.show, signed_in))
+
+    async def _end_session(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        id = request.parameters["id"]
+        await asyncio.to_thread(self._access.end_session, id, signed_in)
+        return HttpResponse(204)
+
+    async def _revoke_token(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        id = request.parameters["id"]
+        await asyncio.to_thread(self._access.revoke_token, id, signed_in)
+        return HttpResponse(204)
 
     async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
         after = request.query.get("after", "")

@@ -69,6 +69,11 @@ class Inbox:
             "recent": cards(ended[:RECENT], signed_in),
         }
 
+    def grants(self, signed_in: SignedIn) -> list[dict[str, Any]]:
+        """The grants that still count. Reads the state."""
+        open = [each for each in self._approvals.open() if each.state == "allowed"]
+        return self.cards([each for each in open if self.is_visible(each, signed_in)], signed_in)
+
     def find(self, id: str, signed_in: SignedIn) -> PendingApproval:
         """A question that the operator may see. Raises: TidegateError ARGUMENT_INVALID."""
         question = self._approvals.find(id)

@@ -8,7 +8,6 @@ is asked to load everything again. A stream ends soon after its session does.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,7 +43,7 @@ class _Reader:
         self.ended = asyncio.Event()
         self.sent_at = time.monotonic()
 
-    def send(self, event: str, data: Any, id: str) -> None:
+    def send(self, event: str, data: Any, id: int) -> None:
         if self.ended.is_set():
             return
         if self.sender.backlog > MOST_BACKLOG:
@@ -53,7 +52,7 @@ class _Reader:
             return
         self.sent_at = time.monotonic()
         body = msgspec.json.encode(data)
-        self.sender.push(b"id: %s\nevent: %s\ndata: %s\n\n" % (id.encode(), event.encode(), body))
+        self.sender.push(b"id: %d\nevent: %s\ndata: %s\n\n" % (id, event.encode(), body))
 
 
 class LiveFeed:
@@ -78,13 +77,13 @@ class LiveFeed:
         self._task: asyncio.Task[None] | None = None
         self._questions: dict[str, PendingApproval] = {}
         self._lines = 0
-        self._epoch = os.urandom(4).hex()
-        self._number = 0
+        # In milliseconds, so that the numbers of the next process are higher.
+        self._number = int(clock() * 1000)
 
     @property
-    def sequence(self) -> str:
-        """Names the last event."""
-        return f"{self._epoch}.{self._number}"
+    def sequence(self) -> int:
+        """The number of the last event."""
+        return self._number
 
     async def serve(
         self, sender: Sender, cancellation: Cancellation, signed_in: SignedIn, after: str
@@ -98,7 +97,7 @@ class LiveFeed:
         self._readers.add(reader)
         now = {"seq": self.sequence, "build": self._build(), "now": self._clock()}
         reader.send("hello", now, self.sequence)
-        if after and after != self.sequence:
+        if after and after != str(self.sequence):
             reader.send("reload", {}, self.sequence)
         self._send_count(reader)
         try:

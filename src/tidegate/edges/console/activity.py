@@ -1,0 +1,210 @@
+"""Activity: every call on record, searched, counted, and proved.
+
+Each operator sees the calls on sources where it has a role; lines without a source are for those
+with a role on all of them. Where a source hides columns, only approvers see statements, and only
+they may search in them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from tidegate.audit.activity import MOST_COUNTED, ActivityIndex, Line, LineFilter
+from tidegate.audit.proof import Prover
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.operators import SignedIn, holds
+from tidegate.model.sources import Source
+
+MOST_LINES = 500
+EXPORTED = 100_000
+"""The most lines of one page and of one export."""
+_HIDDEN = "shown to approvers only, as the source hides columns"
+_COLUMNS = tuple(name for name in Line.__struct_fields__ if name not in ("n", "offset", "session"))
+
+
+class Activity:
+    """What an operator may see of the log."""
+
+    def __init__(
+        self, index: ActivityIndex, prover: Prover, sources: Callable[[], Sequence[Source]]
+    ) -> None:
+        self._index = index
+        self._prover = prover
+        self._sources = sources
+
+    def newest(self) -> int:
+        """The number of the newest line. Raises: TidegateError STATE_FAILED."""
+        return self._index.update()
+
+    def find(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
+        """A page of lines. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
+        self._index.update()
+        before = _number(query, "before", None)
+        limit = min(_number(query, "limit", 100) or 100, MOST_LINES)
+        found = self._index.find(
+            self._filter(query, signed_in),
+            before=None if before is None else int(before),
+            limit=max(1, int(limit)),
+            counts=before is None,
+        )
+        facets = dict(found.facets)
+        if facets:
+            facets["actor"] = facets.pop("actor_name")
+        return {
+            "lines": [self._shown(line, signed_in) for line in found.lines],
+            "next": found.next,
+            "counts": {"total": found.total, "more": found.more, "most": MOST_COUNTED},
+            "facets": facets,
+        }
+
+    def sessions(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
+        """The sessions of agents with a call that matches."""
+        self._index.update()
+        found = self._index.sessions(self._filter(query, signed_in))
+        return {"sessions": [_session(structs.asdict(each)) for each in found]}
+
+    def line(self, n: str, signed_in: SignedIn) -> tuple[dict[str, Any], Line]:
+        """One line with all that is on record in it, and its proof.
+
+        Raises: TidegateError ARGUMENT_INVALID if there is none that the operator may see.
+        """
+        line = self._index.line(int(n)) if n.isascii() and n.isdigit() and len(n) < 16 else None
+        if line is None or not self._is_visible(line, signed_in):
+            raise TidegateError(Code.ARGUMENT_INVALID, f"There is no line {n[:20]}")
+        proof = self._prover.check_line(line.segment, line.offset, line.seq)
+        fields = dict(proof.fields)
+        if self._hides(line.source, signed_in):
+            fields = {name: fields[name] for name in fields if name not in ("statement", "error")}
+        shown = {
+            "state": proof.state,
+            "text": proof.text,
+            "segment": line.segment,
+            "seq": line.seq,
+            "hash": proof.hash,
+        }
+        return {"line": self._shown(line, signed_in), "fields": fields, "proof": shown}, line
+
+    def proof(self, *, again: bool) -> dict[str, Any]:
+        """What is proved of the whole log. Raises: TidegateError STATE_FAILED."""
+        return structs.asdict(self._prover.check_log(again=again))
+
+    def export(self, query: Mapping[str, str], signed_in: SignedIn) -> tuple[bytes, str, int]:
+        """The lines that match, newest first, as JSON lines or CSV; the media type; their number.
+
+        Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED.
+        """
+        form = query.get("format", "jsonl")
+        if form not in ("jsonl", "csv"):
+            raise TidegateError(Code.ARGUMENT_INVALID, "`format` is jsonl or csv")
+        self._index.update()
+        lines = list(self._all(self._filter(query, signed_in), signed_in))
+        if form == "jsonl":
+            text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+            return text, "application/jsonl", len(lines)
+        file = io.StringIO()
+        writer = csv.DictWriter(file, _COLUMNS, quoting=csv.QUOTE_ALL)
+        writer.writeheader()
+        writer.writerows({name: _cell(line[name]) for name in _COLUMNS} for line in lines)
+        return file.getvalue().encode(), "text/csv; charset=utf-8", len(lines)
+
+    def recent(self, signed_in: SignedIn) -> dict[str, Any]:
+        """For an empty inbox: the agents that called last, and the last calls."""
+        self._index.update()
+        wanted = self._filter({}, signed_in)
+        lines = self._index.find(wanted, limit=100, counts=False).lines
+        calls = [line for line in lines if line.call_id]
+        agents: dict[tuple[str, str], float] = {}
+        for line in calls:
+            agents.setdefault((line.actor_name, line.client), line.time)
+        return {
+            "agents": [
+                {"name": name, "client": client, "last_at": at}
+                for (name, client), at in list(agents.items())[:8]
+            ],
+            "calls": [self._shown(line, signed_in) for line in calls[:5]],
+        }
+
+    def _all(self, wanted: LineFilter, signed_in: SignedIn) -> Iterator[dict[str, Any]]:
+        before, left = None, EXPORTED
+        while left > 0:
+            found = self._index.find(wanted, before=before, limit=min(left, 5_000), counts=False)
+            for line in found.lines:
+                shown = self._shown(line, signed_in)
+                yield {name: shown[name] for name in _COLUMNS}
+            left -= len(found.lines)
+            before = found.next
+            if before is None:
+                return
+
+    def _filter(self, query: Mapping[str, str], signed_in: SignedIn) -> LineFilter:
+        words = tuple(query.get("q", "").split())[:16]
+        return LineFilter(
+            words=words,
+            sources=self._visible_sources(signed_in, searches=bool(words)),
+            source=query.get("source", ""),
+            actor=query.get("actor", ""),
+            outcome=query.get("outcome", ""),
+            effect=query.get("effect", ""),
+            surface=query.get("surface", ""),
+            approval=query.get("approval", ""),
+            session=int(_number(query, "session", 0) or 0),
+            since=_number(query, "since", None),
+            until=_number(query, "until", None),
+        )
+
+    def _visible_sources(self, signed_in: SignedIn, *, searches: bool) -> tuple[str, ...] | None:
+        roles = signed_in.operator.roles
+        hiding = [each.name for each in self._sources() if self._hides(each.name, signed_in)]
+        if holds(roles, "viewer", None) and not (searches and hiding):
+            return None
+        names = {each.name for each in self._sources() if signed_in.may("viewer", each.name)}
+        for grant in roles:
+            names |= grant.sources or frozenset()
+        return tuple(sorted(names - set(hiding) if searches else names))
+
+    def _is_visible(self, line: Line, signed_in: SignedIn) -> bool:
+        roles = signed_in.operator.roles
+        return holds(roles, "viewer", line.source or None)
+
+    def _hides(self, source: str, signed_in: SignedIn) -> bool:
+        """Whether the statements on a source are not for this operator."""
+        if signed_in.may("approver", source):
+            return False
+        found = next((each for each in self._sources() if each.name == source), None)
+        return found is not None and bool(found.masks or found.filters)
+
+    def _shown(self, line: Line, signed_in: SignedIn) -> dict[str, Any]:
+        shown = structs.asdict(line)
+        if line.source and self._hides(line.source, signed_in):
+            shown["statement"] = shown["message"] = _HIDDEN
+        return shown
+
+
+def _session(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"session": fields.pop("id"), **fields}
+
+
+def _number(query: Mapping[str, str], name: str, default: float | None) -> float | None:
+    text = query.get(name, "")
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value < 1e15:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"`{name}` is no number: {text[:40]!r}")
+    return value
+
+
+def _cell(value: Any) -> Any:
+    """A value for CSV; what a spreadsheet would take for a formula begins with a quote."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
