@@ -35,8 +35,6 @@ KEPT_S = 30 * 86_400.0
 """How long a question waits, and how long one that has ended is shown."""
 MAX_PENDING = 1_000
 MAX_PENDING_PER_ACTOR = 50
-_EACH_TIME = frozenset({"sql.irreversible", "sql.administration"})
-"""The rules whose questions are answered for one call at a time."""
 _SWEEP_S = 60.0
 _LOOK_S = 0.25
 _WAITING = 0.1
@@ -270,8 +268,7 @@ class Approvals:
     def most_minutes(self, question: PendingApproval) -> int:
         """For how many minutes a grant of this question can be given at most; 0: for one call."""
         tried = question.dry_run is not None and question.dry_run.affected is not None
-        one_by_one = question.subject.rule in _EACH_TIME or question.subject.outside_transaction
-        return self.settings.grant_minutes if tried and not one_by_one else 0
+        return self.settings.grant_minutes if tried and not question.subject.irreversible else 0
 
     def _bounds_of(self, question: PendingApproval, minutes: int) -> tuple[float, int]:
         most = self.most_minutes(question)

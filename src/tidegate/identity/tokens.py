@@ -112,12 +112,13 @@ class Tokens:
         *,
         proxy: bool = False,
         max_rows_changed: int | None = None,
+        owner: str = "",
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
         With `sources`, `tags` or both it sees the sources of these names and with these tags;
         without either it sees every source. With `tables` it may use these alone, each given as
-        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy` and
+        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy`, `owner` and
         `max_rows_changed` see `Actor`.
 
         Raises: TidegateError ARGUMENT_INVALID if the name or a table's is unfit, an active token
@@ -142,6 +143,7 @@ class Tokens:
             scram_verifier=make_verifier(plaintext),
             proxy=proxy,
             max_rows_changed=max_rows_changed,
+            owner=owner,
         )
         self.refuse_taken(name)
         self._note("token.created", described(entry))

@@ -85,6 +85,12 @@ class Subject(msgspec.Struct, frozen=True):
     reversible: Reversibility | None = None
     max_rows_changed: int | None = None
 
+    @property
+    def irreversible(self) -> bool:
+        """Whether the database cannot take the call back by itself: a person answers for one such
+        call at a time."""
+        return self.outside_transaction or self.effect in ("destructive", "admin", "unknown")
+
 
 class ApprovedRun(msgspec.Struct, frozen=True):
     """What became of a call that was approved. `at` is Unix seconds; `rows` those that it changed

@@ -59,6 +59,12 @@ def add_token(commands: Commands) -> None:
             metavar="N",
             help=f"refuse a change of more than N rows, also in a transaction{explained}",
         )
+    create.add_argument(
+        "--owner",
+        type=filled,
+        metavar="OPERATOR",
+        help="the operator whose token it is: once there are two, another approves its calls",
+    )
     edit.add_argument("--no-proxy", action="store_true", help="take that of a proxy away")
     edit.add_argument(
         "--expires", metavar="TIME", help="how long from now on, such as 30d or 12h, or never"

@@ -45,6 +45,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
     if not arguments.allow_unknown:
         await refuse_unknown(app, "token create", listed)
     proxy = ", a proxy" if arguments.proxy else ""
+    owner = "" if arguments.owner is None else app.operators.find(arguments.owner).name
     what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()}{proxy})"
     require_consent(app, "create", what, arguments, no_word=not app.has_granted_rights)
     plaintext, entry = app.tokens.create(
@@ -56,6 +57,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
         listed.tables,
         proxy=arguments.proxy,
         max_rows_changed=arguments.max_rows_changed or None,
+        owner=owner,
     )
     show(plaintext)
     print_status(f"token {_rights(entry)}")
@@ -157,10 +159,11 @@ def _edited(was: TokenEntry, arguments: argparse.Namespace) -> TokenEntry:
 def _rights(entry: TokenEntry) -> str:
     listed = Allowlist(entry.sources, entry.tags, entry.tables)
     proxy = ", a proxy" if entry.proxy else ""
+    owner = f", of {entry.owner}" if entry.owner else ""
     most = entry.max_rows_changed
     limit = "" if most is None else f", at most {most:,} rows a change"
-    until = _until(entry.expires_at)
-    return f"{entry.name}: {entry.scope.value}, {listed.words()}{proxy}{limit}, {until}"
+    whole = f"{entry.name}: {entry.scope.value}, {listed.words()}{proxy}{owner}{limit}"
+    return f"{whole}, {_until(entry.expires_at)}"
 
 
 async def _revoke(app: App, arguments: argparse.Namespace) -> None:
@@ -182,6 +185,7 @@ def _described(entry: TokenEntry, now: float) -> dict[str, Any]:
         "tables": None if entry.tables is None else sorted(entry.tables),
         "proxy": entry.proxy,
         "max_rows_changed": entry.max_rows_changed,
+        "owner": entry.owner,
         "state": state,
         "prefix": entry.prefix,
         "created_at": _moment(entry.created_at),

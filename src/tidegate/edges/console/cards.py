@@ -20,7 +20,6 @@ from tidegate.sql.highlighting import highlight
 from tidegate.store.records import PendingApproval
 
 COLORS = 12
-_IRREVERSIBLE = frozenset({"sql.irreversible", "sql.administration"})
 _ENDED = frozenset({"used", "denied", "expired"})
 
 
@@ -70,7 +69,7 @@ def card_of(
         "dry_run": None if rights.hides_rows else _dry_run(question.dry_run),
         "dry_run_hidden": rights.hides_rows,
         "undo": _undo(question),
-        "irreversible": subject.rule in _IRREVERSIBLE,
+        "irreversible": subject.irreversible,
         "waiting": {"until": waits if is_open and waits is not None and waits > now else None},
         "expires_at": question.asked_at + QUESTION_TTL_S if is_open else question.until,
         "decided_at": question.decided_at,

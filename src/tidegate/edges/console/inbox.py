@@ -20,7 +20,6 @@ from tidegate.model.sources import Source
 from tidegate.store.records import PendingApproval
 
 RECENT = 20
-_EACH_TIME = frozenset({"sql.irreversible", "sql.administration"})
 
 
 class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,4 +182,4 @@ class Inbox:
 
 
 def _needs_passphrase(question: PendingApproval, signed_in: SignedIn) -> bool:
-    return signed_in.session.confirmed_at is None or question.subject.rule in _EACH_TIME
+    return signed_in.session.confirmed_at is None or question.subject.irreversible

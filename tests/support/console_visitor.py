@@ -1,0 +1,47 @@
+"""A visitor of the console: the requests that its page sends, by httpx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+
+
+class Visitor:
+    """A browser at `address`, signed in or not."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.client = httpx.Client(base_url=address, timeout=30.0, trust_env=False)
+        self.page = ""
+
+    def headers(self, **changes: str | None) -> dict[str, str]:
+        """What the page's requests carry; a change to None leaves a header out."""
+        headers: dict[str, str | None] = {
+            "origin": self.address,
+            "sec-fetch-site": "same-origin",
+            "content-type": "application/json",
+            "x-tidegate-page": self.page,
+            **{name.replace("_", "-"): value for name, value in changes.items()},
+        }
+        return {name: value for name, value in headers.items() if value is not None}
+
+    def post(self, path: str, body: Any = None, **changes: str | None) -> httpx.Response:
+        return self.client.post(
+            f"/console/api/{path}",
+            content=msgspec.json.encode({} if body is None else body),
+            headers=self.headers(**changes),
+        )
+
+    def get(self, path: str, **changes: str | None) -> httpx.Response:
+        headers = self.headers(**{"origin": None, "content_type": None, **changes})
+        return self.client.get(f"/console/api/{path}", headers=headers)
+
+    def sign_in(self, **body: str) -> dict[str, Any]:
+        """Sign in by `link`, or `name` and `passphrase`."""
+        answer = self.post("sign-in", body)
+        assert answer.status_code == 200, answer.text
+        session: dict[str, Any] = answer.json()
+        self.page = session["page"]
+        return session

@@ -1,0 +1,635 @@
+"""The console over HTTP: who may reach it, who may answer, what each sees, and what is live."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from support.audit_records import records
+from support.command_line import Ended, Serving, serving, tidegate
+from support.console_visitor import Visitor
+from support.eventually import wait_until
+from wire.wires import MODERN, HttpPeer, Outcome
+
+PASSPHRASE = "correct horse 1"
+UPDATE = "UPDATE towns SET name = 'Lviv' WHERE id = 2"
+DELETE = "DROP TABLE towns"
+PHRASE = "I understand this is irreversible"
+
+
+class Place(NamedTuple):
+    """A server with a console before one database, and the people and agents of it."""
+
+    directory: Path
+    state: Path
+    server: Serving
+    address: str
+    visitors: list[Visitor]
+
+    def run(self, *words: str) -> Ended:
+        return tidegate(*words, state=self.state)
+
+    def names(self) -> list[str]:
+        with closing(sqlite3.connect(self.directory / "towns.db")) as connection:
+            return [row[0] for row in connection.execute("SELECT name FROM towns ORDER BY id")]
+
+    def add_operator(self, name: str, *flags: str) -> None:
+        file = self.directory / "passphrase"
+        file.write_text(PASSPHRASE + "\n")
+        words = ["operator", "add", name, "--new-passphrase-file", str(file), *flags]
+        assert self.run(*words, "--passphrase-file", str(self.directory / "consent")).status == 0
+
+    def link(self, name: str) -> str:
+        ended = self.run("console", "--print", "--operator", name)
+        assert ended.status == 0, ended.err
+        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/console#sign-in=(\S+)\n", ended.out)
+        assert found and found[1] == self.address
+        return found[2]
+
+    def stranger(self) -> Visitor:
+        self.visitors.append(Visitor(self.address))
+        return self.visitors[-1]
+
+    def visitor(self, name: str = "ada", *, by_link: bool = False) -> Visitor:
+        visitor = self.stranger()
+        if by_link:
+            visitor.sign_in(link=self.link(name))
+        else:
+            visitor.sign_in(name=name, passphrase=PASSPHRASE)
+        return visitor
+
+    def agent(self, token: str) -> HttpPeer:
+        peer = HttpPeer(int(self.address.rpartition(":")[2]), MODERN, capabilities={})
+        peer.token = token
+        return peer
+
+    def events(self) -> list[dict[str, Any]]:
+        return [each for each in records(self.state) if each.get("phase") == "event"]
+
+
+def query(peer: HttpPeer, sql: str = UPDATE, source: str = "towns") -> Outcome:
+    return peer.call("query", {"sql": sql, "source": source})
+
+
+def ran(outcome: Outcome) -> bool:
+    """Whether the call was answered with a result, not with an error."""
+    return "result" in outcome.response and not outcome.result.get("isError", False)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    state = tmp_path / "state"
+    for name in ("towns", "other"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection, connection:
+            connection.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT)")
+            connection.execute("INSERT INTO towns VALUES (1, 'Köln'), (2, 'Lemberg')")
+    consent = tmp_path / "consent"
+    consent.write_text("the gate's own\n")
+    words = ["passphrase", "set", "--new-passphrase-file", str(consent)]
+    assert tidegate(*words, state=state).status == 0
+    for name in ("towns", "other"):
+        url = f"sqlite:///{tmp_path / name}.db"
+        words = ["source", "add", name, url, "--allow-writes", "--approval-for", "writes"]
+        ended = tidegate(*words, "--passphrase-file", str(consent), state=state)
+        assert ended.status == 0, ended.err
+    with serving(["serve", "--http", "127.0.0.1:0", "--console"], state) as server:
+        line = server.until("the console is at")
+        address = re.search(r"http://[^/]+", line)
+        assert address
+        place = Place(tmp_path, state, server, address[0], [])
+        place.add_operator("ada")
+        yield place
+    # The server has ended, and with it every stream.
+    for visitor in place.visitors:
+        visitor.client.close()
+
+
+@pytest.fixture
+def token(place: Place) -> str:
+    words = ["token", "create", "claude", "--scope", "fullAccess"]
+    return place.run(*words, "--passphrase-file", str(place.directory / "consent")).out.strip()
+
+
+# Signing in
+
+
+def test_a_link_signs_in_once_and_never_again(place: Place) -> None:
+    link = place.link("ada")
+    first, second = place.stranger(), place.stranger()
+    session = first.sign_in(link=link)
+    assert (session["operator"]["name"], session["by"], session["confirmed"]) == (
+        *("ada", "link"),
+        False,
+    )
+    refused = second.post("sign-in", {"link": link})
+    assert (refused.status_code, refused.json()["error"]) == (401, "auth.invalid")
+    assert second.post("session").status_code == 401
+    assert link not in json.dumps(records(place.state))
+
+
+def test_of_all_who_open_a_link_at_once_one_is_signed_in(place: Place) -> None:
+    link = place.link("ada")
+    statuses: list[int] = []
+    visitors = [place.stranger() for _ in range(4)]
+
+    def open_link(visitor: Visitor) -> None:
+        statuses.append(visitor.post("sign-in", {"link": link}).status_code)
+
+    threads = [threading.Thread(target=open_link, args=(each,)) for each in visitors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == [200, 401, 401, 401]
+
+
+def test_every_sign_in_has_a_session_of_its_own(place: Place) -> None:
+    visitor = place.visitor()
+    before = dict(visitor.client.cookies)
+    visitor.sign_in(name="ada", passphrase=PASSPHRASE)
+    assert dict(visitor.client.cookies) != before
+
+
+def test_a_cookie_that_the_visitor_chose_becomes_no_session(place: Place) -> None:
+    visitor = place.stranger()
+    instance = place.visitor().post("session").json()["instance"]
+    visitor.client.cookies.set(f"tidegate_{instance}", "chosen", path="/console")
+    visitor.sign_in(name="ada", passphrase=PASSPHRASE)
+    other = place.stranger()
+    other.client.cookies.set(f"tidegate_{instance}", "chosen", path="/console")
+    assert other.post("session").status_code == 401
+
+
+def test_the_cookie_is_for_the_console_alone_and_hidden_from_scripts(place: Place) -> None:
+    answer = place.stranger().post("sign-in", {"name": "ada", "passphrase": PASSPHRASE})
+    cookie = answer.headers["set-cookie"]
+    assert "Path=/console; HttpOnly; SameSite=Strict" in cookie
+
+
+def test_guesses_lock_the_address_out_and_are_on_record(place: Place) -> None:
+    visitor = place.stranger()
+    body = {"name": "ada", "passphrase": "wrong horse 1"}
+    statuses = [visitor.post("sign-in", body).status_code for _ in range(7)]
+    assert statuses[:5] == [401] * 5
+    assert statuses[-1] == 429
+    assert visitor.post("sign-in", {**body, "passphrase": PASSPHRASE}).status_code == 429
+    failed = [each for each in place.events() if each["name"] == "console.sign_in_failed"]
+    assert len(failed) == 5
+
+
+def test_an_unknown_name_and_a_wrong_passphrase_get_the_same_answer(place: Place) -> None:
+    visitor = place.stranger()
+    answers = [
+        visitor.post("sign-in", {"name": name, "passphrase": "wrong horse 1"}).json()
+        for name in ("ada", "eve")
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_signing_out_ends_the_session_and_everywhere_ends_all(place: Place) -> None:
+    first, second, third = (place.visitor() for _ in range(3))
+    assert first.post("sign-out", {"everywhere": False}).status_code == 204
+    assert first.get("inbox").status_code == 401
+    assert second.get("inbox").status_code == 200
+    assert second.post("sign-out", {"everywhere": True}).status_code == 204
+    assert third.get("inbox").status_code == 401
+
+
+def test_a_removed_operator_is_out_at_once(place: Place) -> None:
+    place.add_operator("eve", "--role", "viewer")
+    visitor = place.visitor("eve")
+    assert place.run("operator", "remove", "eve").status == 0
+    assert visitor.get("inbox").status_code == 401
+
+
+# Requests of other pages
+
+
+ROUTES = (
+    *(("POST", path) for path in ("session", "sign-in", "sign-out")),
+    *(("GET", path) for path in ("inbox", "inbox/x", "activity", "activity/sessions")),
+    *(("GET", path) for path in ("activity/lines/1", "activity/proof", "access", "events")),
+    *(("POST", f"inbox/x/{what}") for what in ("allow", "deny", "revoke")),
+    *(("POST", path) for path in ("activity/export-ticket", "access/sessions/x/end")),
+    ("POST", "access/tokens/x/revoke"),
+)
+
+
+def send(visitor: Visitor, method: str, path: str, **changes: str | None) -> Any:
+    if method == "POST":
+        return visitor.post(path, **changes)
+    return visitor.get(path, **changes)
+
+
+@pytest.mark.parametrize("changes", [
+    {"origin": "http://127.0.0.1:1"},
+    {"origin": "http://localhost:3000"},
+    {"origin": "null"},
+    {"sec_fetch_site": "same-site"},
+    {"sec_fetch_site": "cross-site"},
+    {"sec_fetch_site": None},
+    {"host": "gate.example"},
+    {"host": "127.0.0.1:1"},
+])  # fmt: skip
+def test_no_route_answers_another_page(place: Place, changes: dict[str, str | None]) -> None:
+    visitor = place.visitor()
+    for method, path in ROUTES:
+        answer = send(visitor, method, path, **changes)
+        assert answer.status_code == 403, (method, path, answer.text)
+        assert "access-control-allow-origin" not in answer.headers
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_no_route_but_those_that_begin_a_session_answers_without_the_pages_secret(
+    place: Place,
+) -> None:
+    visitor = place.visitor()
+    for method, path in ROUTES[2:]:
+        answer = send(visitor, method, path, x_tidegate_page="0" * 64)
+        assert (answer.status_code, answer.json()["error"]) == (401, "console.signed_out")
+
+
+def test_no_route_answers_a_token(place: Place, token: str) -> None:
+    visitor = place.stranger()
+    for method, path in ROUTES:
+        if path not in ("session", "sign-in"):
+            answer = send(visitor, method, path, authorization=f"Bearer {token}")
+            assert answer.status_code == 401, path
+
+
+def test_no_preflight_lets_another_page_in(place: Place) -> None:
+    answer = place.visitor().client.request(
+        "OPTIONS",
+        "/console/api/inbox",
+        headers={"origin": place.address, "access-control-request-method": "GET"},
+    )
+    assert answer.status_code == 405
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_form_of_another_page_is_refused_by_its_media_type(place: Place) -> None:
+    answer = place.visitor().post("sign-out", content_type="text/plain")
+    assert answer.status_code == 415
+
+
+def test_the_page_holds_no_data_and_is_protected(place: Place) -> None:
+    answer = place.visitor().client.get("/console")
+    assert answer.status_code == 200
+    headers = answer.headers
+    assert "require-trusted-types-for 'script'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "ada" not in answer.text
+    assert place.visitor().client.get("/console/assets/..%2f..%2fapp.py").status_code == 404
+
+
+# Answers
+
+
+def test_a_yes_needs_the_passphrase_first_and_then_runs_the_call_once(
+    place: Place, token: str
+) -> None:
+    agent, visitor = place.agent(token), place.visitor(by_link=True)
+    assert "approval.needed" in query(agent).text
+    (card,) = visitor.get("inbox").json()["pending"]
+    assert card["sentence"].endswith("change 1 row of towns on towns")
+    assert card["dry_run"]["before"] == [["2", "Lemberg"]]
+    assert card["may"]["passphrase"]
+    body = {"digest": card["digest"]}
+    for passphrase in ({}, {"passphrase": "wrong horse 1"}):
+        refused = visitor.post(f"inbox/{card['id']}/allow", {**body, **passphrase})
+        assert (refused.status_code, refused.json()["error"]) == (403, "operator.consent")
+    assert "approval.needed" in query(agent).text
+    assert place.names() == ["Köln", "Lemberg"]
+    allowed = visitor.post(f"inbox/{card['id']}/allow", {**body, "passphrase": PASSPHRASE})
+    assert allowed.json()["state"] == "allowed"
+    assert ran(query(agent))
+    assert place.names() == ["Köln", "Lviv"]
+    card = visitor.get(f"inbox/{card['id']}").json()
+    assert (card["state"], card["run"]["state"], card["run"]["rows"]) == ("used", "done", 1)
+    assert card["decided_by"] == "operator:ada"
+    (event,) = [each for each in place.events() if each["name"] == "approval.allowed"]
+    assert (event["actor"], event["actor_name"]) == ("operator:ada", "ada")
+    assert visitor.post("session").json()["confirmed"]
+
+
+def test_what_cannot_be_undone_asks_for_the_passphrase_each_time(place: Place, token: str) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    agent.call("query", {"sql": DELETE, "source": "towns", "confirm": PHRASE})
+    (card,) = visitor.get("inbox").json()["pending"]
+    assert not card["may"]["minutes"]
+    assert card["irreversible"] and card["may"]["passphrase"]
+    refused = visitor.post(f"inbox/{card['id']}/allow", {"digest": card["digest"]})
+    assert (refused.status_code, refused.json()["error"]) == (403, "operator.consent")
+    assert place.names() == ["Köln", "Lemberg"]
+
+
+def test_a_no_reaches_the_agent_with_its_word(place: Place, token: str) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    query(agent)
+    (card,) = visitor.get("inbox").json()["pending"]
+    body = {"digest": card["digest"], "reason": "Lemberg is right for 1900"}
+    assert visitor.post(f"inbox/{card['id']}/deny", body).json()["state"] == "denied"
+    said = query(agent).text
+    assert "approval.declined" in said and "Lemberg is right for 1900" in said
+    assert place.names() == ["Köln", "Lemberg"]
+
+
+def test_a_yes_to_another_card_than_the_one_shown_changes_nothing(place: Place, token: str) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    query(agent)
+    (card,) = visitor.get("inbox").json()["pending"]
+    answer = visitor.post(f"inbox/{card['id']}/allow", {"digest": "0" * 64})
+    assert (answer.status_code, answer.json()["error"]) == (409, "approval.changed")
+    assert "approval.needed" in query(agent).text
+
+
+def test_of_two_approvers_the_first_counts_and_the_second_reads_who_it_was(
+    place: Place, token: str
+) -> None:
+    place.add_operator("eve")
+    agent, ada, eve = place.agent(token), place.visitor(), place.visitor("eve")
+    query(agent)
+    (card,) = ada.get("inbox").json()["pending"]
+    body = {"digest": card["digest"]}
+    assert ada.post(f"inbox/{card['id']}/allow", body).status_code == 200
+    late = eve.post(f"inbox/{card['id']}/deny", body)
+    assert late.status_code == 409
+    assert "allowed by ada" in late.json()["message"]
+
+
+def test_a_grant_for_minutes_serves_calls_like_it_until_it_is_revoked(
+    place: Place, token: str
+) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    query(agent)
+    (card,) = visitor.get("inbox").json()["pending"]
+    assert card["may"]["minutes"] == 60
+    body = {"digest": card["digest"], "minutes": 5}
+    card = visitor.post(f"inbox/{card['id']}/allow", body).json()
+    assert card["grant"]["most_uses"] == 20
+    for _ in range(3):
+        assert ran(query(agent))
+    assert "approval.needed" in query(agent, UPDATE.replace("Lviv", "Lwów")).text
+    assert visitor.post(f"inbox/{card['id']}/revoke").json()["state"] == "expired"
+    assert "approval.needed" in query(agent).text
+    names = [each["name"] for each in place.events()]
+    assert names.count("approval.revoked") == 1
+
+
+def test_a_grant_for_minutes_ends_when_the_change_is_about_more_rows(
+    place: Place, token: str
+) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    wide = "UPDATE towns SET name = upper(name) WHERE name LIKE 'K%'"
+    query(agent, wide)
+    (card,) = visitor.get("inbox").json()["pending"]
+    visitor.post(f"inbox/{card['id']}/allow", {"digest": card["digest"], "minutes": 5})
+    assert ran(query(agent, wide))
+    with closing(sqlite3.connect(place.directory / "towns.db")) as connection, connection:
+        connection.execute("INSERT INTO towns VALUES (3, 'Kiel')")
+    assert "approval.needed" in query(agent, wide).text
+    assert place.names() == ["KÖLN", "Lemberg", "Kiel"] or place.names()[2] == "Kiel"
+
+
+def test_a_grant_for_minutes_ends_when_the_source_changes(place: Place, token: str) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    query(agent)
+    (card,) = visitor.get("inbox").json()["pending"]
+    visitor.post(f"inbox/{card['id']}/allow", {"digest": card["digest"], "minutes": 5})
+    assert ran(query(agent))
+    words = ["source", "update", "towns", "--mask", "towns.id=nothing"]
+    ended = place.run(*words, "--passphrase-file", str(place.directory / "consent"))
+    assert ended.status == 0, ended.err
+    assert not ran(query(agent))
+    assert visitor.get(f"inbox/{card['id']}").json()["state"] in ("allowed", "expired")
+
+
+# Roles
+
+
+def test_a_viewer_looks_and_answers_nothing(place: Place, token: str) -> None:
+    place.add_operator("eve", "--role", "viewer")
+    agent, eve = place.agent(token), place.visitor("eve")
+    query(agent)
+    (card,) = eve.get("inbox").json()["pending"]
+    assert card["dry_run"] is None and card["dry_run_hidden"]
+    assert not card["may"]["allow"] and not card["may"]["deny"] and card["may"]["why_not"]
+    for what in ("allow", "deny", "revoke"):
+        answer = eve.post(
+            f"inbox/{card['id']}/{what}", {"digest": card["digest"]} if what != "revoke" else {}
+        )
+        assert answer.status_code == 403, what
+    assert "approval.needed" in query(agent).text
+
+
+def test_an_approver_of_one_source_sees_nothing_of_another(place: Place, token: str) -> None:
+    place.add_operator("eve", "--role", "approver", "--source", "other")
+    agent, eve, ada = place.agent(token), place.visitor("eve"), place.visitor()
+    query(agent)
+    (card,) = ada.get("inbox").json()["pending"]
+    assert eve.get("inbox").json()["pending"] == []
+    assert eve.get(f"inbox/{card['id']}").status_code == 400
+    for what in ("allow", "deny"):
+        answer = eve.post(f"inbox/{card['id']}/{what}", {"digest": card["digest"]})
+        assert answer.status_code == 400
+    lines = eve.get("activity").json()["lines"]
+    assert all(line["source"] == "other" for line in lines)
+    words = eve.get("activity?q=lviv").json()
+    assert words["lines"] == [] and words["counts"]["total"] == 0
+    (line,) = [each for each in ada.get("activity?q=lviv").json()["lines"] if each["call_id"]]
+    assert eve.get(f"activity/lines/{line['n']}").status_code == 400
+    assert eve.get("activity?source=towns").json()["lines"] == []
+
+
+def test_where_a_source_hides_columns_a_viewer_reads_and_searches_no_statements(
+    place: Place, token: str
+) -> None:
+    place.add_operator("eve", "--role", "viewer")
+    words = ["source", "update", "towns", "--mask", "towns.id=nothing"]
+    assert place.run(*words, "--passphrase-file", str(place.directory / "consent")).status == 0
+    query(place.agent(token), "SELECT name FROM towns WHERE name = 'Lemberg'")
+    eve, ada = place.visitor("eve"), place.visitor()
+    assert "Lemberg" in json.dumps(ada.get("activity").json())
+    found = eve.get("activity").json()
+    assert "Lemberg" not in json.dumps(found)
+    (line,) = [each for each in found["lines"] if each["tool"] == "query"]
+    assert "Lemberg" not in eve.get(f"activity/lines/{line['n']}").text
+    assert eve.get("activity?q=Lemberg").json()["lines"] == []
+
+
+def test_the_owner_of_a_token_does_not_say_yes_to_it_once_there_are_two_operators(
+    place: Place,
+) -> None:
+    consent = str(place.directory / "consent")
+    words = ["token", "create", "mine", "--scope", "readWrite", "--owner", "ada"]
+    own = place.run(*words, "--passphrase-file", consent).out.strip()
+    place.add_operator("eve")
+    agent, ada, eve = place.agent(own), place.visitor(), place.visitor("eve")
+    query(agent)
+    (card,) = ada.get("inbox").json()["pending"]
+    assert not card["may"]["allow"] and card["may"]["deny"] and "yours" in card["may"]["why_not"]
+    body = {"digest": card["digest"]}
+    assert ada.post(f"inbox/{card['id']}/allow", body).status_code == 403
+    ended = place.run("approvals", "allow", card["id"], "--passphrase-file", consent)
+    assert ended.status != 0 and "console" in ended.err
+    assert "approval.needed" in query(agent).text
+    assert eve.post(f"inbox/{card['id']}/allow", body).status_code == 200
+    assert ran(query(agent))
+
+
+def test_only_an_admin_revokes_tokens_and_ends_others_sessions(place: Place, token: str) -> None:
+    place.add_operator("eve", "--role", "approver")
+    eve, ada = place.visitor("eve"), place.visitor()
+    access = ada.get("access").json()
+    (row,) = [each for each in access["tokens"] if each["name"] == "claude"]
+    assert token not in json.dumps(access)
+    assert eve.get("access").json()["tokens"] == []
+    assert eve.post(f"access/tokens/{row['id']}/revoke").status_code == 403
+    mine = next(each for each in access["sessions"] if each["operator"] == "ada")
+    assert eve.post(f"access/sessions/{mine['id']}/end").status_code == 403
+    assert ran(query(place.agent(token), "SELECT 1"))
+    assert ada.post(f"access/tokens/{row['id']}/revoke").status_code == 204
+    with pytest.raises(AssertionError, match="token is not valid"):
+        query(place.agent(token), "SELECT 1")
+    own = next(each for each in eve.get("access").json()["sessions"])
+    assert eve.post(f"access/sessions/{own['id']}/end").status_code == 204
+    assert eve.get("inbox").status_code == 401
+
+
+# Activity
+
+
+def test_a_call_is_found_by_its_words_with_its_proof(place: Place, token: str) -> None:
+    query(place.agent(token), "SELECT count(*) AS zebras FROM towns")
+    query(place.agent(token), "DELETE FROM towns")
+    ada = place.visitor()
+    found = ada.get("activity?q=zebr").json()
+    (line,) = found["lines"]
+    assert (line["outcome"], line["source"], line["rows"]) == ("ok", "towns", 1)
+    assert dict(found["facets"]["source"]) == {"towns": 1}
+    whole = ada.get(f"activity/lines/{line['n']}").json()
+    assert whole["fields"]["statement"] == "SELECT count(*) AS zebras FROM towns"
+    assert whole["proof"]["state"] in ("verified", "after_checkpoint")
+    assert ada.get("activity/proof?again=1").json()["state"] != "mismatch"
+    segment = place.state / "audit" / whole["proof"]["segment"]
+    text = segment.read_bytes()
+    segment.write_bytes(text.replace(b"zebras FROM", b"zebraz FROM"))
+    assert ada.get(f"activity/lines/{line['n']}").json()["proof"]["state"] == "mismatch"
+    assert ada.get("activity/proof?again=1").json()["state"] == "mismatch"
+
+
+def test_an_export_holds_what_is_shown_once_and_is_on_record(place: Place, token: str) -> None:
+    query(place.agent(token), "SELECT name FROM towns")
+    ada = place.visitor()
+    for form in ("jsonl", "csv"):
+        body = {"format": form, "filters": {"source": "towns"}}
+        ticket = ada.post("activity/export-ticket", body).json()["ticket"]
+        answer = ada.get(f"activity/export?ticket={ticket}")
+        assert "attachment" in answer.headers["content-disposition"]
+        assert "SELECT name FROM towns" in answer.text
+        assert ada.get(f"activity/export?ticket={ticket}").status_code == 403
+    ticket = ada.post("activity/export-ticket", {"format": "csv"}).json()["ticket"]
+    assert place.visitor().get(f"activity/export?ticket={ticket}").status_code == 403
+    exported = [each for each in place.events() if each["name"] == "console.exported"]
+    assert len(exported) == 2
+
+
+# Live
+
+
+class Stream:
+    """The live stream of a visitor, read on a thread."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.events: list[tuple[str, Any]] = []
+        self.ended = threading.Event()
+        self._visitor = visitor
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        client, name = self._visitor.client, ""
+        headers = self._visitor.headers(origin=None, content_type=None)
+        with (
+            suppress(httpx.HTTPError),  # the test has ended, and closed its visitors
+            client.stream("GET", "/console/api/events", headers=headers) as answer,
+        ):
+            for line in answer.iter_lines():
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    self.events.append((name, json.loads(line.removeprefix("data: "))))
+        self.ended.set()
+
+    def of(self, name: str) -> list[Any]:
+        return [data for event, data in self.events if event == name]
+
+
+def test_a_question_and_what_becomes_of_it_are_live(place: Place, token: str) -> None:
+    agent, ada = place.agent(token), place.visitor()
+    stream = Stream(place.visitor())
+    wait_until(lambda: stream.of("hello"), "the stream")
+    query(agent)
+    (card,) = wait_until(lambda: stream.of("card"), "the card")
+    assert stream.of("counts")[-1] == {"pending": 1}
+    ada.post(f"inbox/{card['id']}/allow", {"digest": card["digest"]})
+    query(agent)
+    wait_until(
+        lambda: any((each["run"] or {}).get("state") == "done" for each in stream.of("card")),
+        "what became of the call",
+    )
+    wait_until(lambda: stream.of("counts")[-1] == {"pending": 0}, "the count")
+    wait_until(lambda: stream.of("line"), "the new lines of Activity")
+
+
+def test_a_stream_shows_nothing_of_other_sources(place: Place, token: str) -> None:
+    place.add_operator("eve", "--source", "other")
+    eve, ada = Stream(place.visitor("eve")), Stream(place.visitor())
+    wait_until(lambda: eve.of("hello") and ada.of("hello"), "the streams")
+    query(place.agent(token))
+    wait_until(lambda: ada.of("card"), "the card")
+    assert not eve.of("card") and eve.of("counts")[-1] == {"pending": 0}
+
+
+def test_a_stream_ends_with_its_session(place: Place) -> None:
+    visitor = place.visitor()
+    stream = Stream(visitor)
+    wait_until(lambda: stream.of("hello"), "the stream")
+    visitor.post("sign-out", {"everywhere": True})
+    assert wait_until(lambda: stream.of("end"), "the end of the stream")
+    wait_until(stream.ended.is_set, "the end of the response")
+
+
+# Bad input
+
+
+def test_bodies_that_fit_no_request_are_refused_and_change_nothing(
+    place: Place, token: str
+) -> None:
+    visitor = place.visitor()
+    query(place.agent(token))
+    (card,) = visitor.get("inbox").json()["pending"]
+    for body in (
+        [],
+        {"digest": 1},
+        {"digest": card["digest"], "minutes": -1},
+        {"nonsense": 1},
+        "x" * 20_000,
+    ):
+        answer = visitor.post(f"inbox/{card['id']}/allow", body)
+        assert answer.status_code == 400, body
+        assert answer.json()["error"] == "argument.invalid"
+    assert visitor.get(f"inbox/{card['id']}").json()["state"] == "pending"
+    assert time.time() - card["asked_at"] < 600
