@@ -371,12 +371,14 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.http.endpoint import Endpoint
 
     console = Console(
+        app.gateway,
         app.approvals,
         app.operators,
         app.connections.sources,
         partial(app.state.shared.secret, "console"),
         checks,
         tokens=app.tokens,
+        changes=app.state.changes,
         index=app.activity_index,
         prover=app.prover,
         note=app.server_audit.record_as,

@@ -126,7 +126,7 @@ class Approvals:
             question = await self.request(approval_request)
         if question.askers == 1 and self.settings.dry_run:
             question = await self.attach_dry_run(question, await dry_run())
-        if client_may_ask or not self.settings.wait_s:
+        if client_may_ask or not call.waits or not self.settings.wait_s:
             raise ApprovalNeeded(question, client_may_ask=client_may_ask)
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")

@@ -347,6 +347,7 @@ class Call(msgspec.Struct, frozen=True):
     every other caller.
     `transaction` is the id of the transaction that it belongs to, empty if it belongs to none.
     `reason` is what the caller says that the call is for, shown to a person who is to approve it.
+    With `waits` it may wait for that person's answer, as the settings say.
     """
 
     actor: Actor
@@ -368,3 +369,4 @@ class Call(msgspec.Struct, frozen=True):
     plan: str = ""
     transaction: str = ""
     reason: str = ""
+    waits: bool = True

@@ -25,7 +25,7 @@ _ENDED = frozenset({"used", "denied", "expired"})
 
 class Rights(msgspec.Struct, frozen=True):
     """What the reader of a card may do, and why not. `hides_rows`: it sees no rows of the dry run;
-    `hides_statement`: nor the statement."""
+    `hides_statement`: nor the statement. `undone`: what the call changed was put back."""
 
     allow: bool
     deny: bool
@@ -33,6 +33,7 @@ class Rights(msgspec.Struct, frozen=True):
     minutes: int = 0
     passphrase: bool = True
     why_not: str = ""
+    undone: bool = False
     hides_rows: bool = False
     hides_statement: bool = False
 
@@ -77,7 +78,7 @@ def card_of(
         "decision_reason": question.reason,
         "ended_at": question.ended_at,
         "grant": _grant(question),
-        "run": None if question.run is None else msgspec.to_builtins(question.run),
+        "run": _run(question, undone=rights.undone),
         "may": {
             "allow": rights.allow and is_open,
             "deny": rights.deny and is_open,
@@ -156,8 +157,19 @@ def _dry_run(dry_run: DryRun | None) -> dict[str, Any] | None:
 
 
 def _undo(question: PendingApproval) -> dict[str, Any]:
-    reason = "This source keeps no changes."
+    reversible = question.subject.reversible
+    if reversible is not None:
+        return msgspec.to_builtins(reversible)
+    reason = ""
+    if question.subject.effect != "read":
+        reason = f"{question.subject.source} keeps no changes (its setting `undo` is off)"
     return {"possible": False, "reason": reason, "triggers": []}
+
+
+def _run(question: PendingApproval, *, undone: bool) -> dict[str, Any] | None:
+    if question.run is None:
+        return None
+    return {**msgspec.to_builtins(question.run), "undone": undone}
 
 
 def _grant(question: PendingApproval) -> dict[str, Any] | None:

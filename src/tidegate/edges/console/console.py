@@ -22,12 +22,13 @@ from tidegate.audit.proof import Prover
 from tidegate.edges.console.access import Access
 from tidegate.edges.console.activity import Activity
 from tidegate.edges.console.cards import color_of
+from tidegate.edges.console.changes import Changes, Undo
 from tidegate.edges.console.conventions import DATA, PROTECTION
 from tidegate.edges.console.inbox import Allow, Deny, Inbox
 from tidegate.edges.console.live import LiveFeed
 from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
 from tidegate.edges.console.request_checks import RequestChecks
-from tidegate.edges.console.sign_in import PATH, Sessions, SignIn, SignOut
+from tidegate.edges.console.sign_in import PATH, Sessions, SignIn, SignOut, actor_of
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
     HttpRequest,
@@ -37,10 +38,11 @@ from tidegate.edges.http.router import (
     json_response,
 )
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import Note, Operators, SignedIn
 from tidegate.identity.tokens import Tokens
-from tidegate.model.actors import Actor, Scope
 from tidegate.model.sources import Source
+from tidegate.store.api import ChangeStore
 
 BODY_LIMIT = 16_384
 _STREAM = [
@@ -75,6 +77,7 @@ class Console:
 
     def __init__(
         self,
+        gateway: Gateway,
         approvals: Approvals,
         operators: Operators,
         sources: Callable[[], Sequence[Source]],
@@ -82,6 +85,7 @@ class Console:
         checks: RequestChecks,
         *,
         tokens: Tokens,
+        changes: ChangeStore,
         index: ActivityIndex,
         prover: Prover,
         note: Note,
@@ -97,7 +101,8 @@ class Console:
         # One at a time: a hash takes 32 MB and 0.1 s of a processor.
         self._hashing = asyncio.Lock()
         self._sessions = Sessions(operators, secret, self._describe, secure=secure, clock=clock)
-        self._inbox = Inbox(approvals, operators, sources, clock)
+        self._inbox = Inbox(approvals, operators, sources, changes.find, clock)
+        self._changes = Changes(gateway, changes, approvals, operators)
         self._activity = Activity(index, prover, sources)
         self._access = Access(operators, tokens, self._inbox)
         self._note = note
@@ -122,6 +127,8 @@ class Console:
             ("POST", "inbox/{id}/allow", self._allow),
             ("POST", "inbox/{id}/deny", self._deny),
             ("POST", "inbox/{id}/revoke", self._revoke),
+            ("GET", "changes/{id}", self._describe_undo),
+            ("POST", "changes/{id}/undo", self._undo),
             ("GET", "activity", self._find),
             ("GET", "activity/sessions", self._agent_sessions),
             ("GET", "activity/lines/{n}", self._line),
@@ -244,6 +251,16 @@ class Console:
 
         return json_response(200, await asyncio.to_thread(revoke))
 
+    # Changes
+
+    async def _describe_undo(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        id = request.parameters["id"]
+        return json_response(200, await self._changes.describe(id, signed_in, request.address))
+
+    async def _undo(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body, id = await _body(request, Undo), request.parameters["id"]
+        return json_response(200, await self._changes.undo(id, body, signed_in, request.address))
+
     # Activity
 
     async def _find(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
@@ -324,7 +341,7 @@ class Console:
 
     async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
         after = request.query.get("after", "")
-        actor = Actor(signed_in.actor_id, signed_in.operator.name, Scope.READ_ONLY, kind="human")
+        actor = actor_of(signed_in)
         return HttpStream(
             actor,
             partial(self._feed.serve, signed_in=signed_in, after=after),

@@ -26,6 +26,9 @@ DATA: HeaderList = [*PROTECTION, (b"cache-control", b"no-store")]
 """The headers of the page's files, and those of what holds data."""
 
 
+_CONFLICTS = frozenset({Code.UNDO_CONFLICT, Code.UNDO_UNAVAILABLE})
+
+
 class ConsoleConventions(JsonConventions):
     """JSON refusals, no page of another origin, and the protection of the browser."""
 
@@ -33,8 +36,8 @@ class ConsoleConventions(JsonConventions):
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
         refusal = super().refusal_of(error)
-        if error.code is Code.ARGUMENT_INVALID:
-            refusal.status = 400
+        if refusal.status == 200:  # over MCP, where errors of statements are answers
+            refusal.status = 409 if error.code in _CONFLICTS else 400
         return refusal
 
     def refuse(self, refusal: HttpRefusal) -> Answer:

@@ -16,6 +16,7 @@ from tidegate.approvals.approvals import Approvals
 from tidegate.edges.console.cards import Rights, card_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
+from tidegate.model.changes import ChangeEntry
 from tidegate.model.sources import Source
 from tidegate.store.records import PendingApproval
 
@@ -45,11 +46,13 @@ class Inbox:
         approvals: Approvals,
         operators: Operators,
         sources: Callable[[], Sequence[Source]],
+        find_change: Callable[[str], ChangeEntry | None],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._approvals = approvals
         self._operators = operators
         self._sources = sources
+        self._find_change = find_change
         self._clock = clock
 
     def list(self, signed_in: SignedIn) -> dict[str, Any]:
@@ -169,10 +172,15 @@ class Inbox:
         why_not = f"You may look at {name}, and not answer for it."
         if approver:
             why_not = self._approvals.why_not(question, signed_in.operator.name) or ""
+        change = None
+        if question.run is not None and question.run.change_id:
+            change = self._find_change(question.run.change_id)
         hides = source is not None and bool(source.masks or source.filters)
         return Rights(
             allow=approver and not why_not,
             deny=approver,
+            undo=approver and change is not None and change.state == "done",
+            undone=change is not None and change.state == "undone",
             minutes=self._approvals.most_minutes(question),
             passphrase=_needs_passphrase(question, signed_in),
             why_not=why_not,

@@ -19,6 +19,7 @@ import msgspec
 from tidegate.edges.http.router import HttpRequest, HttpResponse, cookie, json_response
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import IDLE_S, Operators, SignedIn
+from tidegate.model.actors import Actor, Scope
 from tidegate.store.records import RoleGrant
 
 PATH = "/console"
@@ -121,6 +122,24 @@ class Sessions:
     def _page_secret(self, signed_in: SignedIn) -> str:
         text = f"page {signed_in.session.id}".encode()
         return hmac.new(self._secret, text, sha256).hexdigest()
+
+
+def actor_of(signed_in: SignedIn) -> Actor:
+    """The operator as a caller of the gate: it reads where it is a viewer, and changes what it may
+    answer for."""
+    roles = signed_in.operator.roles
+    sources: frozenset[str] | None = frozenset()
+    for grant in roles:
+        sources = None if grant.sources is None or sources is None else sources | grant.sources
+    answers = any(grant.role != "viewer" for grant in roles)
+    return Actor(
+        signed_in.actor_id,
+        signed_in.operator.name,
+        Scope.READ_WRITE if answers else Scope.READ_ONLY,
+        sources,
+        kind="human",
+        owner=signed_in.operator.name,
+    )
 
 
 def role_fields(grant: RoleGrant) -> dict[str, Any]:
