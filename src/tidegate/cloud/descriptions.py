@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import Method, Schema, View
-from tidegate.cloud.names import snake_case
+from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.schema import Schemas
-from tidegate.cloud.statements import DescribeStatement, ShowStatement
+from tidegate.cloud.statements import DescribeStatement, ShownCondition, ShowStatement
 from tidegate.cloud.template_functions import to_json
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.finding import Refusal
@@ -53,11 +53,36 @@ def show(statement: ShowStatement, documents: DocumentCatalog) -> Rows:
         rows = _methods(documents.resource(statement.path))
     if not statement.is_extended and rows.columns[-1] == "description":
         rows = Rows(rows.columns[:-1], [each[:-1] for each in rows.rows])
+    for each in _conditions(statement, rows.columns):
+        rows = _filtered(rows, each)
+    return rows
+
+
+def _conditions(statement: ShowStatement, columns: tuple[str, ...]) -> tuple[ShownCondition, ...]:
     if statement.like is None:
-        return rows
-    name = next(at for at, each in enumerate(rows.columns) if each in ("name", "MethodName"))
-    pattern = _like(statement.like)
-    return Rows(rows.columns, [each for each in rows.rows if pattern.fullmatch(str(each[name]))])
+        return statement.conditions
+    name = next(each for each in columns if each in ("name", "MethodName"))
+    return (ShownCondition(name, "LIKE", statement.like), *statement.conditions)
+
+
+def _filtered(rows: Rows, condition: ShownCondition) -> Rows:
+    """Raises: TidegateError ARGUMENT_INVALID for a column that there is not."""
+    names = [folded(each) for each in rows.columns]
+    if folded(condition.column) not in names:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"What is shown has no column {condition.column[:80]}.",
+            hint=f"It has {', '.join(rows.columns)}.",
+        )
+    at = names.index(folded(condition.column))
+    if condition.operator == "LIKE":
+        pattern = _like(condition.value)
+        return Rows(rows.columns, [row for row in rows.rows if pattern.fullmatch(str(row[at]))])
+    is_wanted = condition.operator == "="
+    return Rows(
+        rows.columns,
+        [row for row in rows.rows if (str(row[at]) == condition.value) is is_wanted],
+    )
 
 
 def describe(statement: DescribeStatement, documents: DocumentCatalog) -> Rows:

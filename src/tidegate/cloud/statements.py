@@ -58,12 +58,30 @@ _UNSUPPORTED: Final[dict[str, tuple[str, str]]] = {
     "NATIVEQUERY": ("Native queries are not supported", "Say it as a SELECT."),
 }
 """Statements of StackQL that are refused by name, by their first words, and what to do instead."""
+_NOT_SHOWN: Final[dict[str, tuple[str, str]]] = {
+    "insert": (
+        "SHOW INSERT INTO is not supported",
+        "SHOW METHODS names what INSERT requires, and DESCRIBE METHOD EXTENDED all that it takes.",
+    ),
+    "version": ("SHOW VERSION is not supported", "The tool server_info names the version."),
+}
+_COMPARED: Final[dict[str, Literal["=", "<>", "LIKE"]]] = {
+    "=": "=", "==": "=", "<>": "<>", "!=": "<>", "LIKE": "LIKE",
+}  # fmt: skip
 _DEFINING: Final = frozenset({"CREATE", "DROP", "ALTER", "REFRESH", "REPLACE"})
 _DEFINED: Final = ("MATERIALIZED", "VIEW", "TABLE")
 _UNKNOWN_HINT: Final = (
     "Statements are SELECT, INSERT, UPDATE, REPLACE, DELETE, EXEC, SHOW, DESCRIBE, EXPLAIN and "
     "REGISTRY."
 )
+
+
+class ShownCondition(msgspec.Struct, frozen=True):
+    """`column = 'value'`, `column <> 'value'` or `column LIKE 'pattern'` on the rows of a SHOW."""
+
+    column: str
+    operator: Literal["=", "<>", "LIKE"]
+    value: str
 
 
 class ShowStatement(msgspec.Struct, frozen=True):
@@ -77,6 +95,8 @@ class ShowStatement(msgspec.Struct, frozen=True):
     """A pattern for names, of LIKE."""
     matching: str | None = None
     """Words, of MATCHING."""
+    conditions: tuple[ShownCondition, ...] = ()
+    """Those of WHERE, with AND between them."""
 
 
 class DescribeStatement(msgspec.Struct, frozen=True):
@@ -326,6 +346,9 @@ class _Words:
 def _show(words: _Words) -> ShowStatement:
     is_extended = bool(words.accept("EXTENDED"))
     what = words.take("What to show").key.lower()
+    if what in _NOT_SHOWN:
+        reason, hint = _NOT_SHOWN[what]
+        raise Refusal(Code.SQL_UNKNOWN, "cloud.unsupported", reason, hint)
     if what not in _SHOWN:
         raise _unreadable(f"SHOW {what[:40] or '...'} is not known: {', '.join(_SHOWN)} are")
     if what == "resources" and words.accept("MATCHING"):
@@ -338,8 +361,18 @@ def _show(words: _Words) -> ShowStatement:
         words.accept("IN", "FROM")
         path = words.path(f"the {what}' parent", count, count)
     like = words.string("The pattern") if words.accept("LIKE") else None
+    conditions: list[ShownCondition] = []
+    while words.accept("AND" if conditions else "WHERE"):
+        column = words.name("The column")
+        operator = _COMPARED.get(words.accept(*_COMPARED))
+        if operator is None:
+            raise _unreadable(
+                "WHERE of SHOW has conditions column = 'value', column <> 'value' or"
+                " column LIKE 'pattern', with AND between them"
+            )
+        conditions.append(ShownCondition(column, operator, words.string("The value")))
     words.end()
-    return ShowStatement(what, path, is_extended, like)
+    return ShowStatement(what, path, is_extended, like, conditions=tuple(conditions))
 
 
 def _describe(words: _Words) -> DescribeStatement:

@@ -317,6 +317,18 @@ async def test_patterns_that_could_take_for_ever_are_refused_or_answered_at_once
     assert farm.asked == []
 
 
+async def test_what_is_shown_can_be_narrowed_by_its_columns(ask, farm: Farm):
+    methods = "SHOW METHODS IN farm.live.animals"
+    shown = await ask(f"{methods} WHERE sqlverb = 'SELECT'")
+    assert [name for name, *_ in shown] == ["get", "list_by_field", "list"]
+    shown = await ask(f"{methods} LIKE '%t%' WHERE SQLVerb <> 'SELECT' AND RequiredParams = 'id'")
+    assert [name for name, *_ in shown] == ["delete"]
+    error = await ask.refusal(f"{methods} WHERE verb = 'SELECT'")
+    assert "MethodName, RequiredParams, SQLVerb" in error.hint
+    assert "DESCRIBE METHOD" in (await ask.refusal("SHOW INSERT INTO farm.live.animals")).hint
+    assert farm.asked == []
+
+
 async def test_pages_are_followed_and_counted(ask, farm: Farm):
     rows = await ask("SELECT count(*), max(n) FROM farm.live.numbers WHERE list = '7'")
     assert rows == [(14, 71)]
