@@ -7,6 +7,7 @@ it, and never inside a literal or a comment of a statement. Reads words and open
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidegate.sql.dialects import find
@@ -54,7 +55,7 @@ def read_phrase(text: str) -> Phrase | None:
     if found is not None:
         return Phrase(found["target"], None)
     found = _AT_END.fullmatch(text.rstrip(f"{_ENDS}?)")) or _AT_START.fullmatch(text)
-    if found is None or not _stands_free(text, found.start("target")):
+    if found is None or not _free_places(text, [found.start("target")]):
         return None
     return Phrase(found["target"].rstrip(",;:"), found["rest"])
 
@@ -64,13 +65,14 @@ def has_misplaced_url(text: str) -> bool:
     No statement that could run has one there, and a question would carry its password on."""
     if len(text) > _MAX_CHARS:
         return False
-    return any(_stands_free(text, found.start()) for found in _ANY_URL.finditer(text))
+    places = [found.start() for found in _ANY_URL.finditer(text)]
+    return bool(places and _free_places(text, places))
 
 
-def _stands_free(text: str, at: int) -> bool:
-    """Whether no literal and no comment holds that place, as far as the text reads as SQL."""
+def _free_places(text: str, places: Sequence[int]) -> set[int]:
+    """Those of the places that no literal and no comment holds, as far as the text reads as SQL."""
     try:
         tokens = lex(text, _LEXICAL_RULES)
     except Refusal:
-        return True  # prose: no statement that could run holds it
-    return any(token.at == at and token.kind == WORD for token in tokens)
+        return set(places)  # prose: no statement that could run holds them
+    return {token.at for token in tokens if token.kind == WORD} & set(places)
