@@ -398,6 +398,10 @@ class TidegateError(Exception):
         return discreet
 
 
+HIDDEN_PLAN = "masking.explain"
+"""The rule by which the plan of a statement is refused that may run all the same."""
+
+
 def masking_refused(reason: str, rule: str, hint: str | None = None) -> TidegateError:
     """The refusal of a request that could show hidden data. `rule` names the mask, the filter or
     the check that found it."""

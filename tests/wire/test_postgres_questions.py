@@ -42,12 +42,14 @@ def play(
     model: ScriptedModel,
     scene: Callable[[SurfaceUnderTest], Awaitable[Any]],
     language: dict[str, Any] | None = None,
+    sources: list[dict[str, Any]] | None = None,
     **more: Any,
 ) -> Any:
     async def run() -> Any:
         own = language or {}
         settings = {"model": model.settings(api_key="${ENV:MODEL_KEY}", **more), **own}
-        async with served(directory, shop, language=settings) as surface:
+        saved = {} if sources is None else {"sources": sources}
+        async with served(directory, shop, language=settings, **saved) as surface:
             return await scene(surface)
 
     return asyncio.run(run())
@@ -206,6 +208,28 @@ def test_a_statement_that_costs_too_much_is_shown_with_its_plan_and_not_run(
         assert "\nPlan:\nAggregate" in text
         assert "Results:" not in text
     assert results[1]["structuredContent"]["sql"] == slow
+
+
+def test_a_question_on_tables_with_hidden_rows_and_columns_is_answered_as_its_caller_sees_them(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    """The plan of such a statement is not shown, and is not asked for again."""
+    source = {
+        "name": "shop",
+        "url": shop.url,
+        "masks": [{"column": "users.email", "show": "nothing"}],
+        "filters": [{"table": "users", "where": "id <= 4"}],
+    }
+    sql = "SELECT count(*) AS n, max(email) AS mail FROM users"
+
+    async def scene(surface: SurfaceUnderTest) -> dict[str, Any]:
+        return await asked()(surface)
+
+    with scripted(wrote(sql)) as model:
+        result = play(tmp_path, shop, model, scene, sources=[source])
+        prompts = len(model.prompts)
+    assert '{"n": 4, "mail": null}' in text_of(result)
+    assert prompts == 1
 
 
 def test_an_answer_says_what_left_the_machine_and_what_may_be_wrong_with_it(

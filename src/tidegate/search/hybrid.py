@@ -32,6 +32,7 @@ from tidegate.search.model import (
     VectorLeg,
     WordLeg,
 )
+from tidegate.search.privileges import NOT_PERMITTED, readable_catalog
 from tidegate.search.ranking import Handle, Legs, Search, VectorRanking, WordRanking
 from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.search.statements import MOST_TEXT, Key, Sql, rows_of
@@ -73,6 +74,11 @@ async def search(handle: Handle, wanted: SimilaritySearch) -> SearchResult:
     try:
         return await _search(handle, catalog, target, legs, wanted)
     except TidegateError as error:
+        if error.details.get("sqlstate") == NOT_PERMITTED:
+            seen = await readable_catalog(handle, catalog)
+            if seen is not catalog:
+                own = target_of(seen, find_table(seen, wanted.table_name))
+                return await _search(handle, seen, own, legs, wanted)
         row_id = find(catalog.dialect).row_id
         if target.key or not row_id or error.code is not Code.SQL_FAILED:
             raise

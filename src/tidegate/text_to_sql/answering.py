@@ -7,6 +7,7 @@ and limits hold, and each step is on record. Nothing that a model writes can do 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import structs
 
@@ -14,6 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.caller import Caller
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
+from tidegate.search.privileges import readable_catalog
 from tidegate.secrets import holds_login
 from tidegate.text_to_sql.detection import is_sql
 from tidegate.text_to_sql.model import (
@@ -63,6 +65,8 @@ async def answer(
     known = await answer_from_pair(runner, pairs) if question.previous is None else None
     if known is not None:
         return await _keep(runner, known)
+    catalog = await _readable(caller, question, catalog)
+    runner = Runner(caller, question, catalog, guidance)
     linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
     writer = writer_for(caller, question.source, guidance, client_model)
     if writer is None:
@@ -70,6 +74,17 @@ async def answer(
     else:
         found = await _written(runner, writer, linked, ask_user, examples(pairs, text))
     return structs.replace(found, tables=tuple([table.name for table in linked.tables]))
+
+
+async def _readable(caller: Caller, question: Question, catalog: Catalog) -> Catalog:
+    """The catalog of what the caller's account may read. Raises: TidegateError."""
+
+    async def handle(request: Any, expected: Any) -> Any:
+        return await caller.handle(
+            request, question.source, expected, reads_only=True, quiet=True, asks=False
+        )
+
+    return await readable_catalog(handle, catalog)
 
 
 async def show_prompt(caller: Caller, question: Question) -> str:
@@ -82,8 +97,9 @@ async def show_prompt(caller: Caller, question: Question) -> str:
     _refuse_login(text)
     catalog = await caller.handle(Browse("catalog"), question.source, Catalog)
     guidance = await caller.handle(ReadGuidance(question.previous), question.source, Guidance)
-    linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
     similar = examples(usable(guidance.pairs, catalog), text)
+    catalog = await _readable(caller, question, catalog)
+    linked = await link_schema(caller, question.source, catalog, guidance, _whole(text, guidance))
     system, message = first_message(Runner(caller, question, catalog, guidance), linked, similar)
     return prompt_text(system, (message,))
 

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from support.postgres_surface import SHOP, PostgresShop, SurfaceUnderTest, served
+from support.scripted_model import KEY, scripted, wrote
 from tidegate.sql.redaction import without_values
 
 ResultT = TypeVar("ResultT")
@@ -335,22 +336,45 @@ def test_what_is_not_there_is_said(
     assert said in result["content"][0]["text"]
 
 
-def test_only_what_the_role_may_read_is_shown(tmp_path: Path) -> None:
+def test_only_what_the_role_may_read_is_shown_searched_and_sent_to_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = PostgresShop.new()
     role = f"clerk_{shop.database}"
     shop.ask(
-        f"CREATE ROLE {role} LOGIN; GRANT SELECT (id) ON users TO {role};"
+        f"CREATE ROLE {role} LOGIN; GRANT SELECT (id, status) ON users TO {role};"
         "CREATE SCHEMA hidden; CREATE TABLE hidden.plans (id integer);"
-        f"GRANT SELECT ON hidden.plans TO {role}"
+        f"GRANT SELECT ON hidden.plans TO {role};"
+        "CREATE INDEX on_mail ON users (email, status); CREATE TABLE empty ();"
+        f"GRANT SELECT ON empty TO {role}"
     )
+    monkeypatch.setenv("MODEL_KEY", KEY)
 
-    async def scene() -> str:
+    async def scene(language: dict[str, Any]) -> list[str]:
         url = shop.server.url(shop.database, role)
         sources = [{"name": "shop", "url": url}]
-        async with served(tmp_path, shop, sources=sources) as surface:
-            return await (await surface.peer()).text("get_schema_info", compact=True)
+        async with served(tmp_path, shop, sources=sources, language=language) as surface:
+            peer = await surface.peer()
+            return [
+                await peer.text("get_schema_info", compact=True),
+                await peer.text("get_schema_info"),
+                await peer.text("query_database", query="How many users are there?"),
+                await peer.text("similarity_search", table_name="users", query_text="gone"),
+            ]
 
-    assert asyncio.run(scene()) == "public.users: id, email, status"
+    with scripted(wrote("SELECT count(id) AS n FROM users")) as model:
+        language = {"share": "values", "model": model.settings(api_key="${ENV:MODEL_KEY}")}
+        compact, full, answered, searched = asyncio.run(scene(language))
+        (prompt,) = model.prompts
+    guided = asyncio.run(scene({}))[2]
+    assert compact == "public.empty: \npublic.users: id, status"
+    assert '{"n": 20}' in answered
+    assert "Words: status (scan)" in searched
+    assert "Total: 10 chunks" in searched
+    for text in (compact, full, prompt.text, guided):
+        assert "users" in text
+        for hidden in ("email", "Where to write to", "plans", "orders", "on_mail", "example.org"):
+            assert hidden not in text, text
 
 
 def test_a_change_of_the_schema_is_seen_by_the_next_call(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from tidegate.errors import masking_refused
+from tidegate.errors import HIDDEN_PLAN, masking_refused
 from tidegate.model.statements import Effect
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.judge import judge
@@ -115,7 +115,7 @@ class MaskedStatement:
                 if self._derived.is_filtered(table):
                     raise masking_refused(
                         f"The plan of a query on `{table.name}` would tell of rows that are hidden",
-                        "masking.explain",
+                        HIDDEN_PLAN,
                         "Explain a query on other tables.",
                     )
         skeleton = replace_spans(text, [(*edit[:2], _blanked(*edit)) for edit in edits])

@@ -61,6 +61,7 @@ _SECRET_SETTINGS = re.compile(
     r"conninfo|passphrase|password_?command|command$|ssl_key|krb_|_secret|_key$|_token|slot_name"
 )
 _SECRET_VALUES = ("current_value", "reset_value", "default_value")
+_VIEW = re.compile(r"FROM pg_catalog\.(\w+)")
 _VERSION = re.compile(
     r"PostgreSQL (?P<number>\S+).*? on (?P<platform>\S+?),"
     r" compiled by (?P<compiler>.*?), (?P<bits>\d+-bit)"
@@ -129,7 +130,19 @@ class Resources:
         self, context: ToolContext, source: str | None, sql: str
     ) -> list[dict[str, Any]]:
         request = Query(Statement(sql), limits=_LIMITS)
-        page = await self._databases.handle(context, source, request, Page, quiet=True)
+        try:
+            page = await self._databases.handle(context, source, request, Page, quiet=True)
+        except TidegateError as error:
+            if error.code not in (Code.POLICY_MASKED, Code.POLICY_TABLE):
+                raise
+            found = _VIEW.search(sql)
+            raise TidegateError(
+                error.code,
+                f"This resource reads `{found[1] if found else 'the catalog'}`, which could tell of"
+                " what is hidden from this caller",
+                hint="A token from which nothing of this source is hidden may read it.",
+                details=error.details,
+            ) from None
         names = [column.name for column in page.columns]
         rows: list[list[Any]] = msgspec.json.decode(page.rows)
         return [dict(zip(names, row, strict=True)) for row in rows]

@@ -19,6 +19,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.protocol.model import ToolResult, text
+from tidegate.search.privileges import readable_catalog
 from tidegate.search.shorthand import printable
 from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
@@ -81,6 +82,11 @@ class SchemaTool:
         details: Details = {}
         if find(catalog.dialect) is find("postgres"):
             details = await read_details(context, self._databases, source) or {}
+
+            async def handle(request: Any, expected: Any) -> Any:
+                return await self._databases.handle(context, source, request, expected, quiet=True)
+
+            catalog = await readable_catalog(handle, catalog)
         shown = _SchemaText(catalog, details, args)
         tables = shown.tables
         if not tables:
