@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from tidegate.app import App
 from tidegate.config.model import Config
@@ -31,9 +32,9 @@ PERSON = Actor("cli", "cli", Scope.READ_WRITE, kind="human")
 SHOP = """
 CREATE TABLE items (id INTEGER PRIMARY KEY, name VARCHAR(200), price INTEGER);
 INSERT INTO items VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, NULL);
-CREATE TABLE lines (a INTEGER NOT NULL, b VARCHAR(20) NOT NULL, note VARCHAR(200),
+CREATE TABLE notes (a INTEGER NOT NULL, b VARCHAR(20) NOT NULL, note VARCHAR(200),
   PRIMARY KEY (a, b));
-INSERT INTO lines VALUES (1, 'x', NULL), (1, 'y', 'why'), (2, 'x', 'ex');
+INSERT INTO notes VALUES (1, 'x', NULL), (1, 'y', 'why'), (2, 'x', 'ex');
 CREATE TABLE loose (x INTEGER);
 INSERT INTO loose VALUES (1), (1);
 CREATE TABLE many (id INTEGER PRIMARY KEY, value INTEGER);
@@ -115,6 +116,24 @@ class OlderPostgresShop(PostgresShop):
     server = "debian"
 
 
+class MariadbShop(Shop):
+    name = "mysql"
+
+    def build(self) -> str:
+        self._server = mysql_server.shared()
+        self._database = self._server.new_database()
+        return self._server.url(self._database)
+
+    def script(self, text: str) -> None:
+        self._server.script(text.strip().rstrip(";"), self._database)
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._server.script(text, self._database)]
+
+    def close(self) -> None:
+        self._server.drop_database(self._database)
+
+
 class Types(NamedTuple):
     """A table `everything` whose rows hold each kind of value, and statements that change it."""
 
@@ -162,6 +181,27 @@ POSTGRES_TYPES = Types(
 )
 
 
+MARIADB_TYPES = Types(
+    "CREATE TABLE everything (id int AUTO_INCREMENT PRIMARY KEY, b bigint unsigned, f float,"
+    " d double, n decimal(30, 10), bt bit(5), e enum('a', 'b', '') , s set('x', 'y'), c char(5),"
+    " v varchar(50), l varchar(50) CHARACTER SET latin1, ci varchar(20) COLLATE utf8mb4_general_ci,"
+    " bl blob, vb varbinary(10), da date, dt datetime(6), ts timestamp(6) NULL, t time(6), y year,"
+    " j json, u uuid, ip inet6, twice bigint AS (id * 2) VIRTUAL, up varchar(50) AS (upper(v))"
+    " STORED) DEFAULT CHARSET utf8mb4",
+    "INSERT INTO everything (b, f, d, n, bt, e, s, c, v, l, ci, bl, vb, da, dt, ts, t, y, j, u, ip)"
+    " VALUES (18446744073709551615, 0.1, 0.1, 1.5, b'10101', 'b', 'x,y', 'ab', 'naïve – 海 🌊',"
+    " 'é', 'A', x'00ff', x'', '2024-02-29', '2024-02-29 12:34:56.123456',"
+    " '2024-02-29 12:34:56.123456', '-100:01:02.000003', 2024, '{\"b\":  1}',"
+    " 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '::1'), (0, -3.4e38, 1.7976931348623157e308, 0, b'0',"
+    " '', '', '', '', '', 'a', '', NULL, '0001-01-01', NULL, NULL, NULL, NULL, 'null', NULL, NULL),"
+    " (NULL, 1e-38, 5e-324, -1e19, NULL, NULL, NULL, NULL, 'a''b\\\\c', NULL, NULL, NULL, NULL,"
+    " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    "UPDATE everything SET b = 1, f = 2, d = 3, n = 4, bt = b'1', e = 'a', s = 'x', c = 'z',"
+    " v = 'z', l = 'z', ci = 'a', bl = 'z', vb = 'z', da = '2000-01-01', dt = '2000-01-01',"
+    " ts = '2000-01-01', t = '00:00:01', y = 2000, j = '1', u = NULL, ip = NULL",
+)
+
+
 class Kind(NamedTuple):
     """An engine of the suite. `cascades` and `triggers`: it keeps rows that these change."""
 
@@ -174,6 +214,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "sqlite": Kind(SqliteShop, SQLITE_TYPES, True, True),
     "postgres": Kind(PostgresShop, POSTGRES_TYPES, False, False),
+    "mysql": Kind(MariadbShop, MARIADB_TYPES, False, False),
     "postgres-debian": Kind(OlderPostgresShop, POSTGRES_TYPES, False, False),
 }
 

@@ -56,8 +56,8 @@ async def test_what_is_not_offered_is_known_before_the_yes(shop: PostgresShop, t
 
 UNKEPT_STATEMENTS = {
     "UPDATE items SET id = id + 10": "key",
-    "UPDATE items SET price = 1 FROM lines WHERE a = id": "plain",
-    "DELETE FROM items WHERE id IN (SELECT a FROM lines)": "plain",
+    "UPDATE items SET price = 1 FROM notes WHERE a = id": "plain",
+    "DELETE FROM items WHERE id IN (SELECT a FROM notes)": "plain",
     "WITH n AS (SELECT 1 AS id) DELETE FROM items USING n WHERE n.id = items.id": "plain",
     "UPDATE items SET price = 1 WHERE random() < 2": "more than compute",
     "INSERT INTO items (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET price = 4": "plain",

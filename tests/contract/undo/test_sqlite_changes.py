@@ -24,7 +24,7 @@ CREATE TRIGGER noted AFTER UPDATE ON items BEGIN
   UPDATE items SET price = price + 1000 WHERE id = new.id;
 END;
 """
-ALL = ("items", "lines", "parts", "loans", "log")
+ALL = ("items", "notes", "parts", "loans", "log")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         "UPDATE items SET id = id + 100",
         "INSERT OR REPLACE INTO items VALUES (1, 'other', 1)",
         "INSERT INTO items VALUES (1, 'x', 1) ON CONFLICT (id) DO UPDATE SET name = 'upsert'",
-        "UPDATE OR REPLACE lines SET b = 'x' WHERE a = 1",
+        "UPDATE OR REPLACE notes SET b = 'x' WHERE a = 1",
     ],
 )
 async def test_rows_that_triggers_and_foreign_keys_change_go_back_as_well(

@@ -15,21 +15,21 @@ CHANGES = (
     "DELETE FROM items",
     "INSERT INTO items (id, name) VALUES (7, 'seven'), (8, NULL)",
     "INSERT INTO items SELECT id + 10, name, price FROM items",
-    "UPDATE lines SET note = 'other' WHERE a = 1",
-    "DELETE FROM lines WHERE b = 'x'",
-    "INSERT INTO lines VALUES (9, 'z', 'new')",
+    "UPDATE notes SET note = 'other' WHERE a = 1",
+    "DELETE FROM notes WHERE b = 'x'",
+    "INSERT INTO notes VALUES (9, 'z', 'new')",
 )
 
 
 @pytest.mark.parametrize("text", CHANGES)
 async def test_a_change_is_taken_back_exactly(shop: Shop, text: str) -> None:
-    before = shop.contents("items", "lines")
+    before = shop.contents("items", "notes")
     async with gate_of(shop) as gate:
         page = await gate.change(text)
-        changed = shop.contents("items", "lines")
+        changed = shop.contents("items", "notes")
         assert page.change and changed != before
         done = await gate.undo(page.change)
-        assert shop.contents("items", "lines") == before
+        assert shop.contents("items", "notes") == before
         assert (done.undone, done.rows) == (page.change, page.affected)
 
 
@@ -341,7 +341,7 @@ async def test_a_table_that_is_not_on_the_callers_list_stays_closed(shop: Shop) 
     async with gate_of(shop) as gate:
         page = await gate.change("UPDATE items SET price = 1 WHERE id = 1")
         before = shop.contents("items")
-        narrowed = structs.replace(AGENT, tables=frozenset({"lines"}))
+        narrowed = structs.replace(AGENT, tables=frozenset({"notes"}))
         for request in (UndoChange(page.change), DescribeUndo(page.change)):
             assert (await gate.error(request, narrowed)).code is Code.POLICY_TABLE
         assert shop.contents("items") == before

@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import lru_cache
 
 from msgspec import structs
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.held_connection import HeldConnection
+from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.late_transaction import LateTransaction
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -22,6 +25,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
+from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.mysql import catalog
@@ -38,6 +42,7 @@ from tidegate.engines.mysql.url import Conninfo, parse_conninfo
 from tidegate.errors import TidegateError
 from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain
 from tidegate.model.schema import Catalog, Description, Status
@@ -76,6 +81,8 @@ class MysqlEngine:
             identities=True,
             prepares=True,
             blocks=True,
+            undoes=True,
+            counts_changes=True,
             places=target.pool,
         )
         self._setting = first.setting
@@ -148,6 +155,10 @@ class MysqlEngine:
             )
         else:
             check_change(text, judgement, permit)
+            if permit.keeper is not None and held is None:
+                kept = await self._run_kept(permit, permit.keeper, cancellation)
+                if kept is not None:
+                    return kept
         if held is None:
             running = await self._server.start(timeout_s, cancellation, writes=not reads)
         else:
@@ -164,11 +175,79 @@ class MysqlEngine:
                 binary = await _send(session, encoded, params, explains)
                 head = await running.connection().line.answer()
                 cursor = MysqlCursor(running, head, binary=binary, keeps=not explains)
+                cursor.permit = None if reads else permit
                 await cursor.begin(head)
                 return cursor
         finally:
             if not reads:
                 self._opinions.forget()
+
+    async def _run_kept(
+        self, permit: Permit, keeper: ChangeKeeper, cancellation: Cancellation
+    ) -> Cursor | None:
+        """Run a change whose rows are kept; None if they cannot be, by its text alone."""
+        from tidegate.engines.mysql import changes  # for who keeps changes alone
+
+        request, _ = query_of(permit)
+        text, params = request.statement.text, request.statement.params
+        outline = outline_of(text, "mysql", len(params or ()))
+        if isinstance(outline, str):
+            await asyncio.to_thread(keeper.give_up, outline)
+            return None
+        timeout_s = permit.limits.timeout_s
+        database = request.schema or request.database
+        running = await self._server.start(timeout_s, cancellation, writes=True)
+        try:
+            async with running as session:
+                session.needs_reset = running.committing = True
+                await session.run_as(permit.identity)
+                await session.begin(running.timeout_ms, database)
+                columns, rows, affected = await changes.run_kept(
+                    *(session, encode_statement(text), params, outline),
+                    *(database or self._setting.database, permit, keeper),
+                )
+                running.committing = False
+                running.release()
+            return BufferedCursor(columns, list(rows), affected, BufferBudget())
+        finally:
+            self._opinions.forget()
+
+    async def reversibility(
+        self, statement: Statement, judgement: Judgement, source: Source
+    ) -> Reversibility:
+        from tidegate.engines.mysql import changes
+
+        self._server.check_open()
+        async with self._server.borrowed() as session:
+            return await changes.reversibility(
+                session, statement.text, len(statement.params or ()), self._setting.database
+            )
+
+    async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        from tidegate.engines.mysql import changes
+
+        _, image = image_of(permit)
+        self._server.check_open()
+        timeout_s = permit.limits.timeout_s
+        async with self._server.borrowed(timeout_s, cancellation) as session:
+            await session.run_as(permit.identity)
+            await session.begin(max(1, round(timeout_s * 1000)), None)
+            return await changes.compare(session, image)
+
+    async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        from tidegate.engines.mysql import changes
+
+        _, image = image_of(permit)
+        self._server.check_open()
+        running = await self._server.start(permit.limits.timeout_s, cancellation, writes=True)
+        async with running as session:
+            session.needs_reset = running.committing = True
+            await session.run_as(permit.identity)
+            await session.begin(running.timeout_ms, None)
+            found = await changes.put_back(session, image, permit.keeper)
+            running.committing = False
+            running.release()
+        return found
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         request, judgement = prepare_of(permit)
