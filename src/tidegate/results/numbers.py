@@ -18,6 +18,7 @@ from math import isfinite
 from operator import is_
 from typing import Any, cast
 
+from tidegate.model.decimals import plain
 from tidegate.model.results import Column
 from tidegate.results.json_values import COLUMNWISE_ROWS, MAX_SAFE_INTEGER, Rows
 
@@ -73,7 +74,7 @@ def _shorten(value: Any) -> Any:
     if kind is str:
         return shorten(value)
     if kind is Decimal:
-        return shorten(format(value, "f")) if value.is_finite() else str(value)
+        return shorten(plain(value)) if value.is_finite() else str(value)
     return value
 
 

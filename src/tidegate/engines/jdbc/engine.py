@@ -43,7 +43,7 @@ from tidegate.engines.jdbc.texts import (
     with_values,
     without_end,
 )
-from tidegate.engines.jdbc.types import column_of, parameter_types
+from tidegate.engines.jdbc.types import column_of, parameter_of, parameter_types
 from tidegate.engines.jdbc.url import JdbcUrl, absolute_url, file_of, parse_jdbc_url
 from tidegate.engines.jvm.process import JvmProcess
 from tidegate.engines.registry import resolve_options
@@ -304,7 +304,8 @@ class JdbcEngine:
         reads = product.begin_read if product.fence == "statement" and not writes else ""
         return fields(
             text=text,
-            parameters=list(params),
+            parameters=[parameter_of(value) for value in params],
+            exact=product.cuts_fractions,
             writes=writes,
             mark=product.fence == "driver",
             begin=[reads] if reads else [],

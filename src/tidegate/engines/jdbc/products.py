@@ -49,6 +49,8 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     what else runs there."""
     prepares: bool = True
     """Its driver describes a statement that has not run."""
+    cuts_fractions: bool = False
+    """It takes a fraction for an integer's parameter, and cuts it."""
     writes_values: bool = False
     """Its driver would write parameters into the text as no reading of ours foresees: the engine
     writes them as literals of the dialect."""
@@ -177,6 +179,7 @@ PRODUCTS: dict[str, Product] = {
         coordinate="org.hsqldb:hsqldb:2.7.3",
         title="HSQLDB",
         cancels=False,
+        cuts_fractions=True,
         fence="driver",
         at_connect=("SET SESSION RESULT MEMORY ROWS 1000",),
         # Or its lock file keeps the next process out for ten seconds.
@@ -199,6 +202,7 @@ PRODUCTS: dict[str, Product] = {
         server_coordinate="org.apache.derby:derbyclient:10.16.1.1",
         title="Apache Derby",
         cancels=False,
+        cuts_fractions=True,
         fence="driver",
         parameters=frozenset({"territory", "collation"}),
         port=1527,

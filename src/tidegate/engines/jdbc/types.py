@@ -14,6 +14,7 @@ from tidegate.engines.api import Row
 from tidegate.engines.common.texts import json_raw
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
 from tidegate.engines.jdbc.products import Product
+from tidegate.model.decimals import is_long
 from tidegate.model.results import Column, ColumnKind, JdbcType
 from tidegate.results.column_kinds import MAX_NAME, read_type
 
@@ -39,6 +40,9 @@ _FORMS: dict[str, ColumnKind] = {"uuid": "uuid", "json": "json", "timestamp_tz":
 _SIZED = frozenset({"decimal", "text", "bytes"})
 _NO_TYPE = frozenset({"NULL", "UNKNOWN"})
 """What drivers say that do not know the type of a parameter."""
+_TYPED = (int, Decimal, datetime.date, datetime.time, UUID)
+_LEAST, _MOST = -(2**63), 2**63 - 1
+"""Of Java's long."""
 _MOST_DIGITS = 1_000_000
 """Drivers give the largest integer as the length of a column that has none."""
 
@@ -57,6 +61,27 @@ def column_of(column: JdbcColumn) -> Column:
     label = column.label[:MAX_NAME]
     driver_type = JdbcType(column.code, column.type_name[:MAX_NAME], column.class_name[:MAX_NAME])
     return Column(label, column.type_name.lower(), kind, precision, scale, driver_type)
+
+
+def parameter_of(value: Any) -> Any:
+    """A parameter as it travels to the JVM: what MessagePack has no type for as its type and its
+    text (`Parameters.java`)."""
+    if isinstance(value, bool) or not isinstance(value, _TYPED):
+        return value
+    if isinstance(value, int):
+        return value if _LEAST <= value <= _MOST else {"decimal": str(value)}
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return float(value)
+        # Drivers write such a number out, digit by digit.
+        return {"decimal": str(value)} if not is_long(value) else str(value)
+    if isinstance(value, datetime.datetime):
+        return {"timestamp_tz" if value.tzinfo else "timestamp": value.isoformat()}
+    if isinstance(value, datetime.date):
+        return {"date": value.isoformat()}
+    if isinstance(value, datetime.time):
+        return {"time": value.isoformat()} if value.tzinfo is None else value
+    return {"uuid": str(value)}
 
 
 def parameter_types(types: Sequence[str], product: Product) -> tuple[str, ...]:

@@ -10,4 +10,4 @@ from msgspec import structs
 
 from tidegate.sql.dialects import h2
 
-DIALECT = structs.replace(h2.DIALECT, name="derby", title="Apache Derby")
+DIALECT = structs.replace(h2.DIALECT, name="derby", title="Apache Derby", literals_are_calls=True)

@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
+from tidegate.model.decimals import plain
+
 Write = Callable[[Any], str]
 """Writes a value as a literal."""
 
@@ -280,6 +282,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """Functions of JDBC's escapes that are called otherwise here."""
     typed_literals: bool = True
     """DATE '2026-01-31' is a literal; otherwise dates, times and decimals are kept as texts."""
+    literals_are_calls: bool = False
+    """It is written DATE('2026-01-31')."""
     signs_join: bool = False
     """`&&` and `||` mean AND and OR."""
 
@@ -315,7 +319,7 @@ class Dialect(msgspec.Struct, frozen=True):
             return "TRUE" if value else "FALSE"
         if isinstance(value, Decimal):
             finite = value.is_finite()
-            return format(value, "f") if finite else self.not_finite(float(value))
+            return plain(value) if finite else self.not_finite(float(value))
         if isinstance(value, int):
             return str(int(value))
         if isinstance(value, float):

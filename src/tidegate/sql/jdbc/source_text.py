@@ -246,11 +246,14 @@ class _Writer:
         word, end = found["word"].lower(), found.end()
         if word == "fn":
             return self._open_function(at, end)
-        self._open.append("")
         replacement = {"escape": "ESCAPE ", "limit": "LIMIT ", "oj": ""}.get(word)
         if replacement is None:
-            kind = {"d": "DATE ", "t": "TIME ", "ts": "TIMESTAMP "}[word]
-            replacement = kind if self._dialect.typed_literals else ""
+            kind = {"d": "DATE", "t": "TIME", "ts": "TIMESTAMP"}[word]
+            calls = self._dialect.literals_are_calls
+            replacement = f"{kind}{'(' if calls else ' '}" if self._dialect.typed_literals else ""
+            self._open.append(")" if calls else "")
+        else:
+            self._open.append("")
         self._replace(at, end, replacement)
         return end
 

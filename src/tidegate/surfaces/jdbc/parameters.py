@@ -13,17 +13,23 @@ from uuid import UUID
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.decimals import MOST_POWER, is_long
 from tidegate.sql.dialects import find
 
 MOST_SETS = 100
 
 _TYPES: dict[str, Any] = {
-    "BIGINT": int, "BOOLEAN": bool, "CHAR": str, "DATE": datetime.date, "DECIMAL": Decimal,
-    "DOUBLE": float, "INTEGER": int, "NUMERIC": Decimal, "SMALLINT": int, "TIME": datetime.time,
-    "TIMESTAMP": datetime.datetime, "TIMESTAMP_WITH_TIMEZONE": datetime.datetime, "UUID": UUID,
-    "VARCHAR": str,
+    **dict.fromkeys(("BIGINT", "INTEGER", "SMALLINT", "TINYINT"), int),
+    **dict.fromkeys(("DOUBLE", "FLOAT", "REAL"), float),
+    **dict.fromkeys(("DECIMAL", "NUMERIC"), Decimal),
+    **dict.fromkeys(("CHAR", "LONGVARCHAR", "NCHAR", "NVARCHAR", "VARCHAR"), str),
+    **dict.fromkeys(("BIT", "BOOLEAN"), bool),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_WITH_TIMEZONE"), datetime.datetime),
+    "DATE": datetime.date, "TIME": datetime.time, "UUID": UUID,
 }  # fmt: skip
-"""By the names of `java.sql.JDBCType`; bytes (`BINARY`) come as base64."""
+"""By the names of `java.sql.JDBCType`."""
+_BINARY = frozenset({"BINARY", "BLOB", "LONGVARBINARY", "VARBINARY"})
+"""Bytes, which come as base64."""
 
 
 def parameter_sets(
@@ -84,15 +90,18 @@ def _value(given: Any, place: int) -> Any:
     if value is None:
         return None
     wanted = name.upper().replace(" ", "_")
+    if wanted not in _TYPES and wanted not in _BINARY:
+        known = ", ".join(sorted((*_TYPES, *_BINARY)))
+        raise _unfit(place, f"has the type {wanted[:40]}; known are {known}")
     try:
-        if wanted in ("BINARY", "VARBINARY", "BLOB"):
+        if wanted in _BINARY:
             return base64.b64decode(value, validate=True)
-        if wanted in _TYPES:
-            return msgspec.convert(value, _TYPES[wanted], strict=False)
+        read = msgspec.convert(value, _TYPES[wanted], strict=False)
     except (msgspec.ValidationError, binascii.Error, TypeError):
         raise _unfit(place, f"is no {wanted[:40]}") from None
-    known = ", ".join(sorted((*_TYPES, "BINARY")))
-    raise _unfit(place, f"has the type {wanted[:40]}; known are {known}")
+    if isinstance(read, Decimal) and read.is_finite() and is_long(read):
+        raise _unfit(place, f"has more than {MOST_POWER:,} digits")
+    return read
 
 
 def _unfit(place: int, what: str) -> TidegateError:

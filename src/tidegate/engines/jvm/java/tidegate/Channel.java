@@ -160,9 +160,10 @@ final class Channel {
     }
 
     /**
-     * Begin a statement. Body: {@code text}, {@code parameters}, {@code writes}, {@code mark}
-     * (tell the driver whether it only reads), {@code begin} (statements that open the
-     * transaction), {@code schema}, {@code catalog}, {@code seconds}.
+     * Begin a statement. Body: {@code text}, {@code parameters}, {@code exact} (refuse fractions
+     * that the database would cut), {@code writes}, {@code mark} (tell the driver whether it only
+     * reads), {@code begin} (statements that open the transaction), {@code schema}, {@code
+     * catalog}, {@code seconds}.
      */
     private Object run(Body body) throws Exception {
         close();
@@ -217,7 +218,10 @@ final class Channel {
         statement = prepared;
         limit(body);
         for (int i = 0; i < parameters.size(); i++) {
-            bind(prepared, i + 1, parameters.get(i));
+            if (body.flag("exact")) {
+                Parameters.checkFraction(prepared, i + 1, parameters.get(i));
+            }
+            Parameters.bind(prepared, i + 1, parameters.get(i));
         }
         return prepared.execute();
     }
@@ -239,34 +243,6 @@ final class Channel {
             setting.apply();
         } catch (SQLException | AbstractMethodError unsupported) {
             return;
-        }
-    }
-
-    private static void bind(PreparedStatement prepared, int place, Object value)
-            throws SQLException {
-        if (value == null) {
-            bindNull(prepared, place);
-        } else if (value instanceof Long number) {
-            if (number == number.intValue()) {
-                prepared.setInt(place, number.intValue());
-            } else {
-                prepared.setLong(place, number);
-            }
-        } else if (value instanceof byte[] content) {
-            prepared.setBytes(place, content);
-        } else if (value instanceof List<?> list) {
-            throw new Fault("argument", "A list cannot be a parameter of a JDBC statement.");
-        } else {
-            prepared.setObject(place, value);
-        }
-    }
-
-    /** Some drivers know no NULL without a type: then it has that of the parameter. */
-    private static void bindNull(PreparedStatement prepared, int place) throws SQLException {
-        try {
-            prepared.setNull(place, Types.NULL);
-        } catch (SQLException untyped) {
-            prepared.setNull(place, prepared.getParameterMetaData().getParameterType(place));
         }
     }
 
