@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -282,3 +282,32 @@ def test_statements_parameters_and_long_messages_of_one_caller_are_bounded_toget
         assert refused
         with psycopg.connect(small.conninfo(user="reader"), autocommit=True) as other:
             assert other.execute("SELECT %s", ("x" * 90_000,)).fetchone() == ("x" * 90_000,)
+
+
+SLOW = "SELECT count(*) FROM pg_type a, pg_type b, pg_type c, pg_type d, pg_type e"
+"""It is ended after ten seconds, if no one ends it before."""
+
+
+def test_queries_on_catalogs_of_one_caller_hold_no_other_up_and_can_be_cancelled(
+    server: WireServer,
+):
+    with ExitStack() as opened, ThreadPoolExecutor(8) as threads:
+        slow = [
+            opened.enter_context(psycopg.connect(server.conninfo(user="reader"), autocommit=True))
+            for _ in range(8)
+        ]
+        other = opened.enter_context(psycopg.connect(server.conninfo(), autocommit=True))
+        running = [threads.submit(each.execute, SLOW) for each in slow]
+        found = other.execute("SELECT relname FROM pg_class WHERE relname = 'item'").fetchall()
+        assert found == [("item",)]
+        assert sum(each.done() for each in running) < 4
+        ended: list[str] = []
+        for each, result in zip(slow, running, strict=True):
+            while not result.done():  # the first request may come before the query
+                each.cancel_safe()
+                wait([result], timeout=0.2)
+            error = result.exception()
+            assert isinstance(error, psycopg.Error)
+            ended.append(str(error.sqlstate))
+        assert set(ended) == {"57014"}
+        assert slow[0].execute("SELECT count(*) > 0 FROM pg_class").fetchone() == (True,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidegate.edges.pgwire.command_tokens import CommandTokens
 from tidegate.edges.pgwire.commands import (
     Begin,
     Characteristics,
@@ -29,14 +30,15 @@ from tidegate.edges.pgwire.commands import (
     Unlisten,
     UnlockAll,
 )
+from tidegate.edges.pgwire.copy_command import read_copy
 from tidegate.model.transactions import Isolation, TransactionModes
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
-from tidegate.sql.lex import NAME, NUMBER, OP, STRING, WORD, Token, lex
+from tidegate.sql.lex import NUMBER, OP, lex
 
 MOST_READ = 102_400
 """Characters of a statement: the gate refuses a longer one."""
-MOST_SPLIT = 1_048_576
+MOST_SPLIT = 262_144
 """Characters of a text of several statements."""
 _RULES = find("postgres").lexical_rules
 _FIRST = (
@@ -103,7 +105,7 @@ def read_command(text: str) -> Command | None:
         tokens.pop()
     if not tokens or any(token.key == ";" for token in tokens):
         return None
-    reader = _Reader(text, tokens)
+    reader = CommandTokens(text, tokens)
     word = reader.word()
     read = _READERS.get(word)
     found = None if read is None else read(reader)
@@ -111,68 +113,7 @@ def read_command(text: str) -> Command | None:
     return found if reader.at_end or ends_itself else None
 
 
-class _Reader:
-    """Goes through the tokens. What does not fit gives None or False, and is not passed."""
-
-    def __init__(self, text: str, tokens: list[Token]) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.at = 0
-
-    @property
-    def at_end(self) -> bool:
-        return self.at >= len(self.tokens)
-
-    def word(self) -> str:
-        """The next token's keyword, passed; empty if it is none."""
-        if self.at_end or self.tokens[self.at].kind != WORD:
-            return ""
-        self.at += 1
-        return self.tokens[self.at - 1].key
-
-    def take(self, *keys: str) -> bool:
-        """Pass these keywords or operators, if all of them come now."""
-        coming = self.tokens[self.at : self.at + len(keys)]
-        if [token.key for token in coming] != list(keys):
-            return False
-        self.at += len(keys)
-        return True
-
-    def name(self) -> str:
-        """A name, folded as PostgreSQL folds it; empty if there is none."""
-        if self.at_end or self.tokens[self.at].kind not in (WORD, NAME):
-            return ""
-        token = self.tokens[self.at]
-        self.at += 1
-        return token.text.lower() if token.kind == WORD else token.text
-
-    def setting(self) -> str:
-        """The name of a setting, with dots in it if an extension's; empty if there is none."""
-        name = self.name()
-        while name and self.take("."):
-            name += "." + self.name()
-        return name
-
-    def value(self) -> str | None:
-        """A string, a number with its sign, or a word; None if there is none."""
-        sign = "-" if self.take("-") else ""
-        if self.at_end or self.tokens[self.at].kind not in (STRING, NUMBER, WORD, NAME):
-            return None
-        self.at += 1
-        return sign + self.tokens[self.at - 1].text
-
-    def text_value(self) -> str | None:
-        """A string; None if there is none."""
-        if self.at_end or self.tokens[self.at].kind != STRING:
-            return None
-        return self.value()
-
-    def rest(self) -> str:
-        """The text from here on."""
-        return "" if self.at_end else self.text[self.tokens[self.at].at :].rstrip("; \t\r\n")
-
-
-_Read = Callable[[_Reader], Command | None]
+_Read = Callable[[CommandTokens], Command | None]
 
 
 _ISOLATION: dict[tuple[str, ...], Isolation] = {
@@ -183,14 +124,14 @@ _ISOLATION: dict[tuple[str, ...], Isolation] = {
 }
 
 
-def _isolation(reader: _Reader) -> Isolation | None:
+def _isolation(reader: CommandTokens) -> Isolation | None:
     for words, level in _ISOLATION.items():
         if reader.take(*words):
             return level
     return None
 
 
-def _transaction_modes(reader: _Reader) -> TransactionModes | None:
+def _transaction_modes(reader: CommandTokens) -> TransactionModes | None:
     """The modes up to the end; None if one of them is not known."""
     isolation: Isolation | None = None
     reads_only: bool | None = None
@@ -214,19 +155,19 @@ def _transaction_modes(reader: _Reader) -> TransactionModes | None:
     return TransactionModes(isolation, reads_only, deferrable)
 
 
-def _begin(reader: _Reader) -> Command | None:
+def _begin(reader: CommandTokens) -> Command | None:
     if not reader.take("TRANSACTION"):
         reader.take("WORK")
     modes = _transaction_modes(reader)
     return None if modes is None else Begin(modes)
 
 
-def _start(reader: _Reader) -> Command | None:
+def _start(reader: CommandTokens) -> Command | None:
     return _begin(reader) if reader.tokens[1:2] and reader.tokens[1].key == "TRANSACTION" else None
 
 
 def _end(commit: bool) -> _Read:
-    def read(reader: _Reader) -> Command | None:
+    def read(reader: CommandTokens) -> Command | None:
         if not reader.take("WORK"):
             reader.take("TRANSACTION")
         if not commit and reader.take("TO"):
@@ -240,18 +181,18 @@ def _end(commit: bool) -> _Read:
     return read
 
 
-def _savepoint(reader: _Reader) -> Command | None:
+def _savepoint(reader: CommandTokens) -> Command | None:
     name = reader.name()
     return Savepoint("SAVEPOINT", name) if name else None
 
 
-def _release(reader: _Reader) -> Command | None:
+def _release(reader: CommandTokens) -> Command | None:
     reader.take("SAVEPOINT")
     name = reader.name()
     return Savepoint("RELEASE", name) if name else None
 
 
-def _set(reader: _Reader) -> Command | None:
+def _set(reader: CommandTokens) -> Command | None:
     session = reader.take("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION")
     if session or reader.take("TRANSACTION"):
         modes = _transaction_modes(reader)
@@ -281,24 +222,24 @@ def _set(reader: _Reader) -> Command | None:
             return SetValue(name, ", ".join(values), local)
 
 
-def _show(reader: _Reader) -> Command | None:
+def _show(reader: CommandTokens) -> Command | None:
     if reader.take("TRANSACTION", "ISOLATION", "LEVEL"):
         return Show("transaction_isolation")
     name = "timezone" if reader.take("TIME", "ZONE") else reader.setting()
     return Show(name) if name else None
 
 
-def _reset(reader: _Reader) -> Command | None:
+def _reset(reader: CommandTokens) -> Command | None:
     name = "timezone" if reader.take("TIME", "ZONE") else reader.setting()
     return Reset(name) if name else None
 
 
-def _discard(reader: _Reader) -> Command | None:
+def _discard(reader: CommandTokens) -> Command | None:
     what = reader.word()
     return Discard(what) if what in ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY") else None
 
 
-def _deallocate(reader: _Reader) -> Command | None:
+def _deallocate(reader: CommandTokens) -> Command | None:
     reader.take("PREPARE")
     if reader.take("ALL"):
         return Deallocate(None)
@@ -306,18 +247,18 @@ def _deallocate(reader: _Reader) -> Command | None:
     return Deallocate(name) if name else None
 
 
-def _close(reader: _Reader) -> Command | None:
+def _close(reader: CommandTokens) -> Command | None:
     if reader.take("ALL"):
         return CloseCursor(None)
     name = reader.name()
     return CloseCursor(name) if name else None
 
 
-def _unlisten(reader: _Reader) -> Command | None:
+def _unlisten(reader: CommandTokens) -> Command | None:
     return Unlisten() if reader.take("*") or reader.name() else None
 
 
-def _declare(reader: _Reader) -> Command | None:
+def _declare(reader: CommandTokens) -> Command | None:
     name = reader.name()
     while reader.take("INSENSITIVE") or reader.take("ASENSITIVE") or reader.take("NO", "SCROLL"):
         pass
@@ -331,7 +272,7 @@ def _declare(reader: _Reader) -> Command | None:
 
 
 def _fetch(move: bool) -> _Read:
-    def read(reader: _Reader) -> Command | None:
+    def read(reader: CommandTokens) -> Command | None:
         count: int | None = 1
         if reader.take("ALL") or reader.take("FORWARD", "ALL"):
             count = None
@@ -351,7 +292,7 @@ def _fetch(move: bool) -> _Read:
     return read
 
 
-def _select(reader: _Reader) -> Command | None:
+def _select(reader: CommandTokens) -> Command | None:
     found: list[Setting] = []
     while True:
         reader.take("PG_CATALOG", ".")
@@ -365,7 +306,7 @@ def _select(reader: _Reader) -> Command | None:
             return SetConfig(tuple(found))
 
 
-def _setting(reader: _Reader) -> Setting | None:
+def _setting(reader: CommandTokens) -> Setting | None:
     if reader.take("CURRENT_SETTING", "("):
         label, name, value = "current_setting", reader.text_value(), None
     elif reader.take("SET_CONFIG", "("):
@@ -380,107 +321,6 @@ def _setting(reader: _Reader) -> Setting | None:
     if reader.take("AS"):
         label = reader.name()
     return Setting(label, name.lower(), value) if label else None
-
-
-def _copy(reader: _Reader) -> Command | None:
-    """COPY { table [(column, …)] | (query) } TO STDOUT [[WITH] (option, …)]. COPY FROM, and what
-    cannot be read, are left to the gate, which refuses them by name."""
-    if reader.take("("):
-        inner = _within_brackets(reader)
-        if inner is None:
-            return None
-    else:
-        begun = reader.at
-        while reader.name() and reader.take("."):
-            pass
-        if reader.at == begun:
-            return None
-        table = reader.text[reader.tokens[begun].at : _end_of(reader)]
-        columns = "*"
-        if reader.take("("):
-            listed = _within_brackets(reader)
-            if listed is None:
-                return None
-            columns = listed
-        inner = f"SELECT {columns} FROM {table}"
-    if not reader.take("TO", "STDOUT"):
-        return None
-    reader.take("WITH")
-    options = _copy_options(reader)
-    if options is None:
-        return None
-    return _copy_out(inner, options)
-
-
-def _copy_out(inner: str, options: dict[str, str]) -> Command:
-    """The command with these options, or why not."""
-    form = options.pop("format", "text").lower()
-    if form not in ("text", "csv", "binary"):
-        message = f'COPY format "{form[:40]}" not recognized.'
-        return Refused("22023", message, "Use text, csv or binary.")
-    if options.pop("encoding", "utf8").lower() not in ("utf8", "utf-8"):
-        return Refused("0A000", "COPY writes UTF8 alone here.", "Leave ENCODING out.")
-    if form == "binary":
-        if options:
-            names = ", ".join(options).upper()[:80]
-            message = f"COPY in binary format takes no {names}."
-            return Refused("42601", message, "Leave it out.")
-        return CopyOut(inner, "binary", False, "", "")
-    header = options.pop("header", "false").lower() in ("", "true", "on", "1")
-    delimiter = options.pop("delimiter", "," if form == "csv" else "\t")
-    null = options.pop("null", "" if form == "csv" else "\\N")
-    if options:
-        names = ", ".join(options).upper()[:80]
-        message = f"COPY takes no {names} here."
-        return Refused("0A000", message, "Use FORMAT, HEADER, DELIMITER and NULL.")
-    if len(delimiter.encode()) != 1:
-        return Refused("0A000", "A delimiter of COPY is one ASCII character.", "Use another one.")
-    return CopyOut(inner, "csv" if form == "csv" else "text", header, delimiter, null)
-
-
-def _copy_options(reader: _Reader) -> dict[str, str] | None:
-    """The options in brackets, or CSV and HEADER as before PostgreSQL 9.0; None if they cannot be
-    read."""
-    found: dict[str, str] = {}
-    if reader.take("("):
-        while True:
-            name = reader.name()
-            if not name or name in found:
-                return None
-            has_value = not reader.at_end and reader.tokens[reader.at].key not in (",", ")")
-            found[name] = (reader.value() or "") if has_value else ""
-            if reader.take(")"):
-                return found if reader.at_end else None
-            if not reader.take(","):
-                return None
-    while not reader.at_end:
-        if reader.take("CSV"):
-            found["format"] = "csv"
-        elif reader.take("HEADER"):
-            found["header"] = "true"
-        elif reader.take("BINARY"):
-            found["format"] = "binary"
-        else:
-            return None
-    return found
-
-
-def _within_brackets(reader: _Reader) -> str | None:
-    """The text up to the bracket that closes the one just passed, which is passed as well."""
-    begun, depth = reader.at, 1
-    while not reader.at_end:
-        key = reader.tokens[reader.at].key
-        depth += (key == "(") - (key == ")")
-        reader.at += 1
-        if depth == 0:
-            first = reader.tokens[begun].at
-            return reader.text[first : reader.tokens[reader.at - 1].at].strip() or None
-    return None
-
-
-def _end_of(reader: _Reader) -> int:
-    """Where the next token begins, or the text ends."""
-    return len(reader.text) if reader.at_end else reader.tokens[reader.at].at
 
 
 _READERS: dict[str, _Read] = {
@@ -503,5 +343,5 @@ _READERS: dict[str, _Read] = {
     "FETCH": _fetch(False),
     "MOVE": _fetch(True),
     "SELECT": _select,
-    "COPY": _copy,
+    "COPY": read_copy,
 }

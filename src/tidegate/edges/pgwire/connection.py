@@ -18,6 +18,7 @@ from tidegate.edges.pgwire.errors import error_fields
 from tidegate.edges.pgwire.messages import ProtocolError
 from tidegate.edges.pgwire.packers import UINT32
 from tidegate.edges.pgwire.session import Session
+from tidegate.edges.pgwire.tls import common_name, feed
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 
@@ -344,7 +345,7 @@ class WireConnection(asyncio.Protocol):
                 # is read before both have happened.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-                _feed(transport.get_protocol(), arrived)
+                feed(transport.get_protocol(), arrived)
             upgraded = await upgrade
         except (OSError, ssl.SSLError, asyncio.CancelledError):
             upgrade.cancel()
@@ -354,7 +355,7 @@ class WireConnection(asyncio.Protocol):
             raise Disconnected
         self._transport, self._is_tls = upgraded, True
         self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
-        self.tls_name = _common_name(upgraded.get_extra_info("peercert"))
+        self.tls_name = common_name(upgraded.get_extra_info("peercert"))
         connection = cast("ssl.SSLObject", upgraded.get_extra_info("ssl_object"))
         self._end_point = self._server.end_point(connection)
         return connection
@@ -515,25 +516,3 @@ class WireConnection(asyncio.Protocol):
     def _ready(self, session: Session) -> None:
         self.write(messages.ready(session.status))
         self.flush()
-
-
-def _feed(protocol: asyncio.BaseProtocol, data: bytes) -> None:
-    """Hand bytes to the protocol of TLS as if they had just been read."""
-    reader = cast("asyncio.BufferedProtocol", protocol)
-    while data:
-        room = memoryview(reader.get_buffer(len(data))).cast("B")
-        count = min(len(room), len(data))
-        room[:count] = data[:count]
-        reader.buffer_updated(count)
-        data = data[count:]
-
-
-def _common_name(certificate: object) -> str | None:
-    """The common name of a verified client certificate."""
-    if not isinstance(certificate, dict):
-        return None
-    for part in certificate.get("subject", ()):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        for name, value in part:  # pyright: ignore[reportUnknownVariableType]
-            if name == "commonName":
-                return str(value)  # pyright: ignore[reportUnknownArgumentType]
-    return None

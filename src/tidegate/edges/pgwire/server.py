@@ -18,11 +18,13 @@ from tidegate.config.model import LimitSettings
 from tidegate.config.pgwire import PgWireSettings
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import decoy_secret
+from tidegate.edges.pgwire.catalog.catalogs import catalog_turns
 from tidegate.edges.pgwire.connection import WireConnection
 from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.held_memory import HeldMemory
 from tidegate.edges.pgwire.logins import Logins
-from tidegate.edges.pgwire.session import Session
+from tidegate.edges.pgwire.reading import reading_turns
+from tidegate.edges.pgwire.session import Session, SessionTurns
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.statement_runner import SURFACE
 from tidegate.errors import Code, TidegateError
@@ -96,6 +98,7 @@ class WireServer:
         self._ended = asyncio.Event()
         self._stopping = False
         self._held = HeldMemory()
+        self._turns = SessionTurns(reading_turns(), catalog_turns())
         self._most_of_caller = settings.max_connections - settings.max_connections // 4
 
     @property
@@ -290,6 +293,7 @@ class WireServer:
                 self._settings.max_transactions,
             ),
             held=self._held,
+            turns=self._turns,
             on_end=lambda error: _end_by_gate(connection, error),
         )
 

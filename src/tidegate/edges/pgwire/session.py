@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
@@ -17,6 +17,7 @@ from tidegate.edges.pgwire.held_memory import HeldMemory, SessionMemory
 from tidegate.edges.pgwire.parameters import read_parameter
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import MAX_EACH, Portal, PreparedStatement, SessionObjects
+from tidegate.edges.pgwire.reading import Reading
 from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, RowSender
 from tidegate.edges.pgwire.session_commands import SessionCommands
@@ -27,7 +28,7 @@ from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import TEXT_OID, TEXT_OIDS, oid_of, type_name
 from tidegate.errors import Code, TidegateError
-from tidegate.judging_thread import compute
+from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.model.actors import Actor
 from tidegate.model.results import Column
 from tidegate.model.sources import Source
@@ -36,6 +37,14 @@ from tidegate.sql.dialects import find
 
 CATALOG_CHUNK = 500
 """Rows of a query on the catalogs that are sent at once."""
+
+
+class SessionTurns(NamedTuple):
+    """What the sessions of one caller do in turns, so that those of others wait for one of them at
+    most."""
+
+    reading: ConcurrencyLimiter
+    catalogs: ConcurrencyLimiter
 
 
 class Session:
@@ -55,10 +64,12 @@ class Session:
         address: str,
         bounds: TransactionBounds,
         held: HeldMemory,
+        turns: SessionTurns,
         on_end: Callable[[Exception], None],
     ) -> None:
         """`on_end` is called if the transaction of the session is ended, within `bounds`, without
-        its doing. `held` counts what the sessions of each caller hold."""
+        its doing. `held` counts what the sessions of each caller hold, `turns` who reads
+        long texts and asks the catalogs."""
         self.actor = actor
         self.source = source
         self.settings = settings
@@ -82,7 +93,16 @@ class Session:
         self._commands = SessionCommands(
             client, source.dialect, settings, self._block, self._objects, self._runner
         )
-        self._catalogs = SystemCatalogs(self._runner.ask, source, settings, actor.name)
+        self._reading = Reading(turns.reading, actor.id)
+        self._catalogs = SystemCatalogs(
+            self._runner.ask,
+            self._reading,
+            source,
+            settings,
+            actor.name,
+            caller=actor.id,
+            turns=turns.catalogs,
+        )
         self._described: Portal | None = None
         """The portal whose description is due: Execute sends it before the rows, which saves
         preparing the statement."""
@@ -95,6 +115,8 @@ class Session:
     def cancel(self, reason: str) -> None:
         """End what runs now."""
         self._runner.cancel(reason)
+        self._reading.cancel(reason)
+        self._catalogs.cancel(reason)
 
     def failed(self) -> None:
         """A statement has failed: the block, if there is one, can only be rolled back."""
@@ -106,7 +128,7 @@ class Session:
         """Run the statements of a text, one after the other. All are judged before the first runs,
         and one of them at most may change data."""
         await self._objects.drop_portal("")
-        parts = await compute(text, split, text, self.source.dialect)
+        parts = await self._reading.compute(text, split, text, self.source.dialect)
         if len(parts) > MAX_EACH:
             raise refused("54000", f"A text has at most {MAX_EACH} statements.")
         if not parts:
@@ -136,7 +158,7 @@ class Session:
         command = await self._read_command(text)
         placed = None
         if command is None or isinstance(command, (CopyOut, Declare)):
-            placed = await compute(text, place_parameters, text, dialect, ())
+            placed = await self._reading.compute(text, place_parameters, text, dialect, ())
             if placed.most:
                 raise refused(
                     "42P02",
@@ -155,15 +177,15 @@ class Session:
         dialect = self.source.dialect
         if not find(dialect).path_schemas or await self._is_catalog(text):
             return text
-        return await compute(text, spell, text, dialect, self.source.name)
+        return await self._reading.compute(text, spell, text, dialect, self.source.name)
 
     async def _read_command(self, text: str) -> Command | None:
         """The command that the text is; the query of a COPY as the source's dialect writes it."""
-        command = await compute(text, read_command, text)
+        command = await self._reading.compute(text, read_command, text)
         dialect = self.source.dialect
         if not isinstance(command, CopyOut) or find(dialect).is_postgres:
             return command
-        placed = await compute(text, place_parameters, command.text, dialect, ())
+        placed = await self._reading.compute(text, place_parameters, command.text, dialect, ())
         return command._replace(text=placed.text)
 
     async def _judge(self, statements: Sequence[str]) -> None:
@@ -190,7 +212,7 @@ class Session:
                 hint="Send long values as parameters.",
             )
         dialect = self.source.dialect
-        parts = await compute(message.text, split, message.text, dialect)
+        parts = await self._reading.compute(message.text, split, message.text, dialect)
         if len(parts) > 1:
             raise TidegateError(
                 Code.SQL_MULTIPLE, "A prepared statement is one statement.",
@@ -203,7 +225,7 @@ class Session:
             text,
             message.types,
             command,
-            await compute(text, place_parameters, text, dialect, names),
+            await self._reading.compute(text, place_parameters, text, dialect, names),
             asks_catalog=command is None and await self._is_catalog(text),
         )
         self._objects.keep_statement(message.name, statement)
@@ -393,7 +415,9 @@ class Session:
         if rules.is_postgres:
             return False
         has_own = rules.has_information_schema
-        return await compute(text, reads_catalogs, text, has_information_schema=has_own)
+        return await self._reading.compute(
+            text, reads_catalogs, text, has_information_schema=has_own
+        )
 
     async def _answer_catalog(
         self,

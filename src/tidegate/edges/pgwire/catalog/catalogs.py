@@ -15,8 +15,10 @@ from tidegate.edges.pgwire.catalog.schema_names import named_schemas
 from tidegate.edges.pgwire.catalog.tables import catalog_rows, shown_schema
 from tidegate.edges.pgwire.catalog.translation import CatalogQuery, translate
 from tidegate.edges.pgwire.errors import not_emulated
+from tidegate.edges.pgwire.reading import Reading
 from tidegate.edges.pgwire.settings import SessionSettings
-from tidegate.judging_thread import compute
+from tidegate.gateway.concurrency import ConcurrencyLimiter
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Browse, ListSources, Request
 from tidegate.model.results import Column
 from tidegate.model.schema import Catalog, Table
@@ -29,6 +31,9 @@ _KEPT_SCHEMAS = 200
 _AT_ONCE = 4
 """Queries on catalogs that run at a time, on threads that nothing else of the server waits for."""
 
+_WAIT_S = 30.0
+"""How long a query waits for others of its caller."""
+
 Ask = Callable[[Request], Awaitable[Any]]
 """Sends a request through the gate, and gives the payload of its reply."""
 Answer = tuple[tuple[Column, ...], list[tuple[Any, ...]]]
@@ -40,8 +45,23 @@ class SystemCatalogs:
     A source with very many tables lists those of a schema only when it is asked for them by name:
     so does a query here, and what it has read stays for the session."""
 
-    def __init__(self, ask: Ask, source: Source, settings: SessionSettings, user: str) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        reading: Reading,
+        source: Source,
+        settings: SessionSettings,
+        user: str,
+        *,
+        caller: str,
+        turns: ConcurrencyLimiter,
+    ) -> None:
+        """`turns` are those of all sessions, by the id of the `caller`."""
+        self._caller = caller
+        self._turns = turns
+        self._running: Cancellation | None = None
         self._ask = ask
+        self._reading = reading
         self._source = source
         self._settings = settings
         self._user = user
@@ -54,15 +74,30 @@ class SystemCatalogs:
     async def run(self, text: str, parameters: Sequence[Any]) -> Answer:
         """The columns and rows of a query on the catalogs. Raises: TidegateError."""
         async with self._lock:
-            query = await compute(text, translate, text)
+            query = await self._reading.compute(text, translate, text)
             database = await self._current(query, parameters)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(_threads(), database.run, query, parameters)
+            cancellation = self._running = Cancellation()
+            try:
+                await self._turns.acquire(self._caller, _WAIT_S, cancellation)
+                try:
+                    return await loop.run_in_executor(
+                        _threads(), database.run, query, parameters, cancellation
+                    )
+                finally:
+                    self._turns.release(self._caller)
+            finally:
+                self._running = None
+
+    def cancel(self, reason: str) -> None:
+        """End the query that runs now, or waits for its turn."""
+        if self._running is not None:
+            self._running.cancel(reason)
 
     async def describe(self, text: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:
         """The columns of a query, and the types of its parameters. Raises: TidegateError."""
         async with self._lock:
-            query = await compute(text, translate, text)
+            query = await self._reading.compute(text, translate, text)
             database = await self._current(query, ())
             loop = asyncio.get_running_loop()
             columns = await loop.run_in_executor(_threads(), database.describe, query)
@@ -139,6 +174,13 @@ class SystemCatalogs:
         database, self._database = self._database, None
         if database is not None:
             database.close()
+
+
+def catalog_turns() -> ConcurrencyLimiter:
+    """Who may run a query on catalogs: one caller has half of the threads at most."""
+    turns = ConcurrencyLimiter(_AT_ONCE // 2, place="asking PostgreSQL's catalogs")
+    turns.share(_AT_ONCE)
+    return turns
 
 
 @cache

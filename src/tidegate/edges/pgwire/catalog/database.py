@@ -26,6 +26,7 @@ from tidegate.edges.pgwire.catalog.tables import CatalogRows
 from tidegate.edges.pgwire.catalog.translation import CatalogQuery
 from tidegate.edges.pgwire.errors import not_emulated, refused
 from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.results import Column
 from tidegate.sql.patterns import PatternFault, compile_pattern
 
@@ -77,11 +78,17 @@ class CatalogDatabase:
         return _columns(query, described, ())
 
     def run(
-        self, query: CatalogQuery, parameters: Sequence[Any]
+        self,
+        query: CatalogQuery,
+        parameters: Sequence[Any],
+        cancellation: Cancellation = NEVER,
     ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
-        """The columns and rows of a query. Raises: TidegateError."""
+        """The columns and rows of a query. Raises: TidegateError, CALL_CANCELLED soon after
+        `cancellation`, which another thread may cancel."""
         until = time.monotonic() + MAX_S
-        self._connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        self._connection.set_progress_handler(
+            lambda: cancellation.cancelled or time.monotonic() > until, _STEPS
+        )
         given = [json.dumps(each) if isinstance(each, list) else each for each in parameters]
         try:
             described = apsw.ext.query_info(self._connection, query.text).description
@@ -95,6 +102,8 @@ class CatalogDatabase:
                         "54000", f"The catalogs gave over {MAX_ROWS} rows, or {MAX_BYTES} bytes."
                     )
         except apsw.InterruptError:
+            if cancellation.cancelled:
+                raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled.") from None
             raise TidegateError(
                 Code.LIMIT_TIME, f"The query on the catalogs took over {MAX_S:.0f} s."
             ) from None
