@@ -191,7 +191,9 @@ export function cardView(card) {
   // The buttons go with the answer: the focus goes on at the card.
   const rest = () => {
     const scroll = /** @type {HTMLElement | null} */ (node.querySelector(".card-scroll"));
-    if (card.peek().state !== "pending" && document.activeElement === document.body) scroll?.focus();
+    const focused = document.activeElement;
+    if (card.peek().state === "pending") return;
+    if (focused === document.body || focused?.closest(".card-actions")) scroll?.focus();
   };
   const arm = () => {
     if (!mayAllow.peek()) return;

@@ -28,7 +28,9 @@ export class AllowGuard {
   /** The button whose place counts. @param {HTMLElement} button */
   watch(button) {
     this.#watched = button;
+    this.#place = "";
     this.changed();
+    queueMicrotask(() => this.#look());
   }
 
   changed() {

@@ -1,0 +1,80 @@
+"""The files of the page: their types, their size, and what none of them does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from external.install import node, node_modules
+from support.console_site import PAGE
+
+FIRST_PAGES_BYTES = 60 * 1024
+LAZY = {"activity.js", "access.js"}
+SINKS = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function"
+    r"|DOMParser|createContextualFragment|sessionStorage|setHTML"
+)
+FILES = sorted(path for path in PAGE.iterdir() if path.is_file())
+
+
+def imported(name: str) -> set[str]:
+    """A module and all that it loads at once."""
+    text = (PAGE / name).read_text()
+    found = {name}
+    for other in re.findall(r'^(?:import|export)[^;]*? from "\./([\w.]+)";', text, re.MULTILINE):
+        found |= imported(other)
+    return found
+
+
+def test_the_modules_have_the_types_that_they_say(tmp_path: Path) -> None:
+    options = {
+        "allowJs": True, "checkJs": True, "strict": True, "noEmit": True, "types": [],
+        "target": "es2022", "module": "es2022", "moduleResolution": "bundler",
+        "lib": ["es2024", "dom", "dom.iterable"],
+    }  # fmt: skip
+    config = tmp_path / "tsconfig.json"
+    config.write_text(json.dumps({"compilerOptions": options, "include": [f"{PAGE}/*.js"]}))
+    compiler = node_modules() / "typescript" / "bin" / "tsc"
+    done = subprocess.run(
+        [node(), compiler, "-p", config], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout + done.stderr, done.returncode) == ("", 0)
+
+
+def test_sign_in_and_inbox_are_small() -> None:
+    names = {"index.html", "style.css", "pages.css", "icon.svg"} | imported("app.js")
+    assert not names & LAZY
+    sizes = {name: len(gzip.compress((PAGE / name).read_bytes(), 9)) for name in names}
+    assert sum(sizes.values()) <= FIRST_PAGES_BYTES, sizes
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_makes_no_markup_of_text_and_names_nothing_outside(path: Path) -> None:
+    text = path.read_text()
+    # The one use of it is a choice of look and keys, in `choice`.
+    assert text.count("localStorage") == (2 if path.name == "state.js" else 0)
+    names = set(SINKS.findall(text)) - ({"srcdoc"} if path.name == "dom.js" else set())
+    assert not names
+    addresses = re.findall(r"https?://[^\s\"'`]+", text)
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_the_index_has_no_script_and_no_style_of_its_own() -> None:
+    text = (PAGE / "index.html").read_text()
+    assert (
+        re.findall(r"<script(?! type=\"module\" src=\"/console/assets/app\.js\"></script>)", text)
+        == []
+    )
+    assert "<style" not in text
+    assert re.findall(r"\s(?:on\w+|style)=", text) == []
+
+
+def test_every_module_is_reached() -> None:
+    reached = imported("app.js") | {each for name in LAZY for each in imported(name)}
+    modules = {path.name for path in FILES if path.suffix == ".js"}
+    assert modules - reached == {"contract.js"}

@@ -1,0 +1,84 @@
+"""Debian's Chromium, driven by Playwright; and axe-core, which looks for what keeps people out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from external.install import node_modules
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+WAIT_MS = 15_000
+NARROW = {"width": 360, "height": 740}
+WIDE = {"width": 1280, "height": 800}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser with a profile of its own, which is thrown away with it."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("needs Chromium (Debian's package chromium), which cannot be installed here")
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Window:
+    """Tabs of one browser profile, and what went wrong in them."""
+
+    def __init__(self, browser: Browser, **options: Any) -> None:
+        self.context: BrowserContext = browser.new_context(**{"viewport": WIDE, **options})
+        self.context.set_default_timeout(WAIT_MS)
+        self.errors: list[str] = []
+        self.expected: list[str] = []
+        """Parts of errors that the test brings about."""
+
+    def tab(self, url: str | None = None) -> Page:
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(f"error: {error}"))
+        page.on("console", lambda entry: self._note(entry.type, entry.text))
+        if url is not None:
+            page.goto(url)
+        return page
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"}:
+            self.errors.append(f"{kind}: {text}")
+
+    def close(self) -> None:
+        self.context.close()
+        left = [each for each in self.errors if not any(part in each for part in self.expected)]
+        assert not left, "\n".join(left)
+
+
+@cache
+def _axe() -> str:
+    return (node_modules() / "axe-core" / "axe.min.js").read_text()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with the page as it is, by the rules of WCAG 2.2 AA and its own."""
+    page.evaluate(_axe())
+    found: list[dict[str, Any]] = page.evaluate(
+        """async () => (await axe.run(document, {
+            runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+            resultTypes: ["violations"],
+        })).violations"""
+    )
+    return [
+        f"{each['id']}: {node['html'][:200]}: {node['failureSummary']}"
+        for each in found
+        for node in each["nodes"]
+    ]
