@@ -10,6 +10,7 @@ PATH="$PATH:/usr/sbin" command -v mariadbd > /dev/null || missing+=(mariadb-serv
 PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server openssh-client)
 command -v dbus-daemon > /dev/null || missing+=(dbus-daemon)
 command -v gnome-keyring-daemon > /dev/null || missing+=(gnome-keyring)
+command -v chromium > /dev/null || missing+=(chromium)
 command -v javac > /dev/null || missing+=(default-jdk-headless)
 for server in docker-registry etcd prometheus; do
     command -v "$server" > /dev/null || missing+=("${server/%etcd/etcd-server}")

@@ -49,6 +49,7 @@ class Window:
         page = self.context.new_page()
         page.on("pageerror", lambda error: self.errors.append(f"error: {error}"))
         page.on("console", lambda entry: self._note(entry.type, entry.text))
+        page.bring_to_front()
         if url is not None:
             page.goto(url)
         return page

@@ -52,7 +52,7 @@ class Site:
         self.refusals: dict[str, tuple[int, Json]] = {}
         self.posts: list[tuple[str, Json]] = []
         self.streams: list[Queue[str | None]] = []
-        self.streams_open = 0
+        self.events: list[tuple[int, str]] = []
         self.most_streams = 0
         self.serves_events = True
         self.build = "build-1"
@@ -67,8 +67,22 @@ class Site:
         with self._lock:
             self.seq += 1
             text = f"event: {name}\ndata: {json.dumps(data)}\nid: {self.seq}\n\n"
+            self.events.append((self.seq, text))
             for stream in self.streams:
                 stream.put(text)
+
+    def follow(self, after: int) -> Queue[str | None]:
+        """A stream of what happens, and of what happened after an event."""
+        stream: Queue[str | None] = Queue()
+        hello = {"seq": self.seq, "build": self.build, "now": canned.time.time()}
+        with self._lock:
+            stream.put(f"event: hello\ndata: {json.dumps(hello)}\nid: {after}\n\n")
+            for seq, text in self.events:
+                if seq > after:
+                    stream.put(text)
+            self.streams.append(stream)
+            self.most_streams = max(self.most_streams, len(self.streams))
+        return stream
 
     def put(self, card: Json) -> Json:
         """Change a card, or add it, as all pages hear."""
@@ -315,17 +329,13 @@ class _Handler(BaseHTTPRequestHandler):
                 401 if site.session is None else 503, json.dumps(_refusal(code, "No.")).encode(), ""
             )
             return
-        stream: Queue[str | None] = Queue()
-        hello = {"seq": site.seq, "build": site.build, "now": canned.time.time()}
-        site.streams.append(stream)
-        site.streams_open += 1
-        site.most_streams = max(site.most_streams, site.streams_open)
+        after = int(parse_qs(urlsplit(self.path).query)["after"][0])
+        stream = site.follow(after)
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
         try:
-            self._write(f"event: hello\ndata: {json.dumps(hello)}\nid: {site.seq}\n\n")
             while site.serves_events:
                 try:
                     text = stream.get(timeout=HEARTBEAT_S)
@@ -338,7 +348,6 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         finally:
             site.streams.remove(stream)
-            site.streams_open -= 1
             self.close_connection = True
 
     def _write(self, text: str) -> None:

@@ -43,7 +43,8 @@ export function activityView() {
   };
   moveByKeys(rows, chosen, list.reveal);
   return h("div", { class: "activity" },
-    h("header", { class: "page-head" }, h("h1", {}, "Activity"), proofLine(), exportMenu(data)),
+    h("h1", { class: "sr" }, "Activity"),
+    h("header", { class: "page-head" }, h("div", { class: "title", "aria-hidden": "true" }, "Activity"), proofLine(), exportMenu(data)),
     filterBar(data, folded),
     chips(),
     h("div", { class: "count-line" },

@@ -127,11 +127,11 @@ function shell() {
     document.title = `${waiting.value ? `(${waiting.value}) ` : ""}${name} – Tidegate`;
   });
   return h("div", { class: "shell" },
-    h("a", { class: "skip", href: "#/inbox", onclick: (/** @type {Event} */ event) => {
-      event.preventDefault();
-      document.getElementById("main")?.focus();
-    } }, "Skip to the page"),
     h("nav", { class: "rail", "aria-label": "Pages" },
+      h("a", { class: "skip", href: "#/inbox", onclick: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        document.getElementById("main")?.focus();
+      } }, "Skip to the page"),
       h("div", { class: "brand", "aria-hidden": "true" }, "Tidegate"),
       PAGES.map(([page, label]) => h("a", {
         href: `#/${page}`, "aria-current": () => (route.value.page === page ? "page" : null),

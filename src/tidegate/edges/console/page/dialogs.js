@@ -42,7 +42,10 @@ export function ask({ title, body, action, kind = "primary", read, signal }) {
     signal?.addEventListener("abort", () => leave(null), { once: true });
     document.body.append(dialog);
     dialog.showModal();
-    /** @type {HTMLElement | null} */ (dialog.querySelector("input, textarea, select"))?.focus();
+    // Where nothing is to be typed, Enter does what was asked for, unless it takes something away.
+    const first = dialog.querySelector("input, textarea, select") ??
+      dialog.querySelector(kind === "danger" ? ".quiet" : "[type=submit]");
+    /** @type {HTMLElement | null} */ (first)?.focus();
   });
 }
 

@@ -68,6 +68,7 @@ export function inboxView() {
     return view.node;
   });
   return h("div", { class: () => `inbox ${route.value.id ? "has-card" : ""}` },
+    h("h1", { class: "sr" }, "Inbox"),
     h("section", { class: "list", "aria-label": "Questions" }, list()),
     h("section", { class: "pane", "aria-label": "The question that is shown" },
       h("a", { class: "back", href: "#/inbox" }, icon("back"), "All questions"), pane));
@@ -75,7 +76,7 @@ export function inboxView() {
 
 function list() {
   return [
-    h("h1", {}, "Inbox"),
+    h("div", { class: "title", "aria-hidden": "true" }, "Inbox"),
     () => (cards.loaded.value && !cards.pending.length ? h("p", { class: "nothing" }, "Nothing waits.") : null),
     h("ul", { class: "cards" }, each(() => cards.pending, (card) => card.id, row)),
     () => (cards.recent.length ? h("h2", { class: "over" }, "Answered") : null),

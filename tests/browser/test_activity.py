@@ -1,0 +1,153 @@
+"""Activity and Access in Chromium."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from support import console_cards as canned
+from support.chromium import Window
+from support.console_site import Site
+
+MANY = 5_000
+MOST_NODES = 2_000
+
+
+def test_sessions_are_folded_and_unfold_to_their_calls(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/activity")
+    expect(page.locator(".fold")).to_have_count(3)
+    expect(page.locator(".count-line")).to_contain_text("400 lines in 3 sessions")
+    expect(page.locator(".proof")).to_contain_text("verified to line 400")
+    page.locator(".fold").first.press("Enter")
+    expect(page.locator(".fold").first).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".inner .line").first).to_contain_text("WHERE id = 399")
+    page.locator(".fold").first.press("Enter")
+    expect(page.locator(".inner")).to_have_count(0)
+    page.get_by_role("link", name="Open the session of analyst alone").first.click()
+    expect(page).to_have_url(re.compile("session=session-0"))
+    expect(page.locator(".line").first).to_be_visible()
+
+
+def test_many_lines_are_few_nodes_and_more_are_loaded_at_the_end(
+    window: Window, site: Site, url: str
+) -> None:
+    site.lines = [canned.line(n) for n in range(1, MANY + 1)]
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line").first).to_contain_text(f"WHERE id = {MANY}")
+    for last in (4_901, 4_801, 4_701):
+        page.locator(".virtual-box").evaluate("box => box.scrollTop = box.scrollHeight")
+        expect(page.locator(".line", has_text=f"WHERE id = {last}")).to_be_attached()
+    assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
+    tops = page.locator(".vrow").evaluate_all("rows => rows.map(row => row.offsetTop)")
+    assert tops == sorted(tops)
+
+
+def test_new_lines_are_offered_and_never_shift_the_list(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line").first).to_contain_text("id = 400")
+    expect(page.locator(".live.on")).to_be_visible()
+    before = page.locator(".line").nth(3).bounding_box()
+    site.lines += [canned.line(n) for n in range(401, 413)]
+    site.publish("line", {"n": 412})
+    expect(page.get_by_role("button", name="12 new")).to_be_visible()
+    expect(page.locator(".line").first).to_contain_text("id = 400")
+    assert page.locator(".line").nth(3).bounding_box() == before
+    page.get_by_role("button", name="12 new").click()
+    expect(page.locator(".line").first).to_contain_text("id = 412")
+    expect(page.get_by_role("button", name="12 new")).to_have_count(0)
+
+
+def test_filters_are_part_of_the_address_and_can_be_taken_away(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line").first).to_be_visible()
+    page.get_by_label("Outcome").select_option("denied")
+    expect(page.locator(".count-line")).to_contain_text("57 lines")
+    page.get_by_label("Search").fill("id = 399")
+    page.keyboard.press("Enter")
+    expect(page.locator(".line")).to_have_count(1)
+    expect(page).to_have_url(re.compile("outcome=denied.*q=id"))
+    page.reload()
+    expect(page.locator(".line")).to_have_count(1)
+    page.get_by_role("button", name="Take away the filter q: id = 399").click()
+    expect(page.locator(".count-line")).to_contain_text("57 lines")
+    page.go_back()
+    expect(page.locator(".line")).to_have_count(1)
+
+
+def test_keys_go_through_the_lines_and_the_panel_shows_all_of_one(
+    window: Window, site: Site, url: str
+) -> None:
+    asked = canned.card(1, state="used", decided_at=1e9, decided_by="ann", run=canned.run())
+    site.add(asked)
+    site.lines[399] = canned.line(
+        400, outcome="ok", effect="write", approval="ask-1", change_id="change-1"
+    )
+    site.lines_on_record[400] = {"approval": asked, "change": site.change}
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line").first).to_be_visible()
+    page.keyboard.press("j")
+    panel = page.locator(".panel")
+    expect(panel).to_contain_text("it is before checkpoint 12")
+    expect(panel).to_contain_text("3 rows would be changed")
+    expect(panel).to_contain_text("5f" * 32)
+    expect(page).to_have_url(re.compile("line=400"))
+    panel.get_by_role("button", name="Put these rows back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Put these rows back").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert site.posted("changes/change-1/undo") == [{}]
+    page.keyboard.press("j")
+    expect(panel).to_contain_text("policy.read_only")
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+
+
+def test_an_export_is_saved_by_a_ticket_with_the_filters(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/activity?outcome=denied")
+    expect(page.locator(".fold").first).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Export as CSV").click()
+    assert saved.value.suggested_filename == "activity.jsonl"
+    asked = {"format": "csv", "filters": {"outcome": "denied"}}
+    assert site.posted("activity/export-ticket") == [asked]
+    assert site.posted("export") == [{"ticket": "ticket-csv"}]
+
+
+def test_a_refusal_of_the_server_is_shown_with_its_hint(
+    window: Window, site: Site, url: str
+) -> None:
+    window.expected = ["403"]
+    refusal = {"error": "x", "message": "Not for viewers.", "hint": "Ask an admin."}
+    site.refusals |= {"activity": (403, refusal), "access": (403, refusal)}
+    page = window.tab(f"{url}#/activity")
+    expect(page.get_by_role("alert")).to_have_text("Not for viewers. Ask an admin.")
+    page.get_by_role("link", name="Access").click()
+    expect(page.get_by_role("alert")).to_have_text("Not for viewers. Ask an admin.")
+
+
+def test_sessions_and_tokens_are_ended_after_a_question(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/access")
+    page.get_by_role("button", name="End the session of bob").click()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Revoke the token analyst").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke the token").click()
+    expect(page.locator("#said")).to_have_text("The token is revoked.")
+    assert [path for path, _ in site.posts] == ["session", "access/tokens/t1/revoke"]
+
+
+def test_a_grant_is_ended_from_the_list_of_grants(window: Window, site: Site, url: str) -> None:
+    site.add(*site.access["grants"])
+    page = window.tab(f"{url}#/access")
+    page.get_by_role("button", name="End the grant").click()
+    expect(page.locator("#said")).to_have_text("The grant has ended.")
+    assert site.posted("inbox/ask-9/revoke") == [{}]
