@@ -47,7 +47,10 @@ SOURCE_RULES = {
         ("confirm", "allow", "deny"),
         "what happens to UPDATE and DELETE without WHERE",
     ),
-    "destructive_scope": (("readWrite", "fullAccess"), "the scope that DROP and TRUNCATE need"),
+    "destructive_scope": (
+        ("readWrite", "fullAccess"),
+        "the scope that DROP, TRUNCATE and others that may lose data need",
+    ),
     "undo": (
         ("off", "keep", "require"),
         "whether the rows of changes are kept so that they can be taken back; require: refuse a "
