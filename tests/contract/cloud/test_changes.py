@@ -148,6 +148,19 @@ async def test_a_time_limit_while_a_change_is_under_way_leaves_its_outcome_unkno
     assert changed(farm) == ["DELETE /animals/2", "DELETE /animals/3"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE farm.live.animals SET data__name = 'x' WHERE id = 3 RETURNING *",
+        "EXEC farm.live.animals.update @id = 3, @data__name = 'x'",
+    ],
+)
+async def test_what_a_change_gives_has_the_columns_in_the_order_of_the_document(ask, text):
+    await ask(text)
+    names = [each.name for each in ask.cursor.columns]
+    assert names[:6] == ["id", "name", "field", "weight", "is_old", "tags"]
+
+
 async def test_exec_calls_any_method(ask, farm: Farm):
     rows = await ask("EXEC farm.live.animals.feed @id = 7, @@json = '{\"grams\": 100}'")
     assert rows == [(107,)]

@@ -231,12 +231,14 @@ class ChangeCursor(RowsCursor):
 
 def _columns(found: Found, method: Method, rows: Sequence[Mapping[str, SqlValue]]) -> list[str]:
     """The columns of a reply to a change: those of the document, others that came, parameters."""
-    bound = {folded(each.name): each.name for each in method.parameters}
     names: dict[str, str] = {}
-    for name in (*columns_of(found, method), *(name for row in rows for name in row)):
+    for name in (
+        *columns_of(found, method),
+        *(name for row in rows for name in row),
+        *(each.name for each in method.parameters),
+    ):
         names.setdefault(folded(name), name)
-    fields = [name for key, name in names.items() if key not in bound]
-    return [*fields, *(names.get(key, name) for key, name in bound.items())][:_MOST_COLUMNS]
+    return list(names.values())[:_MOST_COLUMNS]
 
 
 def reply(
