@@ -54,7 +54,8 @@ def test_once_makes_converses_and_ends(made: tuple[Path, Ended]) -> None:
 
 def test_the_sample_is_a_source_afterwards(made: tuple[Path, Ended]) -> None:
     state, _ = made
-    (source,) = tidegate("source", "list", "--json", state=state).json["sources"]
+    desk, source = tidegate("source", "list", "--json", state=state).json["sources"]
+    assert (desk["name"], desk["approval"], desk["undo"]) == ("desk", "inbox", "keep")
     assert (source["name"], source["access"]) == ("shop", "read")
     counted = tidegate("query", "shop", "SELECT count(*) FROM reviews", "--json", state=state)
     assert counted.json["rows"] == [[9500]]
@@ -83,7 +84,9 @@ def test_the_shop_is_a_datalog_source_on_request(
         assert again.status == 0, again.err
         assert "Importing" not in again.err
         tokens = tidegate("token", "list", "--json", state=state).json["tokens"]
-        (token,) = [each for each in tokens if not each.get("revoked_at")]
+        (token,) = [
+            each for each in tokens if each["name"] == "demo" and each["state"] != "revoked"
+        ]
         assert sorted(token["sources"]) == sources
 
 
@@ -94,7 +97,8 @@ def test_a_second_run_reuses_the_sample_and_the_token(made: tuple[Path, Ended]) 
     assert again.status == 0, again.err
     assert "Creating the sample" not in again.err
     assert (state / "shop.db").stat().st_mtime_ns == before
-    (token,) = tidegate("token", "list", "--json", state=state).json["tokens"]
+    token, clerk = tidegate("token", "list", "--json", state=state).json["tokens"]
+    assert (clerk["scope"], clerk["sources"]) == ("readWrite", ["desk"])
     assert (token["name"], token["scope"], token["sources"]) == ("demo", "readOnly", ["shop"])
 
 

@@ -81,6 +81,8 @@ def _lines(question: PendingApproval) -> list[str]:
         "Statement:",
         *(_MARGIN + visible(line) for line in subject.statement.splitlines()),
     ]
+    if subject.agent_reason:
+        lines.insert(2, f"It says:   {visible(subject.agent_reason)}")
     if subject.params is not None:
         lines.append(f"Parameters: {visible(subject.params)}")
     if subject.withheld:

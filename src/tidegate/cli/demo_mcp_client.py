@@ -24,11 +24,11 @@ _META = {
 class DemoMcpClient:
     """A client of one endpoint with one token. Not safe to use from several threads."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, timeout_s: float = 30.0) -> None:
         parts = parse_http_url(url)
         self._path = parts.path
         self._token = token
-        self._connection = HTTPConnection(parts.host, parts.tcp_port, timeout=30)
+        self._connection = HTTPConnection(parts.host, parts.tcp_port, timeout=timeout_s)
         self._id = 0
 
     def tool_names(self) -> list[str]:

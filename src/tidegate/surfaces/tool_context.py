@@ -28,6 +28,10 @@ PayloadT = TypeVar("PayloadT")
 _ALL = ListSources()
 
 
+REASON = "tidegate/reason"
+"""The field of `_meta` for what a call is for."""
+
+
 class Gate(Protocol):
     """The only way to every source; `gateway.Gateway` in a running server."""
 
@@ -105,6 +109,7 @@ class ToolContext(msgspec.Struct, eq=False):
         quiet: bool = False,
         asks: bool = True,
         by_person: bool = False,
+        reason: str = "",
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
@@ -114,12 +119,13 @@ class ToolContext(msgspec.Struct, eq=False):
         `confirmed`: the caller typed the phrase of confirmation; `reads_only`: the tool is for
         statements that read, whatever the caller may do elsewhere. Without `asks` the client's
         user is asked nothing, and what needs an approval is refused. `by_person`: it
-        needs one.
+        needs one. `reason` is what the caller says that it is for; where the tool has no argument
+        for that, it may stand in the request's `_meta` as `tidegate/reason`.
         Raises: TidegateError, whatever the gate refuses or the database says.
         """
         if isinstance(request, OpenTemporary):
             self.new_state()  # so that the source ends with the session
-        call = self._call(request, source, confirmed, reads_only, quiet, asks, by_person)
+        call = self._call(request, source, confirmed, reads_only, quiet, asks, by_person, reason)
         try:
             reply = await self._send(call, asks=asks)
         except TidegateError as error:
@@ -203,6 +209,7 @@ class ToolContext(msgspec.Struct, eq=False):
         quiet: bool = False,
         asks: bool = True,
         by_person: bool = False,
+        reason: str = "",
     ) -> Call:
         context = self.context
         client = context.client
@@ -225,10 +232,17 @@ class ToolContext(msgspec.Struct, eq=False):
             by_person=by_person,
             session=context.state_id,
             address=context.address,
+            reason=reason or _reason_of(context),
         )
 
     def _report(self, share: float, stage: str) -> None:
         self.context.progress(share, 1.0, stage)
+
+
+def _reason_of(context: Context) -> str:
+    """What the request's `_meta` says that the call is for."""
+    reason = context.meta.get(REASON)
+    return reason if isinstance(reason, str) else ""
 
 
 def _can_ask(context: Context) -> bool:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import fcntl
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -16,7 +17,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from types import FrameType
+from typing import NamedTuple
 
 from tidegate.app import App
 from tidegate.cli.commands.source import save
@@ -27,16 +30,24 @@ from tidegate.cli.demo_session import DemoSession
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import Advance, progress
 from tidegate.cli.terminal import color, show
-from tidegate.config.model import Config
+from tidegate.config.model import ApprovalSettings, Config, ConsoleSettings
 from tidegate.config.sources import SourceSettings
 from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
 from tidegate.paths import expand
 from tidegate.serve import Shutdown, open_http, serve
+from tidegate.store.records import RoleGrant
 
 HOST = "127.0.0.1"
 NAME = "shop"
+DESK = "desk"
+CLERK = "demo-clerk"
+OPERATOR = "you"
+WAIT_S = 900.0
+CHANGE = "UPDATE products SET price_cents = price_cents * 9 / 10 WHERE id IN (1, 2, 3)"
+REASON = "These three are on sale this week: 10 % off."
+"""What an agent asks for at the desk, and what it says that it is for."""
 
 Session = Callable[[DemoMcpClient], DemoSession]
 
@@ -60,14 +71,33 @@ def run(arguments: argparse.Namespace) -> int:
         with _alone(state):
             facts = facts_of(path, state) if arguments.datalog else None
             sources = (shop,) if facts is None else (shop, facts)
-            config = Config(state=str(state), sources=sources, surfaces=("core", "workbench"))
+            config = _config(state, sources)
             names = [source.name for source in sources]
-            token = with_app(App.open(config), partial(_prepare, state, names))
+            made = with_app(App.open(config), partial(_prepare, state, names))
         port = arguments.port if _is_free(arguments.port) else 0
         app = App.open(config, default_actor="server")
         session = partial(DemoSession, facts=None if facts is None else facts.name)
-        asyncio.run(_serve(app, state, token, port, session, once=arguments.once))
+        asyncio.run(_serve(app, state, made, port, session, once=arguments.once))
     return 0
+
+
+def _config(state: Path, sources: tuple[SourceSettings, ...]) -> Config:
+    """The settings of the demo: its sources are for reading, and the desk of the shop is for
+    changes, each of which a person approves in the console."""
+    desk = SourceSettings(
+        *(DESK, sources[0].url),
+        access="write",
+        approval_for="writes",
+        approval="inbox",
+        undo="keep",
+    )
+    return Config(
+        state=str(state),
+        sources=(*sources, desk),
+        surfaces=("core", "workbench"),
+        approvals=ApprovalSettings(wait_s=WAIT_S),
+        console=ConsoleSettings(enabled=True),
+    )
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -109,16 +139,31 @@ def _build(path: Path, advance: Advance) -> None:
         ) from None
 
 
-async def _prepare(state: Path, names: list[str], app: App) -> str:
-    """Save the sources of the demo; returns the token."""
-    for name in names:
+class _Made(NamedTuple):
+    """What the demo has made: the tokens of its two agents, and its operator's passphrase."""
+
+    token: str
+    clerk: str
+    passphrase: str
+
+
+async def _prepare(state: Path, names: list[str], app: App) -> _Made:
+    """Save the sources of the demo, make its tokens and the operator of its console."""
+    for name in (*names, DESK):
         save(app, name)
-    return _token(app, state, frozenset(names))
+    token = _token(app, state, "demo", Scope.READ_ONLY, frozenset(names))
+    clerk = _token(app, state, CLERK, Scope.READ_WRITE, frozenset({DESK}))
+    passphrase = f"tide-{secrets.token_hex(3)}"
+    if any(each.name == OPERATOR for each in app.operators.list()):
+        app.operators.set_passphrase(OPERATOR, passphrase, "cli")
+    else:
+        app.operators.add(OPERATOR, passphrase, (RoleGrant("admin"),), "cli")
+    return _Made(token, clerk, passphrase)
 
 
-def _token(app: App, state: Path, names: frozenset[str]) -> str:
-    """The demo's token, kept next to the sample so that a client's configuration stays valid."""
-    kept = state / "demo.token"
+def _token(app: App, state: Path, name: str, scope: Scope, names: frozenset[str]) -> str:
+    """A token of the demo, kept next to the sample so that a client's configuration stays valid."""
+    kept = state / f"{name}.token"
     if kept.exists():
         plaintext = kept.read_text("ascii").strip()
         try:
@@ -128,9 +173,9 @@ def _token(app: App, state: Path, names: frozenset[str]) -> str:
         if sources == names:
             return plaintext
         kept.unlink()
-    if any(entry.name == "demo" and entry.revoked_at is None for entry in app.tokens.list()):
-        app.tokens.revoke("demo")
-    plaintext, _ = app.tokens.create("demo", Scope.READ_ONLY, names, None)
+    if any(entry.name == name and entry.revoked_at is None for entry in app.tokens.list()):
+        app.tokens.revoke(name)
+    plaintext, _ = app.tokens.create(name, scope, names, None)
     with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(plaintext + "\n")
     return plaintext
@@ -147,7 +192,7 @@ def _is_free(port: int) -> bool:
 
 
 async def _serve(
-    app: App, state: Path, token: str, port: int, session: Session, *, once: bool
+    app: App, state: Path, made: _Made, port: int, session: Session, *, once: bool
 ) -> None:
     """Serve, show the calls, and keep serving unless `once`."""
     shutdown = Shutdown()
@@ -162,7 +207,9 @@ async def _serve(
     await asyncio.wait([serving, open_at], return_when=asyncio.FIRST_COMPLETED)
     try:
         if open_at.done():
-            await _show(open_at.result(), token, state, session, once=once)
+            await _show(open_at.result(), made.token, state, session, once=once)
+            if not once:
+                await _ask_person(app, open_at.result(), made)
     finally:
         if once or not open_at.done() or sys.exc_info()[0] is not None:
             shutdown.ask()
@@ -178,6 +225,31 @@ async def _show(address: str, token: str, state: Path, session: Session, *, once
         client.close()
     if not once:
         _show_entries(address, token, state)
+
+
+async def _ask_person(app: App, address: str, made: _Made) -> None:
+    """Have an agent ask for a change, and wait until a person has answered it in the console."""
+    secret = app.operators.make_link(OPERATOR, "cli")
+    show(color("\nAn agent waits for your answer.", "1") + " Open the console and look at it:")
+    show(f"  {color(f'{address}/console#sign-in={secret}', '36')}")
+    show(f"  (the link works once, for two minutes; later sign in as {OPERATOR})")
+    show(f"Before the first yes it asks for the passphrase {color(made.passphrase, '1')}\n")
+    client = DemoMcpClient(f"{address}/mcp/core", made.clerk, WAIT_S + 60)
+    # The thread ends with the process: what it waits for may never come.
+    Thread(target=_ask_for_change, args=(client,), daemon=True).start()
+
+
+def _ask_for_change(client: DemoMcpClient) -> None:
+    show(color("→ ", "36") + color(f"query {CHANGE}", "1"))
+    try:
+        text, is_error = client.call("query", {"sql": CHANGE, "reason": REASON})
+    except TidegateError:
+        return  # the demo has ended
+    finally:
+        client.close()
+    show("  " + color(text.splitlines()[0][:200], "33" if is_error else "0"))
+    if not is_error:
+        show(color("✓ it ran after your yes", "32") + "; in the console it can be taken back")
 
 
 def _show_entries(address: str, token: str, state: Path) -> None:

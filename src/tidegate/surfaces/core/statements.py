@@ -48,12 +48,13 @@ Rows = Annotated[int, Meta(ge=1)]
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`confirm` is the phrase for what cannot be undone; the refusal without it names the phrase,
-    so that no other caller reads about it."""
+    so that no other caller reads about it. `reason` is shown to a person who is to approve it."""
 
     sql: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_STATEMENTS)]
     max_rows: Rows | None = None
     source: str | None = None
     confirm: str | None = None
+    reason: str | None = None
 
 
 class ExplainArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +94,11 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
         return ToolResult(
-            body=await _query(context, args.sql, bounds, args.source, confirmed=confirmed),
+            body=await _query(
+                *(context, args.sql, bounds, args.source),
+                confirmed=confirmed,
+                reason=args.reason or "",
+            ),
             structured=False,
         )
 
@@ -144,6 +149,7 @@ async def _query(
     *,
     confirmed: bool = False,
     alone: bool = True,
+    reason: str = "",
 ) -> bytes:
     """The answer to one statement. One of several (not `alone`) must be a read that needs no
     approval. Raises: TidegateError."""
@@ -157,6 +163,7 @@ async def _query(
             reads_only=not alone,
             quiet=not alone,
             asks=alone,
+            reason=reason,
         )
     except TidegateError as error:
         raise await _advised(error, context, source, sql) from None
