@@ -2,9 +2,11 @@
   "Copies, dumps, loads and measures a directory. No tool leads here."
   (:require
    [clojure.java.io :as io]
+   [datalevin.conn :as conn]
    [datalevin.core :as d]
    [datalevin.dump :as dump]
    [datalevin.interface :as i]
+   [tidegate.stores :as stores]
    [tidegate.values :refer [refuse]])
   (:import
    [java.io File PushbackReader]
@@ -21,6 +23,21 @@
   [kv args _]
   (i/copy (local kv) (get args "path") (true? (get args "compact")))
   true)
+
+(defn- vector-options-of [dir]
+  (let [kv (d/open-kv dir)]
+    (try (stores/vector-options kv) (finally (d/close-kv kv)))))
+
+(defn open-with-vectors!
+  "Let the functions of Datalevin that open a database by its directory alone, as a dump does, open
+  one with vectors too."
+  []
+  (alter-var-root #'conn/create-conn
+                  (fn [create]
+                    (fn
+                      ([] (create))
+                      ([dir] (create dir nil (vector-options-of dir)))
+                      ([dir & more] (apply create dir more))))))
 
 (defn- remove-all [^File file]
   (doseq [each (reverse (file-seq file))] (.delete ^File each)))

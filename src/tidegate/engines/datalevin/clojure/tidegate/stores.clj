@@ -174,16 +174,18 @@
   (let [dbis (set (i/list-dbis kv))]
     (every? dbis [c/eav c/ave c/schema])))
 
-(defn- kept-vector-options
-  "The options of the vector attributes of a directory. Datalevin stores them, and opens no such
-  database unless it is given them again."
-  [store target]
+(defn vector-options
+  "The options of the vector attributes of the database in a store, nil if there is none. Datalevin
+  stores them, and opens no such database unless it is given them again."
+  [kv]
+  (when (has-datalog? kv)
+    (i/get-dbi kv c/opts false)
+    (select-keys (into {} (i/get-range kv c/opts [:all] :attr :data))
+                 [:vector-opts :vector-domains])))
+
+(defn- kept-vector-options [store target]
   (when (and (not (:remote? store)) (.exists (File. ^String (:place store) "data.mdb")))
-    (let [kv (or (local-kv store) (open-kv! store target))]
-      (when (has-datalog? kv)
-        (i/get-dbi kv c/opts false)
-        (select-keys (into {} (i/get-range kv c/opts [:all] :attr :data))
-                     [:vector-opts :vector-domains])))))
+    (vector-options (or (local-kv store) (open-kv! store target)))))
 
 (defn- open-conn! [store target create? schema]
   (let [{:keys [conn kv]} @(:state store)

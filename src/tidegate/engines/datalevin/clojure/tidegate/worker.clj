@@ -680,6 +680,7 @@
     ;; What a library prints must not meet the frames.
     (System/setOut (PrintStream. (FileOutputStream. FileDescriptor/err) true))
     (fence!)
+    (maintenance/open-with-vectors!)
     (if (= mode "train")
       (train directory)
       (serve (FileInputStream. FileDescriptor/in) out))
