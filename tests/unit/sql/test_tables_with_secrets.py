@@ -24,6 +24,12 @@ TABLES = {
         "information_schema.system_users", "system_users", "information_schema.system_sessions",
         "system_lobs.blocks",
     ),
+    "derby": (
+        "syscs_diag.statement_cache", "syscs_diag.transaction_table", "syscs_diag.lock_table",
+        "sys.sysusers",
+    ),
+    "oracle": ("v$sql", "gv$sql", "dba_users", "cdb_users", "sys.user$"),
+    "tsql": ("sys.dm_exec_requests", "master.sys.sql_logins"),
     "sqlite": ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"),
 }  # fmt: skip
 CASES = [(dialect, table) for dialect, tables in TABLES.items() for table in tables]

@@ -10,4 +10,11 @@ from msgspec import structs
 
 from tidegate.sql.dialects import h2
 
-DIALECT = structs.replace(h2.DIALECT, name="derby", title="Apache Derby", literals_are_calls=True)
+DIALECT = structs.replace(
+    h2.DIALECT,
+    name="derby",
+    title="Apache Derby",
+    literals_are_calls=True,
+    # Its diagnostic tables show the statements of others.
+    secrets=(*h2.DIALECT.secrets, "syscs_diag.*"),
+)
