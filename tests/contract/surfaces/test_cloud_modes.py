@@ -67,6 +67,19 @@ async def test_read_only_refuses_every_change_whatever_the_tool(tmp_path: Path, 
     assert len(lines) == len(QUERY_TOOLS) * len(CLASSES)
 
 
+@pytest.mark.parametrize("statement", [INSERT, DELETE, f"{UPDATE} RETURNING id"])
+async def test_a_change_through_the_tool_for_queries_says_that_it_was_made(
+    tmp_path: Path, statement: str
+) -> None:
+    with running_desk() as desk:
+        async with opened(tmp_path, {"server": {"mode": "full_access"}}, desk) as app:
+            text, payload = await CloudClient(app).good("run_select_query", sql=statement)
+    assert text.startswith("The operation was despatched successfully\n")
+    assert payload["messages"] == ["The operation was despatched successfully"]
+    assert payload["rows"] == ([{"id": "1"}] if "RETURNING" in statement else [])
+    assert len(desk.writes) == 1
+
+
 async def test_the_older_read_only_setting_is_that_mode(tmp_path: Path, desk: Desk) -> None:
     async with opened(tmp_path, {"server": {"read_only": True}}, desk) as app:
         client = CloudClient(app)

@@ -167,6 +167,11 @@ ROWS_SCHEMA: dict[str, Any] = {
             "properties": {"hits": {"type": "integer"}, "age_s": {"type": "number"}},
             "description": "Only where replies came from the cache.",
         },
+        "messages": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Only where the statement was a change.",
+        },
     },
     "required": ["rows"],
 }

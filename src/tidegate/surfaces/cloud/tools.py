@@ -41,6 +41,7 @@ from tidegate.surfaces.cloud.arguments import (
     Validation,
     with_format,
 )
+from tidegate.surfaces.cloud.audit import query_class
 from tidegate.surfaces.cloud.call import CloudCall
 from tidegate.surfaces.cloud.prompts import PROMPTS
 from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
@@ -176,7 +177,13 @@ class CloudTools:
         return call.shown(validation, records("Validation Result", [shown]))
 
     async def run_select_query(self, call: CloudCall, args: QueryArgs) -> ToolResult:
-        return await self._table(call, args.sql, args.row_limit)
+        if query_class(args.sql) == "select":
+            return await self._table(call, args.sql, args.row_limit)
+        # A change that came through this tool: without a word it would look as if nothing was done.
+        result = await self._runner.run(call.context, args.sql, args.row_limit, call.until)
+        message = result.status or DESPATCHED
+        shown = f"\n{table(result.rows)}" if result.rows else ""
+        return call.shown({"rows": result.rows, "messages": [message]}, f"{message}\n{shown}")
 
     async def run_mutation_query(self, call: CloudCall, args: QueryArgs) -> ToolResult:
         return await self._change(call, args, "Mutation Result")
