@@ -130,7 +130,11 @@ class DuckdbEngine:
     """One DuckDB file, or one database in memory."""
 
     base_capabilities: ClassVar[Capabilities] = Capabilities(
-        inspects=True, explains_changes=False, dry_runs=True, prepares=True
+        inspects=True,
+        explains_changes=False,
+        dry_runs=True,
+        prepares=True,
+        counts_changes=True,
     )
     """The capabilities, but for the places, which the URL says."""
     capabilities: Capabilities
@@ -227,6 +231,7 @@ class DuckdbEngine:
             isinstance(request, Explain),
             max_rows,
             request.schema,
+            permit.max_rows_changed,
         )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:

@@ -47,7 +47,8 @@ class Setup(msgspec.Struct, frozen=True, array_like=True):
 class Run(msgspec.Struct, frozen=True, array_like=True):
     """Begin a statement. `version` is the state of the file: what is open of another is stale.
 
-    With a `schema`, names without one are looked up there first.
+    With a `schema`, names without one are looked up there first. A change of more than
+    `max_rows_changed` rows is rolled back.
     """
 
     version: str
@@ -57,6 +58,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     explain: bool
     max_rows: int
     schema: str | None = None
+    max_rows_changed: int | None = None
 
 
 class Portion(msgspec.Struct, frozen=True, array_like=True):

@@ -8,6 +8,7 @@ from typing import Any, cast
 import duckdb
 import msgspec
 
+from tidegate.engines.common.row_images import too_many_rows
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import Reading, body, read
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Prepared, Run, Started
@@ -50,6 +51,7 @@ class Execution:
         self.affected = 0
         self.ended = False
         self._schema = run.schema
+        self._most_changed = run.max_rows_changed if self._writes else None
         self._cursor = session.cursor(run.version, writes=self._writes)
         try:
             if run.schema is not None:
@@ -188,6 +190,10 @@ class Execution:
         return coerced(rows, self._coerced_columns)
 
     def _end(self) -> None:
+        """The statement has run. Raises: TidegateError LIMIT_CHANGES if it is about too many rows:
+        then it is rolled back."""
+        if self._most_changed is not None and self.affected > self._most_changed:
+            raise too_many_rows(self._most_changed, self.affected, False)
         if self._writes:
             self._cursor.execute("COMMIT")
         self.ended = True
