@@ -240,12 +240,14 @@ def test_the_card_lives_on_until_its_rows_are_put_back(
 
 def test_rows_that_changed_since_are_not_put_back(window: Window, site: Site, url: str) -> None:
     site.add(canned.card(1, state="used", decided_at=1e9, decided_by="ann", run=canned.run()))
-    site.change = canned.change(conflicts=1, reason="Row 8 was changed at 14:20.")
-    site.change["rows"][1]["now"] = ["8", "returned"]
+    conflict = {"table": "orders", "key": "id = 8", "problem": "changed"}
+    site.change = canned.change(possible=False, conflicts=1, conflict_rows=[conflict])
+    site.change["tables"][0]["rows"][1]["now"] = ["8", "returned"]
     page = window.tab(f"{url}#/inbox/ask-1")
     page.get_by_role("button", name="Put these rows back").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("1 row changed since then")
+    expect(dialog).to_contain_text("orders: id = 8 was changed since")
     expect(dialog.locator("td.conflict")).to_have_text("returned → open")
     dialog.get_by_role("button", name="Close").click()
     assert not site.posted("changes/change-1/undo")

@@ -89,14 +89,17 @@ def test_the_end_of_a_session_leads_to_signing_in_with_the_reason(
     assert "orders" not in page.content()
 
 
-def test_a_change_of_roles_starts_over_with_the_new_ones(
-    window: Window, site: Site, url: str
-) -> None:
+def test_a_change_of_roles_is_shown_at_once(window: Window, site: Site, url: str) -> None:
+    site.add(canned.card(1))
     page = window.tab(url)
-    expect(page.locator(".live.on")).to_be_visible()
+    allow = page.get_by_role("button", name="Allow once")
+    expect(allow).to_have_attribute("aria-disabled", "false")
     roles = [{"role": "viewer", "sources": ["shop"]}]
     site.session = canned.session(operator={"name": "ann", "roles": roles})
-    site.publish("end", {"reason": "Your roles have changed."})
+    site.add(canned.card(1, may=canned.may(allow=False, deny=False, why_not="You may look.")))
+    site.publish("reload", {})
+    expect(page.get_by_text("You may look.")).to_be_visible()
+    expect(allow).to_have_count(0)
     page.get_by_role("button", name="ann").click()
     expect(page.locator("#me")).to_contain_text("viewer of shop")
 

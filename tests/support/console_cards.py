@@ -118,11 +118,25 @@ def change(**changes: Any) -> Json:
         "source": "shop",
         "at": time.time(),
         "state": "done",
-        "columns": ["id", "status"],
-        "rows": [
-            {"key": n, "before": [n, "open"], "after": [n, "shipped"], "now": [n, "shipped"]}
-            for n in ("7", "8", "9")
+        "tables": [
+            {
+                "table": "orders",
+                "columns": ["id", "status"],
+                "masked": [],
+                "count": 3,
+                "rows": [
+                    {
+                        "key": "",
+                        "before": [n, "open"],
+                        "after": [n, "shipped"],
+                        "now": [n, "shipped"],
+                    }
+                    for n in ("7", "8", "9")
+                ],
+            }
         ],
+        "count": 3,
+        "conflict_rows": [],
         "conflicts": 0,
         "triggers": ["orders_updated_at"],
         "possible": True,
@@ -136,7 +150,7 @@ def line(number: int, **changes: Any) -> Json:
         "n": number,
         "time": time.time() - 1000 + number / 100,
         "call_id": f"call-{number}",
-        "session": f"session-{number % 3}",
+        "session": number % 3 + 1,
         "actor": "t1",
         "actor_name": "analyst",
         "client": "claude-code",
@@ -155,7 +169,6 @@ def line(number: int, **changes: Any) -> Json:
         "rows": None if number % 7 == 0 else number % 50,
         "ms": 1.25,
         "approval": "",
-        "change_id": None,
         "event": "",
     }
     return {**first, **changes}

@@ -188,14 +188,14 @@ class Site:
         for card in self.cards.values():
             if card["run"] and card["run"]["change_id"] == self.change["id"]:
                 self.put({**card, "run": {**card["run"], "undone": True}})
-        return 200, {"rows": len(self.change["rows"]), "change_id": "change-2"}
+        return 200, {"rows": self.change["count"], "change_id": "change-2"}
 
     def _found(self, query: dict[str, str]) -> list[Json]:
         names = {"actor": "actor_name"}
         found = self.lines
         for name in ("source", "actor", "outcome", "effect", "surface", "session"):
             if value := query.get(name):
-                found = [each for each in found if each[names.get(name, name)] == value]
+                found = [each for each in found if str(each[names.get(name, name)]) == value]
         if text := query.get("q"):
             found = [each for each in found if text.lower() in each["statement"].lower()]
         return found
@@ -215,7 +215,6 @@ class Site:
             "next": str(page[-1]["n"]) if len(page) < len(older) else None,
             "counts": {"total": len(found), "more": len(found) >= 10_000},
             "facets": facets,
-            "seq": self.seq,
         }
 
     def _sessions(self, query: dict[str, str]) -> list[Json]:
@@ -251,7 +250,6 @@ class Site:
                 "hash": "5f" * 32,
             },
             "approval": None,
-            "change": None,
         }
         return {**first, **self.lines_on_record.get(number, {})}
 

@@ -102,7 +102,7 @@ function sessionRow({ session, open }, data) {
       h("span", { class: "sums" }, counted(session.calls, "call"),
         session.writes ? h("span", { class: "writes" }, `, ${counted(session.writes, "write")}`) : null,
         session.denied ? h("span", { class: "denied" }, `, ${number(session.denied)} denied`) : null)),
-    h("a", { class: "story", href: addressWith({ session: session.session, line: "" }),
+    h("a", { class: "story", href: addressWith({ session: String(session.session), line: "" }),
       "aria-label": `Open the session of ${session.actor_name || "server"} alone` }, "Open"));
 }
 

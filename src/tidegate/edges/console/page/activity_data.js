@@ -9,7 +9,7 @@ import { newestLine, route } from "./state.js";
 /** @typedef {import("./contract.js").ActivityPage} ActivityPage */
 /** @typedef {{ kind: "session", session: AgentSession, open: boolean }
  *   | { kind: "line", line: Line, inner: boolean }
- *   | { kind: "more", session: string }} Row */
+ *   | { kind: "more", session: string | number }} Row */
 
 export const FACETS = /** @type {const} */ (["source", "actor", "outcome", "effect", "surface"]);
 const FILTERS = ["q", ...FACETS, "session", "since", "until"];
@@ -44,7 +44,7 @@ function withTimes(filters) {
 export class ActivityData {
   lines = signal(/** @type {Line[]} */ ([]));
   sessions = signal(/** @type {AgentSession[]} */ ([]));
-  opened = signal(/** @type {ReadonlyMap<string, { lines: Line[], next: string | null }>} */ (new Map()));
+  opened = signal(/** @type {ReadonlyMap<string | number, { lines: Line[], next: string | null }>} */ (new Map()));
   counts = signal({ total: 0, more: false });
   facets = signal(/** @type {Partial<ActivityPage["facets"]>} */ ({}));
   error = signal("");
@@ -108,14 +108,14 @@ export class ActivityData {
     }
   }
 
-  /** Unfold a session, or fold it. @param {string} session */
+  /** Unfold a session, or fold it. @param {string | number} session */
   async toggle(session) {
     const opened = new Map(this.opened.peek());
     if (opened.delete(session)) this.opened.value = opened;
     else await this.moreOf(session);
   }
 
-  /** @param {string} session */
+  /** @param {string | number} session */
   async moreOf(session) {
     const old = this.opened.peek().get(session);
     const { signal } = this.#pending;

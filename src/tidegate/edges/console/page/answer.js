@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { tableBox } from "./rows.js";
 import { signal } from "./signals.js";
 import { cards, say, session } from "./state.js";
-import { cell, counted, isolated, visible } from "./text.js";
+import { cell, counted, isolated, number, visible } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 /** @typedef {import("./contract.js").Change} Change */
@@ -31,6 +31,12 @@ async function explain(card, error) {
     return;
   }
   report(card.id, errorText(error));
+}
+
+/** A passphrase was typed in this session. */
+function confirmed() {
+  const now = session.peek();
+  if (now && !now.confirmed) session.value = { ...now, confirmed: true };
 }
 
 /** @param {unknown} error */
@@ -64,6 +70,7 @@ export async function allow(card, minutes, changed) {
     }
     try {
       cards.put(await post(`${path(card)}/allow`, body));
+      if (wanted) confirmed();
       say("Allowed.");
       return;
     } catch (caught) {
@@ -113,6 +120,7 @@ export async function putBack(changeId, cardId) {
       const answer = await askUndo(change, wanted, error);
       if (answer === null) return false;
       const done = await post(`${place}/undo`, wanted ? { passphrase: answer } : {});
+      if (wanted) confirmed();
       say(`${counted(done.rows, "row")} put back.`);
       await cards.reload(cardId).catch(() => {});
       return true;
@@ -140,12 +148,10 @@ function askUndo(change, wanted, error) {
     title: "Put these rows back", action: possible ? "Put these rows back" : "Close",
     read: () => (possible ? (wanted ? input.value || null : "yes") : "leave"),
     body: [
-      h("p", {}, `${counted(change.rows.length, "row")} on `, isolated(change.source),
+      h("p", {}, `${counted(change.count, "row")} on `, isolated(change.source),
         ": all of them, or none."),
-      changeTable(change),
-      change.conflicts
-        ? h("p", { class: "error" }, `${counted(change.conflicts, "row")} changed since then, so ` +
-          "nothing is put back.") : null,
+      change.tables.map((table) => changedTable(table, change.tables.length > 1)),
+      change.conflicts ? conflictsView(change) : null,
       change.reason ? h("p", { class: "note" }, visible(change.reason)) : null,
       change.triggers.length
         ? h("p", { class: "note" }, "Triggers run again: ",
@@ -157,11 +163,27 @@ function askUndo(change, wanted, error) {
   }).then((answer) => (answer === "leave" ? null : answer));
 }
 
-/** What becomes of each row: as it is now, and as it would be again. @param {Change} change */
-export function changeTable(change) {
-  const rows = change.rows.map(({ key, before, after, now }) => {
+/** The rows that are no longer as the change left them. @param {Change} change */
+function conflictsView({ conflicts, conflict_rows }) {
+  const problems = /** @type {Record<string, string>} */ ({
+    changed: "was changed since", gone: "is gone", exists: "is there again",
+  });
+  const left = conflicts - conflict_rows.length;
+  return h("div", { class: "error" },
+    h("p", {}, `${counted(conflicts, "row")} changed since then, so nothing is put back.`),
+    h("ul", {}, conflict_rows.map(({ table, key, problem }) => h("li", {}, isolated(table),
+      key ? [": ", isolated(key)] : null, " ", visible(problems[problem] ?? problem)))),
+    left > 0 && conflict_rows.length ? h("p", {}, `and ${number(left)} more`) : null);
+}
+
+/** What becomes of each row: as it is now, and as it would be again.
+ * @param {import("./contract.js").ChangedTable} table @param {boolean} named */
+function changedTable(table, named) {
+  const keys = table.rows.some(({ key }) => key);
+  const rows = table.rows.map(({ key, before, after, now }) => {
     const present = now ?? after;
-    const cells = change.columns.map((_, place) => {
+    const cells = table.columns.map((name, place) => {
+      if (table.masked.includes(name)) return h("td", { class: "same" }, "***");
       const [is, was] = [present?.[place], before?.[place]];
       const conflict = now && after && now[place] !== after[place];
       if (present && before && is === was) return h("td", { class: "same" }, cell(is));
@@ -170,10 +192,18 @@ export function changeTable(change) {
         present && before ? h("span", { class: "to" }, " → ") : null,
         before ? h("ins", { class: "new" }, cell(was)) : null);
     });
-    return h("tr", {}, h("th", { scope: "row" }, isolated(key)), cells);
+    return h("tr", {}, keys ? h("th", { scope: "row" }, isolated(key)) : null, cells);
   });
-  return tableBox("Rows now, and as they would be again", h("table", { class: "changes" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"),
-      change.columns.map((name) => h("th", { scope: "col" }, isolated(name))))),
-    h("tbody", {}, rows)));
+  const left = table.count - table.rows.length;
+  return [
+    named ? h("h3", {}, isolated(table.table)) : null,
+    tableBox(`Rows of ${table.table} now, and as they would be again`,
+      h("table", { class: "changes" },
+        h("thead", {}, h("tr", {}, keys ? h("th", { scope: "col" }, "Key") : null,
+          table.columns.map((name) => h("th", { scope: "col" }, isolated(name))))),
+        h("tbody", {}, rows))),
+    left > 0 ? h("p", { class: "note" }, `and ${number(left)} more that are not shown here`) : null,
+    table.masked.length
+      ? h("p", { class: "note" }, "*** stands for values that are put back without being shown.") : null,
+  ];
 }

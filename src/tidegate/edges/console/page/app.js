@@ -59,19 +59,29 @@ function signOut(notice) {
 /** @param {Session} found */
 async function start(found) {
   feed?.stop();
-  useSession(found.page, () => signOut("Your session has ended. Sign in to go on."));
+  useSession(found.page, onEnd);
   setClock(found.now);
   session.value = found;
   newBuild.value = Boolean(BUILD && !BUILD.startsWith("{{") && BUILD !== found.build);
   show(shell);
   try {
     const after = await cards.load();
-    if (session.peek() !== found) return;
+    if (session.peek()?.page !== found.page) return;
     feed = new Feed(`tidegate-${found.instance}-${found.operator.name}`, after, receive);
   } catch (error) {
     trouble.value = errorText(error);
   }
 }
+
+/** Ask again for what this operator may see: after a gap, and after a change of roles. */
+async function refresh() {
+  const found = await post("session", {});
+  useSession(found.page, onEnd);
+  session.value = found;
+  await cards.load();
+}
+
+const onEnd = () => signOut("Your session has ended. Sign in to go on.");
 
 /** @param {import("./live.js").LiveEvent} event */
 function receive(event) {
@@ -80,7 +90,7 @@ function receive(event) {
     setClock(data.now);
     if (session.peek() && data.build !== session.peek()?.build) newBuild.value = true;
   } else if (name === "reload") {
-    cards.load().catch((error) => (trouble.value = errorText(error)));
+    refresh().catch((error) => (trouble.value = errorText(error)));
   } else if (name === "line") {
     newestLine.value = Math.max(newestLine.peek(), Number(data.n));
   } else if (name === "end") {
@@ -182,7 +192,7 @@ const liveDot = () => h("div", { class: () => `live ${live.value.ok ? "on" : "of
 
 function me() {
   const operator = session.peek()?.operator;
-  const roles = (operator?.roles ?? []).map(({ role, sources }) =>
+  const roles = () => (session.value?.operator.roles ?? []).map(({ role, sources }) =>
     h("li", {}, role, sources ? [" of ", visible(sources.join(", "))] : " of all sources"));
   const menu = h("div", { class: "menu", popover: "auto", id: "me" },
     h("ul", { class: "plain" }, roles),

@@ -36,29 +36,33 @@
  *   may: May }} Card
  * @typedef {{ name: string, client: string, last_at: number }} Agent
  * @typedef {{ pending: Card[], recent: Card[], agents: Agent[], calls: Line[], seq: number }} Inbox
+ * @typedef {{ key: string, before: Cell[] | null, after: Cell[] | null, now: Cell[] | null }} ChangedRow
  * @typedef {{
- *   id: string, source: string, at: number, state: string, columns: string[],
- *   rows: { key: string, before: Cell[] | null, after: Cell[] | null, now: Cell[] | null }[],
- *   conflicts: number, triggers: string[], possible: boolean, reason: string }} Change
+ *   table: string, columns: string[], masked: string[], count: number, rows: ChangedRow[]
+ *   }} ChangedTable
+ * @typedef {{
+ *   id: string, source: string, at: number, state: string, tables: ChangedTable[], count: number,
+ *   conflicts: number, conflict_rows: { table: string, key: string, problem: string }[],
+ *   triggers: string[], possible: boolean, reason: string }} Change
  *
  * @typedef {{
- *   n: number, time: number, call_id: string, session: string, actor: string, actor_name: string,
+ *   n: number, time: number, call_id: string, session: string | number, actor: string, actor_name: string,
  *   client: string, address: string, surface: string, tool: string, source: string,
  *   request: string, statement: string, effect: string, verdict: string, rule: string,
  *   outcome: string, code: string, message: string, rows: number | null, ms: number | null,
- *   approval: string, change_id: string | null, event: string }} Line
+ *   approval: string, event: string }} Line
  * @typedef {[string, number][]} Facet
  * @typedef {"source" | "actor" | "outcome" | "effect" | "surface"} FacetName
  * @typedef {{
  *   lines: Line[], next: string | null, counts: { total: number, more: boolean },
- *   facets: Record<FacetName, Facet>, seq: number }} ActivityPage
+ *   facets: Record<FacetName, Facet> }} ActivityPage
  * @typedef {{
- *   session: string, actor_name: string, client: string, started_at: number, ended_at: number,
+ *   session: string | number, actor_name: string, client: string, started_at: number, ended_at: number,
  *   calls: number, denied: number, writes: number }} AgentSession
  * @typedef {{ state: string, text: string, segment?: string, seq?: number, hash?: string }} Proof
  * @typedef {{
- *   line: Line, fields: Record<string, unknown>, proof: Proof, approval: Card | null,
- *   change: Change | null }} LineRecord
+ *   line: Line, fields: Record<string, unknown>, proof: Proof, approval: Card | null
+ *   }} LineRecord
  *
  * @typedef {{
  *   operators: { name: string, roles: Role[], created_at: number, sessions: number }[],

@@ -1,6 +1,6 @@
 /** The side panel of one line: statement, decision, dry run, undo, proof, all that is on record. */
 
-import { changeTable, problems, putBack } from "./answer.js";
+import { problems, putBack } from "./answer.js";
 import { errorText, get } from "./api.js";
 import { cardFacts, effectsView } from "./card.js";
 import { h } from "./dom.js";
@@ -31,9 +31,9 @@ export function linePanel(serial, close) {
 }
 
 /** @param {LineRecord} record @param {() => unknown} reload */
-function content({ line, fields, proof, approval, change }, reload) {
-  const approvalId = approval?.id ?? `line-${line.n}`;
-  const mayPutBack = approval?.may.undo && line.change_id && change?.possible && !approval.run?.undone;
+function content({ line, fields, proof, approval }, reload) {
+  const mayPutBack = approval?.may.undo && approval.run?.change_id && approval.run.state === "done" &&
+    !approval.run.undone;
   return [
     h("h2", {}, line.event ? isolated(line.event) : [isolated(line.actor_name || line.actor), " on ",
       isolated(line.source || "no source")]),
@@ -49,17 +49,15 @@ function content({ line, fields, proof, approval, change }, reload) {
     section("Decision", decision(line)),
     approval ? section("What was shown", [effectsView(approval), cardFacts(approval), h("p", {},
       h("a", { href: `#/inbox/${encodeURIComponent(approval.id)}` }, "Open the question"))]) : null,
-    change ? section("Change", [
-      changeTable(change), change.reason ? h("p", { class: "note" }, visible(change.reason)) : null,
-      mayPutBack
-        ? h("button", { class: "put-back", onclick: async () => {
-          if (await putBack(String(line.change_id), approvalId)) reload();
-        } }, icon("undo"), "Put these rows back") : null,
-      () => {
-        const problem = problems.value.get(approvalId);
+    mayPutBack
+      ? h("button", { class: "put-back", onclick: async () => {
+        if (await putBack(String(approval.run?.change_id), approval.id)) reload();
+      } }, icon("undo"), "Put these rows back") : null,
+    approval
+      ? () => {
+        const problem = problems.value.get(approval.id);
         return problem ? h("p", { class: "error", role: "alert" }, visible(problem)) : null;
-      },
-    ]) : null,
+      } : null,
     section("On record", h("dl", { class: "fields" }, Object.entries(fields).map(([name, value]) =>
       h("div", {}, h("dt", {}, visible(name)), h("dd", {}, visible(
         typeof value === "string" ? value : JSON.stringify(value))))))),
@@ -76,7 +74,7 @@ const section = (title, body) => h("section", { class: "part" }, h("h3", {}, tit
 function decision(line) {
   const pairs = [["Verdict", line.verdict], ["Rule", line.rule], ["Effect", line.effect],
     ["Through", [line.tool, line.surface].filter(Boolean).join(" of ")], ["Client", line.client],
-    ["Address", line.address], ["Session", line.session]];
+    ["Address", line.address], ["Session", String(line.session || "")]];
   return h("dl", { class: "fields" }, pairs.filter(([, value]) => value).map(([name, value]) =>
     h("div", {}, h("dt", {}, name), h("dd", {}, isolated(value)))));
 }
