@@ -98,7 +98,7 @@ export function cardFacts(card) {
 function steps(card) {
   const list = /** @type {{ text: import("./dom.js").Child, state: string }[]} */ ([
     { text: ["Asked ", timeNode(card.asked_at)], state: "past" }]);
-  const by = card.decided_by ? [" by ", isolated(card.decided_by)] : null;
+  const by = card.decided_by ? [" by ", isolated(card.decided_by.replace(/^operator:/, ""))] : null;
   const at = card.decided_at ? [" at ", timeNode(card.decided_at)] : null;
   if (card.state === "denied") list.push({ text: ["Denied", by, at], state: "bad" });
   else if (card.state === "expired" && !card.decided_at) {
