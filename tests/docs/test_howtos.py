@@ -176,3 +176,22 @@ def test_the_guide_to_deployments_prints_what_it_shows(tmp_path: Path) -> None:
     assert len(outcomes) == 19
     for outcome in outcomes:
         assert outcome.status == 0 and is_as_shown(outcome), report(outcome)
+
+
+def test_the_guide_to_the_console_adds_the_people_that_it_shows(tmp_path: Path) -> None:
+    for name in ("ada", "bob"):
+        (tmp_path / f"{name}.txt").write_text(f"passphrase of {name}\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    surroundings = {**environment(tmp_path / "state"), "PATH": path, "HOME": str(tmp_path)}
+    guide = ROOT / "docs" / "howto" / "approve-in-the-console.md"
+    copy = tmp_path / "guide.md"
+    source = "$ tidegate source add shop sqlite:///shop.db\nadded shop (sqlite, read)\n"
+    made = (
+        '$ python3 -c \'import sqlite3; sqlite3.connect("shop.db").execute("CREATE TABLE t(a)")\''
+    )
+    added = f"## More people\n\n```console\n{made}\n{source}```\n"
+    copy.write_text(guide.read_text("utf-8").replace("## More people\n", added), "utf-8")
+    outcomes = play(copy, tmp_path, surroundings)
+    assert len(outcomes) == 5
+    for outcome in outcomes:
+        assert outcome.status == 0 and is_as_shown(outcome), report(outcome)

@@ -1,7 +1,7 @@
 """An index of the audit log for people who search it: one line a call, with full text and facets.
 
 The index can be removed and is built again from the log; it proves nothing. What proves a line is
-its place in the log, which `proof.py` reads again. Lines are added when somebody asks.
+its place in the log, which `proof.py` reads again. Lines are added when someone asks.
 """
 
 # pyright: reportUnknownMemberType=false

@@ -1,7 +1,7 @@
 """The live stream of the console: what changes, to every page that is open, within a second.
 
 The state is the source, since other processes change it, too: it is looked at four times a second
-while somebody listens. Each page gets what its operator may see. A page that comes back after a gap
+while a page listens. Each page gets what its operator may see. A page that comes back after a gap
 is asked to load everything again. A stream ends soon after its session does.
 """
 
@@ -29,7 +29,7 @@ LOOK_S = 0.25
 CHECK_S = 1.0
 """How often the state, and whether a session goes on, are looked at."""
 QUIET_S = 10.0
-"""After so long without an event the page hears that the stream still works."""
+"""After so long without an event the page gets a sign that the stream works."""
 FOLLOWED_S = 600.0
 """How long what becomes of an answered question is followed."""
 
