@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 
 import psycopg
@@ -144,3 +145,38 @@ def test_what_is_not_emulated_is_refused_and_reaches_nothing(server: WireServer,
         with pytest.raises((psycopg.errors.FeatureNotSupported, psycopg.errors.QueryCanceled)):
             gate.execute(text)
         assert gate.execute("SELECT count(*) FROM item").fetchone() == (3,)
+
+
+SETTING = "SELECT setting FROM pg_settings WHERE name = 'application_name'"
+
+
+def test_sessions_that_share_a_catalog_have_settings_of_their_own(server: WireServer):
+    with (
+        psycopg.connect(server.conninfo(application_name="one"), autocommit=True) as one,
+        psycopg.connect(server.conninfo(application_name="two"), autocommit=True) as two,
+        psycopg.connect(server.conninfo(user="reader"), autocommit=True) as other,
+    ):
+        for _ in range(2):
+            assert one.execute(SETTING).fetchone() == ("one",)
+            assert two.execute(SETTING).fetchone() == ("two",)
+            assert other.execute("SELECT current_user FROM pg_database").fetchone() == ("reader",)
+        two.execute("SET application_name = 'three'")
+        assert two.execute(SETTING).fetchone() == ("three",)
+        assert one.execute(SETTING).fetchone() == ("one",)
+
+
+def test_a_table_that_comes_and_goes_is_seen_by_every_session(server: WireServer):
+    asked = "SELECT count(*) FROM pg_class WHERE relname = 'fresh'"
+    with (
+        psycopg.connect(server.conninfo(), autocommit=True) as one,
+        psycopg.connect(server.conninfo(), autocommit=True) as two,
+    ):
+        assert [each.execute(asked).fetchone() for each in (one, two)] == [(0,), (0,)]
+        one.execute("CREATE TABLE fresh (id INTEGER)")
+        try:
+            assert [each.execute(asked).fetchone() for each in (two, one)] == [(1,), (1,)]
+        finally:
+            file = sqlite3.connect(server.folder / "shop.db")
+            file.execute("DROP TABLE fresh")
+            file.close()
+        assert [each.execute(asked).fetchone() for each in (one, two)] == [(0,), (0,)]

@@ -118,7 +118,7 @@ class RunningResult:
         reading raise."""
         counted = self._next
         while True:
-            take(sum(map(_weight, self._left[counted:])))
+            take(weight_of(self._left[counted:]))
             if self._ended:
                 return
             counted = len(self._left)
@@ -131,6 +131,11 @@ class RunningResult:
             self.channel.close()
         with suppress(TidegateError, asyncio.CancelledError):
             await self._task
+
+
+def weight_of(rows: Rows) -> int:
+    """About how many bytes rows take in memory."""
+    return sum(map(_weight, rows))
 
 
 def _weight(row: Sequence[Any]) -> int:

@@ -19,6 +19,7 @@ from tidegate.config.pgwire import PgWireSettings
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import decoy_secret
 from tidegate.edges.pgwire.catalog.catalogs import catalog_turns
+from tidegate.edges.pgwire.catalog.shared import SharedCatalogs
 from tidegate.edges.pgwire.connection import WireConnection
 from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.held_memory import HeldMemory
@@ -98,7 +99,7 @@ class WireServer:
         self._ended = asyncio.Event()
         self._stopping = False
         self._held = HeldMemory()
-        self._turns = SessionTurns(reading_turns(), catalog_turns())
+        self._turns = SessionTurns(reading_turns(), catalog_turns(), SharedCatalogs())
         self._most_of_caller = settings.max_connections - settings.max_connections // 4
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.catalog.catalogs import SystemCatalogs
+from tidegate.edges.pgwire.catalog.shared import SharedCatalogs
 from tidegate.edges.pgwire.catalog.translation import reads_catalogs
 from tidegate.edges.pgwire.command_reader import MOST_READ, read_command, split
 from tidegate.edges.pgwire.commands import Command, CopyOut, Declare
@@ -16,7 +17,13 @@ from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.held_memory import HeldMemory, SessionMemory
 from tidegate.edges.pgwire.parameters import read_parameter
 from tidegate.edges.pgwire.placeholders import place_parameters
-from tidegate.edges.pgwire.portals import MAX_EACH, Portal, PreparedStatement, SessionObjects
+from tidegate.edges.pgwire.portals import (
+    MAX_EACH,
+    Portal,
+    PreparedStatement,
+    SessionObjects,
+    weight_of,
+)
 from tidegate.edges.pgwire.reading import Reading
 from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, RowSender
@@ -45,6 +52,7 @@ class SessionTurns(NamedTuple):
 
     reading: ConcurrencyLimiter
     catalogs: ConcurrencyLimiter
+    shared_catalogs: SharedCatalogs
 
 
 class Session:
@@ -102,6 +110,7 @@ class Session:
             actor.name,
             caller=actor.id,
             turns=turns.catalogs,
+            shared=turns.shared_catalogs,
         )
         self._described: Portal | None = None
         """The portal whose description is due: Execute sends it before the rows, which saves
@@ -430,6 +439,22 @@ class Session:
     ) -> None:
         """Run a query on the catalogs. `expected` are the columns that it was described with."""
         columns, rows = await self._catalogs.run(text, parameters)
+        size = weight_of(rows)  # a client that does not read keeps them in memory
+        self.memory.take(size)
+        try:
+            await self._send_answer(columns, rows, formats, describes=describes, expected=expected)
+        finally:
+            self.memory.give_back(size)
+
+    async def _send_answer(
+        self,
+        columns: tuple[Column, ...],
+        rows: list[tuple[Any, ...]],
+        formats: Sequence[int],
+        *,
+        describes: bool,
+        expected: tuple[Column, ...] | None,
+    ) -> None:
         if expected is not None and len(expected) == len(columns):
             columns = expected
         sender = RowSender(self._client, "postgres", formats, describes=describes)

@@ -1,10 +1,12 @@
-"""PostgreSQL's catalogs for one session, kept while the catalog of the source stays the same."""
+"""PostgreSQL's catalogs for one session, kept while the catalog of the source stays the same. The
+sessions of one caller share them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
@@ -12,6 +14,7 @@ from msgspec import structs
 
 from tidegate.edges.pgwire.catalog.database import CatalogDatabase
 from tidegate.edges.pgwire.catalog.schema_names import named_schemas
+from tidegate.edges.pgwire.catalog.shared import SharedCatalog, SharedCatalogs
 from tidegate.edges.pgwire.catalog.tables import catalog_rows, shown_schema
 from tidegate.edges.pgwire.catalog.translation import CatalogQuery, translate
 from tidegate.edges.pgwire.errors import not_emulated
@@ -21,7 +24,7 @@ from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Browse, ListSources, Request
 from tidegate.model.results import Column
-from tidegate.model.schema import Catalog, Table
+from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 
 SHOWN_SOURCES = 1_000
@@ -43,7 +46,7 @@ class SystemCatalogs:
     """Answers queries on PostgreSQL's catalogs from what the gate shows to the caller.
 
     A source with very many tables lists those of a schema only when it is asked for them by name:
-    so does a query here, and what it has read stays for the session."""
+    so does a query here, and what it has read stays for the caller's sessions."""
 
     def __init__(
         self,
@@ -55,86 +58,101 @@ class SystemCatalogs:
         *,
         caller: str,
         turns: ConcurrencyLimiter,
+        shared: SharedCatalogs,
     ) -> None:
-        """`turns` are those of all sessions, by the id of the `caller`."""
-        self._caller = caller
+        """`turns` and `shared` are those of all sessions, by the id of the `caller`."""
+        self._key = (caller, source.id)
         self._turns = turns
+        self._all = shared
+        self._entered: SharedCatalog | None = None
         self._running: Cancellation | None = None
         self._ask = ask
         self._reading = reading
         self._source = source
         self._settings = settings
         self._user = user
-        self._catalog: Catalog | None = None
-        self._more: dict[str, tuple[Table, ...]] = {}
-        """The tables of schemas that are listed by themselves."""
-        self._database: CatalogDatabase | None = None
-        self._lock = asyncio.Lock()
 
     async def run(self, text: str, parameters: Sequence[Any]) -> Answer:
         """The columns and rows of a query on the catalogs. Raises: TidegateError."""
-        async with self._lock:
-            query = await self._reading.compute(text, translate, text)
-            database = await self._current(query, parameters)
+        query = await self._reading.compute(text, translate, text)
+        async with self._turn() as cancellation:
+            shared, database = await self._current(query, parameters)
             loop = asyncio.get_running_loop()
-            cancellation = self._running = Cancellation()
+            return await shared.begin(
+                loop.run_in_executor(_threads(), database.run, query, parameters, cancellation)
+            )
+
+    async def describe(self, text: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+        """The columns of a query, and the types of its parameters. Raises: TidegateError."""
+        query = await self._reading.compute(text, translate, text)
+        async with self._turn():
+            shared, database = await self._current(query, ())
+            loop = asyncio.get_running_loop()
+            columns = await shared.begin(loop.run_in_executor(_threads(), database.describe, query))
+        most = max(query.parameters, default=0)
+        names = [query.parameters.get(at, "text") for at in range(1, most + 1)]
+        return columns, tuple(names)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[Cancellation]:
+        """The caller's turn, in which no other session of it uses what they share. Raises:
+        TidegateError SOURCE_BUSY, CALL_CANCELLED."""
+        cancellation = self._running = Cancellation()
+        caller = self._key[0]
+        try:
+            await self._turns.acquire(caller, _WAIT_S, cancellation)
             try:
-                await self._turns.acquire(self._caller, _WAIT_S, cancellation)
-                try:
-                    return await loop.run_in_executor(
-                        _threads(), database.run, query, parameters, cancellation
-                    )
-                finally:
-                    self._turns.release(self._caller)
+                yield cancellation
             finally:
-                self._running = None
+                self._turns.release(caller)
+        finally:
+            self._running = None
 
     def cancel(self, reason: str) -> None:
         """End the query that runs now, or waits for its turn."""
         if self._running is not None:
             self._running.cancel(reason)
 
-    async def describe(self, text: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-        """The columns of a query, and the types of its parameters. Raises: TidegateError."""
-        async with self._lock:
-            query = await self._reading.compute(text, translate, text)
-            database = await self._current(query, ())
-            loop = asyncio.get_running_loop()
-            columns = await loop.run_in_executor(_threads(), database.describe, query)
-            most = max(query.parameters, default=0)
-            names = [query.parameters.get(at, "text") for at in range(1, most + 1)]
-            return columns, tuple(names)
-
-    async def _current(self, query: CatalogQuery, parameters: Sequence[Any]) -> CatalogDatabase:
+    async def _current(
+        self, query: CatalogQuery, parameters: Sequence[Any]
+    ) -> tuple[SharedCatalog, CatalogDatabase]:
+        """What the gate shows to the caller now."""
+        shared = self._entered
+        if shared is None:
+            shared = self._entered = self._all.enter(self._key)
         catalog = await self._browse(None)
-        if self._catalog is None or catalog.version != self._catalog.version:
-            self._catalog, self._more = catalog, {}
-            self.close()
-        database = self._database or await self._rebuild()
+        if shared.is_running:  # for a session that has gone
+            shared.close()
+        if shared.catalog is not catalog and shared.catalog != catalog:
+            shared.close()
+            shared.more = {}
+        shared.catalog = catalog
+        database = shared.database or await self._rebuild(shared, catalog)
         named = named_schemas(database.schemas, query.constants, parameters)
         if self._settings.schema is not None:
             named.append(self._settings.schema)
-        listed = {shown_schema(table.schema) for table in self._catalog.tables}
-        known = {shown_schema(name): name for name in self._catalog.schemas}
+        listed = {shown_schema(table.schema) for table in catalog.tables}
+        known = {shown_schema(name): name for name in catalog.schemas}
         missing = [known[name] for name in named if name in known and name not in listed]
-        missing = [name for name in dict.fromkeys(missing) if name not in self._more]
+        missing = [name for name in dict.fromkeys(missing) if name not in shared.more]
         if missing:
-            await self._read(missing)
-            database = await self._rebuild()
-        database.session = self._session()
-        return database
+            await self._read(shared, missing)
+            database = await self._rebuild(shared, catalog)
+        database.session = self._session(catalog)
+        self._all.note_use(self._key)
+        return shared, database
 
-    async def _read(self, schemas: Sequence[str]) -> None:
+    async def _read(self, shared: SharedCatalog, schemas: Sequence[str]) -> None:
         if len(schemas) > MOST_SCHEMAS:
             raise not_emulated(
                 "54000",
                 f"The query is about {len(schemas)} schemas, and {MOST_SCHEMAS} are read at a"
                 " time. Name one of them.",
             )
-        if len(self._more) + len(schemas) > _KEPT_SCHEMAS:
-            self._more = {}
+        if len(shared.more) + len(schemas) > _KEPT_SCHEMAS:
+            shared.more = {}
         for schema in schemas:
-            self._more[schema] = (await self._browse(schema)).tables
+            shared.more[schema] = (await self._browse(schema)).tables
 
     async def _browse(self, schema: str | None) -> Catalog:
         catalog = await self._ask(Browse(aspect="catalog", schema=schema))
@@ -142,27 +160,23 @@ class SystemCatalogs:
             raise TypeError(type(catalog).__name__)
         return catalog
 
-    async def _rebuild(self) -> CatalogDatabase:
-        if self._catalog is None:
-            raise AssertionError("no catalog")
+    async def _rebuild(self, shared: SharedCatalog, catalog: Catalog) -> CatalogDatabase:
         entries = await self._ask(ListSources(limit=SHOWN_SOURCES))
         names = [entry.source.name for entry in entries]
-        tables = [*self._catalog.tables, *[each for more in self._more.values() for each in more]]
-        catalog = structs.replace(self._catalog, tables=tuple(tables))
+        tables = [*catalog.tables, *[each for more in shared.more.values() for each in more]]
+        whole = structs.replace(catalog, tables=tuple(tables))
         settings = self._settings.items()
-        rows = catalog_rows(catalog, names, self._source.name, self._user, settings)
-        self.close()
-        database = await asyncio.to_thread(CatalogDatabase, rows, self._session())
-        self._database = database
-        return database
+        rows = catalog_rows(whole, names, self._source.name, self._user, settings)
+        shared.close()
+        shared.database = await asyncio.to_thread(CatalogDatabase, rows, self._session(catalog))
+        return shared.database
 
-    def _session(self) -> dict[str, str]:
+    def _session(self, catalog: Catalog) -> dict[str, str]:
         """What functions of the session give."""
         settings = self._settings
-        default = "" if self._catalog is None else self._catalog.default_schema
         return {
             "current_database": self._source.name,
-            "current_schema": settings.schema or shown_schema(default),
+            "current_schema": settings.schema or shown_schema(catalog.default_schema),
             "current_user": self._user,
             "version": f"PostgreSQL {settings.get('server_version')} (Tidegate,"
             f" {self._source.dialect} source)",
@@ -170,17 +184,15 @@ class SystemCatalogs:
         }
 
     def close(self) -> None:
-        """Forget the emulation."""
-        database, self._database = self._database, None
-        if database is not None:
-            database.close()
+        """The session has ended."""
+        if self._entered is not None:
+            self._entered = None
+            self._all.leave(self._key)
 
 
 def catalog_turns() -> ConcurrencyLimiter:
-    """Who may run a query on catalogs: one caller has half of the threads at most."""
-    turns = ConcurrencyLimiter(_AT_ONCE // 2, place="asking PostgreSQL's catalogs")
-    turns.share(_AT_ONCE)
-    return turns
+    """Who may run a query on catalogs: each caller one at a time."""
+    return ConcurrencyLimiter(1, "asking PostgreSQL's catalogs")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The emulated catalogs in a SQLite database of their own, in memory: one for each session, made
+"""The emulated catalogs in a SQLite database of their own, in memory: one for each caller, made
 when a client first asks, from what the gate shows to its caller."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
@@ -49,6 +49,7 @@ class CatalogDatabase:
     def __init__(self, rows: CatalogRows, session: dict[str, str]) -> None:
         self._rows = rows
         self.session = session
+        self._shown: dict[str, str] = {}
         self._objects = CatalogObjects(rows)
         self._connection = apsw.Connection(":memory:")
         self._connection.execute("ATTACH ':memory:' AS information_schema")
@@ -85,6 +86,7 @@ class CatalogDatabase:
     ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
         """The columns and rows of a query. Raises: TidegateError, CALL_CANCELLED soon after
         `cancellation`, which another thread may cancel."""
+        self._show_settings()
         until = time.monotonic() + MAX_S
         self._connection.set_progress_handler(
             lambda: cancellation.cancelled or time.monotonic() > until, _STEPS
@@ -113,6 +115,26 @@ class CatalogDatabase:
             self._connection.set_progress_handler(None)
         columns = _columns(query, described, rows)
         return columns, _with_arrays(columns, rows)
+
+    def _show_settings(self) -> None:
+        """Let pg_settings have what holds in the session that asks now."""
+        shown = {
+            name.removeprefix("setting "): value
+            for name, value in self.session.items()
+            if name.startswith("setting ")
+        }
+        if shown == self._shown:
+            return
+        connection: Any = self._connection
+        connection.set_authorizer(None)
+        try:
+            connection.executemany(
+                "UPDATE pg_settings SET setting = ? WHERE name = ?",
+                [(value, name) for name, value in shown.items()],
+            )
+        finally:
+            connection.set_authorizer(_only_reading)
+        self._shown = shown
 
     def close(self) -> None:
         """Forget everything."""
