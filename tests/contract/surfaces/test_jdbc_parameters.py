@@ -1,4 +1,4 @@
-"""Values of parameters reach each database as what they are, whatever its driver."""
+"""Columns and values of parameters are the same on each database, whatever its driver."""
 
 from __future__ import annotations
 
@@ -89,6 +89,14 @@ async def connected(product, tmp_path):
         url, account = _database(product, jdbc.files)
         peer = jdbc.peer()
         yield peer, await peer.connected(url, **account, **driver)
+
+
+@on_each_database
+async def test_the_declared_sizes_of_columns_are_shown(product, tmp_path):
+    async with connected(product, tmp_path) as (peer, id):
+        found = await peer.bare("discover", connectionId=id, table="kinds")
+        sizes = {each["name"].lower(): (each["size"], each["scale"]) for each in found["columns"]}
+        assert (sizes["n"], sizes["x"], sizes["s"]) == ((None, None), (10, 2), (9, None))
 
 
 @on_each_database

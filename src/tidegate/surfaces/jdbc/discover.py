@@ -13,8 +13,9 @@ from msgspec import Meta
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
-from tidegate.model.schema import Catalog, Table
+from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.statements import Statement
+from tidegate.results.column_kinds import read_type
 from tidegate.results.jdbc_types import listed_code
 from tidegate.sql import quoting
 from tidegate.surfaces.arguments import wrong_argument
@@ -128,20 +129,24 @@ async def _check_right(
 def _columns(given: str, table: Table, dialect: str) -> dict[str, Any]:
     return {
         "table": given,
-        "columns": [
-            {
-                "name": column.name,
-                "type": listed_code(column.type, dialect)
-                if column.jdbc_code is None
-                else column.jdbc_code,
-                "typeName": column.type,
-                "nullable": column.nullable,
-                "default": column.default,
-                "primaryKey": column.key,
-            }
-            for column in table.columns
-        ],
+        "columns": [_column(column, dialect) for column in table.columns],
         "schema": table.schema,
+    }
+
+
+def _column(column: ColumnInfo, dialect: str) -> dict[str, Any]:
+    """A column; `size` and `scale` are those that its type declares."""
+    code = column.jdbc_code
+    _, size, scale = read_type(column.type)
+    return {
+        "name": column.name,
+        "type": listed_code(column.type, dialect) if code is None else code,
+        "typeName": column.type,
+        "size": size,
+        "scale": scale,
+        "nullable": column.nullable,
+        "default": column.default,
+        "primaryKey": column.key,
     }
 
 
