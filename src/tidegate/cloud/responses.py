@@ -96,7 +96,7 @@ def _parse(method: Method, content: bytes, host: str) -> Any:
         return content.decode("utf-8", "replace")
     try:
         return msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise TidegateError(
             Code.PROVIDER_REPLY, f"The reply of {host} to {method.name} is cut off or no JSON."
         ) from None

@@ -12,6 +12,7 @@ import pytest
 
 from contract.cloud.conftest import Ask
 from support.cloud_api import ANIMAL, DETAIL, SERVICE, Farm, Reply, write_farm
+from tidegate.engines.cloud import http_client
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
@@ -403,6 +404,15 @@ async def test_a_read_is_tried_again_after_a_failure_that_may_pass(ask, farm: Fa
     )
     assert await ask("SELECT name FROM farm.live.fields") == [("late",)]
     assert ask.cursor.upstream.retries == 2
+
+
+async def test_a_reply_that_is_too_large_is_not_asked_for_again(
+    ask, farm: Farm, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(http_client, "MOST_BYTES", 100)
+    error = await ask.refusal("SELECT name FROM farm.live.animals")
+    assert error.code is Code.PROVIDER_TOO_LARGE
+    assert farm.paths() == ["/animals"]
 
 
 async def test_a_refusal_is_not_tried_again(ask, farm: Farm):

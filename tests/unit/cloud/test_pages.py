@@ -273,6 +273,24 @@ def rows(body: Any, renames: bool = False, **response: Any) -> list[dict[str, An
     return read(json.dumps(body).encode(), renames, **response)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        b'[{"a": "\xff"}]',
+        b'{"\xc3": 1}',
+        b'"\xed\xa0\x80"',
+        b"[" * 200_000,
+        b'[{"a": NaN}]',
+        b"\xff\xfe[\x00",
+    ],
+)
+def test_a_reply_that_is_no_json_is_said_to_be_none(content: bytes) -> None:
+    with pytest.raises(TidegateError, match="is cut off or no JSON") as caught:
+        read(content)
+    assert caught.value.code is Code.PROVIDER_REPLY
+
+
 def test_rows_are_where_the_document_says() -> None:
     nested = {"data": {"items": [{"a": 1}, {"a": 2}]}}
     assert rows(nested, object_key=("data", "items")) == [{"a": 1}, {"a": 2}]

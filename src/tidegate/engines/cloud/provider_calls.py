@@ -216,8 +216,8 @@ class ProviderCalls:
                     response = await self._client.send(
                         authorized, sent_to, self._options.request_timeout_s, check_addresses
                     )
-                except RequestFailed:
-                    if is_last:
+                except RequestFailed as failure:
+                    if is_last or failure.code is Code.PROVIDER_TOO_LARGE:
                         raise
                 else:
                     response = self._checked(found, method, use, authorized, response)
@@ -413,7 +413,8 @@ def _has_errors(method: Method, body: bytes) -> bool:
         return False
     try:
         return bool(_GRAPHQL_REPLY.decode(body).errors)
-    except msgspec.DecodeError:  # it is no GraphQL, and becomes an error without its text
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # It is no GraphQL, and becomes an error without its text.
         return True
 
 
