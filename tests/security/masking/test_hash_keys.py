@@ -114,6 +114,10 @@ def test_an_error_that_quotes_a_part_of_the_key_loses_its_words() -> None:
 
 
 def test_an_error_with_less_of_the_key_than_can_be_guessed_is_shown_as_it_is() -> None:
-    key = "0123456789abcdef" * 4
-    quoting = TidegateError(Code.SQL_FAILED, f"bad {key[:15]}")
-    assert without_key(quoting, key) is quoting
+    key = "0123456789abcdef" * 3 + "fedcba9876543210"
+    for less in (key[:15], key[-15:]):
+        quoting = TidegateError(Code.SQL_FAILED, f"bad {less}")
+        assert without_key(quoting, key) is quoting
+    for enough in (key[:16], key[-16:]):
+        quoting = TidegateError(Code.SQL_FAILED, f"bad {enough}")
+        assert enough not in without_key(quoting, key).message

@@ -82,6 +82,7 @@ def test_what_reaches_outside_is_administration(text):
         ("mysql", "ALTER TABLE t ADD COLUMN modify int, CHANGE a b LONGTEXT NOT NULL"),
         ("mysql", "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4"),
         ("mysql", "ALTER TABLE t ADD COLUMN type int"),
+        ("mysql", "ALTER TABLE t ADD INDEX i (a, modify)"),
         ("mysql", "ALTER TABLE t ADD (a int)"),
         ("mysql", "ALTER TABLE d.t ADD (a int, b int)"),
         ("postgres", "ALTER TABLE t ALTER a TYPE character varying, ADD type date"),
