@@ -116,7 +116,7 @@ class Site:
                 return 200, {"sessions": self._sessions(query)}
             case ["activity", "proof"]:
                 return 200, self.proof
-            case ["activity", "lines", number]:
+            case ["activity", "lines", number] if number.isdigit():
                 return 200, self._record(int(number))
             case ["access"]:
                 return 200, self.access

@@ -3,6 +3,7 @@
 import { each, h } from "./dom.js";
 import { computed, root, signal } from "./signals.js";
 import { cards, go, theme } from "./state.js";
+import { isolated } from "./text.js";
 
 /** @typedef {{ id: string, label: string, hint: string, run: () => void }} Entry */
 
@@ -69,7 +70,7 @@ export function openPalette() {
           role: "option", id: entry.peek().id,
           "aria-selected": () => String(current.value?.id === entry.value.id),
           onclick: () => choose(entry.peek()),
-        }, h("bdi", {}, entry.peek().label), h("span", { class: "kind" }, entry.peek().hint)))),
+        }, isolated(entry.peek().label), h("span", { class: "kind" }, entry.peek().hint)))),
       () => (found.value.length ? null : h("p", { class: "note" }, "Nothing found.")));
   });
   const close = () => {
