@@ -75,9 +75,15 @@ def test_the_settings_of_a_client_are_bounded():
     for name, value in (("my.name", "x" * 10_001), ("search_path", "x" * 10_001)):
         with pytest.raises(TidegateError, match="too long"):
             settings.set(name, value)
-    with pytest.raises(TidegateError, match="at most"):
+    with pytest.raises(TidegateError, match="settings at most"):
         for number in range(1_000):
             settings.set(f"my.name{number}", "x")
+    large = SessionSettings("u", None)
+    with pytest.raises(TidegateError, match="characters at most"):
+        for number in range(100):
+            large.set(f"my.name{number}", "x" * 9_000)
+    large.set("my.name0", "y")  # shorter than what it replaces
+    large.set("search_path", "public")
     assert settings.set("application_name", "a" * 100) == ("application_name", "a" * 63)
 
 
