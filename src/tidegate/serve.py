@@ -51,6 +51,10 @@ LOG_S = 60.0
 goes does not fill the log."""
 
 
+FORGET_S = 300.0
+"""Between two looks for changes that are to be forgotten."""
+
+
 class Shutdown:
     """How far a server must stop: `stop` ends it in good order, `hurry` at once."""
 
@@ -92,7 +96,7 @@ async def serve(
             await prepare(shutdown)
         for edge in edges:
             await edge.start()
-        tasks += [_task(watcher.run()), _task(_log_readiness(app))]
+        tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
         if ready is not None:
             ready()
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
@@ -130,6 +134,14 @@ async def _log_readiness(app: App) -> None:
                 logger.warning("%s: works again", part)
                 del reported[part]
         await asyncio.sleep(CHECK_S)
+
+
+async def _forget_changes(app: App) -> None:
+    """Remove changes whose time is over, with their keys, also while no call is about changes."""
+    while True:
+        await asyncio.sleep(FORGET_S)
+        with suppress(TidegateError):  # the state cannot be written: the next time
+            await asyncio.to_thread(app.kept_changes.forget_old)
 
 
 def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -25,6 +25,7 @@ FOLLOWED = frozenset(
     {
         "sources", "masks", "filters", "approvals.grant_ttl_s", "approvals.dry_run",
         "bridge.scope", "bridge.sources", "bridge.tags", "bridge.tables", "trusted_proxies",
+        "undo.keep_days", "undo.max_bytes", "undo.total_bytes",
     }
 )  # fmt: skip
 """The settings that hold from the next call."""

@@ -145,12 +145,14 @@ async def run_kept(
     """
     for attempt in range(TRIES):
         try:
-            return await _try(session, text, params, outline, settings, permit, keeper)
+            found = await _try(session, text, params, outline, settings, permit, keeper)
         except TidegateError as error:
             await session.end(ROLLBACK)
-            again = error.details.get("sqlstate") in _SERIALIZATION and attempt < TRIES - 1
-            if not again or error.code is Code.SQL_OUTCOME:
+            if error.details.get("sqlstate") not in _SERIALIZATION or attempt == TRIES - 1:
                 raise
+        else:
+            await _commit(session)  # not tried again: the rows are kept for this commit
+            return found
     raise TidegateError(Code.INTERNAL, "A change was tried and did not end.")
 
 
@@ -186,7 +188,6 @@ async def _try(
         await asyncio.to_thread(keeper.give_up, image)
     else:
         await asyncio.to_thread(keeper.prepare, image)
-    await _commit(session)
     return done, affected
 
 
