@@ -16,6 +16,7 @@
    [datalevin.db :as db]
    [datalevin.interface]
    [datalevin.protocol :as p]
+   [datalevin.query.resolve :as resolve]
    [datalevin.util :as u])
   (:import
    [datalevin.db DB]
@@ -207,6 +208,8 @@
           (when (.isOpen channel) (.println System/err (str e))))))))
 
 (defn -main []
+  ;; A server's queries call built-in functions only.
+  (alter-var-root #'resolve/*resolver-mode* (constantly :server-safe))
   (let [server (doto (ServerSocketChannel/open)
                  (.bind (InetSocketAddress. "127.0.0.1" (int (Integer/parseInt (second *command-line-args*))))))
         port (.getPort ^InetSocketAddress (.getLocalAddress server))]
