@@ -178,7 +178,7 @@ FATES: dict[Code, Fate] = {
     Code.DATALOG_TOO_LONG: Fate(-32602, 200, "54000", 2, "Send a shorter text."),
     Code.DATALOG_TOO_DEEP: Fate(-32602, 200, "54001", 2, "Nest it less deeply."),
     Code.DATALOG_UNKNOWN: Fate(
-        -32007, 403, "42501", 77, "Use the forms that the reference of the surface lists."
+        -32007, 403, "42501", 77, "Correct or leave out the form that the message names."
     ),
     Code.DATALOG_FUNCTION: Fate(
         -32007, 403, "42501", 77, "Use a built-in function of Datalog, or compute it yourself."
