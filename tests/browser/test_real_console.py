@@ -16,6 +16,7 @@ from support.command_line import Ended, serving, tidegate
 from wire.wires import MODERN, HttpPeer, Outcome
 
 PASSPHRASE = "correct horse 1"
+REASON = "The town has another name now."
 UPDATE = "UPDATE towns SET name = 'Lviv' WHERE id = 2"
 
 
@@ -40,7 +41,7 @@ class Place(NamedTuple):
             return [row[0] for row in connection.execute("SELECT name FROM towns ORDER BY id")]
 
     def query(self) -> Outcome:
-        return self.agent.call("query", {"sql": UPDATE, "source": "towns"})
+        return self.agent.call("query", {"sql": UPDATE, "source": "towns", "reason": REASON})
 
 
 @pytest.fixture
@@ -84,6 +85,7 @@ def test_a_question_arrives_is_allowed_found_under_activity_and_its_rows_put_bac
     expect(page.locator(".live.on")).to_be_visible()
     place.query()
     expect(page.locator("#card-title")).to_contain_text("wants to change 1 row of towns on towns")
+    expect(page.locator(".agent-says")).to_contain_text(REASON)
     expect(page.locator("td.change")).to_have_text("Lemberg → Lviv")
     expect(page.locator(".fact.good")).to_contain_text("Can be taken back")
     expect(page.locator(".statement .t-keyword").first).to_have_text("UPDATE")
