@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from msgspec import structs
 
 from tidegate.engines.api import can_prepare
 from tidegate.errors import Code, TidegateError
@@ -13,13 +14,21 @@ from tidegate.model.requests import Prepare
 from tidegate.model.results import Limits
 from tidegate.model.statements import Effect, Statement
 
-UNDESCRIBED = {"duckdb", "files", "memory", "mysql"}
+UNDESCRIBED = {"duckdb", "files", "jdbc-mariadb", "memory", "mysql"}
 """Engines that know the columns of a change only when it has run: MariaDB prepares one with
 RETURNING as if it gave none."""
 
 
 def _permit(case, text):
     return case.permit(Prepare(Statement(text)), limits=Limits(timeout_s=20))
+
+
+def _known(columns, case):
+    """The columns, as far as they are known before there is a row: SQLite's driver finds the class
+    of a column in its values."""
+    if case.name != "jdbc-sqlite":
+        return columns
+    return tuple([structs.replace(each, jdbc=None) for each in columns])
 
 
 async def test_the_columns_of_a_query_are_those_of_its_result(case):
@@ -32,7 +41,7 @@ async def test_the_columns_of_a_query_are_those_of_its_result(case):
         described = await engine.prepare(_permit(case, text), NEVER)
         cursor = await case.start(engine, text)
         await cursor.close()
-        assert described.columns == cursor.columns
+        assert _known(described.columns, case) == _known(cursor.columns, case)
         assert described.parameters == ()
         assert await case.digest(engine) == before
 
@@ -88,6 +97,6 @@ async def test_a_change_that_returns_rows_is_described_without_running_it(case):
         assert case.name not in UNDESCRIBED
         cursor = await case.start(engine, text, (2, "two"), effect=Effect.WRITE)
         await cursor.close()
-        assert described.columns == cursor.columns
+        assert _known(described.columns, case) == _known(cursor.columns, case)
         assert len(described.parameters) == 2
         assert await case.digest(engine) == before

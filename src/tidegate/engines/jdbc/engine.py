@@ -36,6 +36,7 @@ from tidegate.engines.jdbc.errors import FILE_IN_USE, LOCK_S, SESSION
 from tidegate.engines.jdbc.messages import Prepared, TableFacts, fields
 from tidegate.engines.jdbc.startup import Worker, start_worker
 from tidegate.engines.jdbc.texts import (
+    check_described,
     creates_temporary,
     first_word,
     for_jdbc,
@@ -183,6 +184,8 @@ class JdbcEngine:
 
         prepared = await self._reading(ask)
         columns = tuple([column_of(column) for column in prepared.columns])
+        if not columns and isinstance(request, Prepare):
+            check_described(request, self._product)
         types = parameter_types(prepared.parameters, self._product)
         return StatementDescription(columns, types)
 

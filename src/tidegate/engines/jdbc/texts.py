@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tidegate.engines.jdbc.products import Product
 from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Prepare
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.finding import Refusal
@@ -46,6 +48,27 @@ def to_prepare(text: str, dialect: str) -> str:
     places = [token.text[1:] for token in tokens if token.kind == PARAM]
     count = max([int(place) for place in places if place.isdecimal()], default=0)
     return _with_marks(text, (None,) * min(count, len(places)), tokens)[0]
+
+
+def check_described(request: Prepare, product: Product) -> None:
+    """See that a statement without columns may have none: MariaDB's driver keeps quiet where the
+    server did not prepare it.
+
+    Raises: TidegateError SQL_FAILED for a query, UNSUPPORTED for a change that returns rows.
+    """
+    text = request.statement.text
+    returns = any(token.key == "RETURNING" for token in _tokens(text, find(product.dialect)))
+    if request.changes and returns:
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The driver of {product.title} does not describe what this change returns.",
+        )
+    if not request.changes:
+        raise TidegateError(
+            Code.SQL_FAILED,
+            "The database did not prepare the query, and its driver does not say why.",
+            hint="Check the names and the syntax; the error is shown when the query runs.",
+        )
 
 
 def _tokens(text: str, rules: Dialect) -> list[Token]:
