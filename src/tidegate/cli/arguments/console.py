@@ -67,7 +67,7 @@ def add_operator(commands: Commands) -> None:
     listing = actions.add_parser("list", help="list the operators, their roles and sessions")
     removing = actions.add_parser("remove", help="remove an operator and end its sessions")
     for action in (adding, roles, passphrase, removing):
-        action.add_argument("name", type=filled, metavar="NAME")
+        action.add_argument("name", type=filled, metavar="NAME", help="the name of the operator")
     for action in (adding, roles):
         _role_options(action)
     for action in (adding, passphrase):

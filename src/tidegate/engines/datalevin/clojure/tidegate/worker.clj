@@ -550,8 +550,8 @@
 ;; Frames.
 
 (def ^:private mapper
-  ;; Jackson writes a character outside the basic plane as two escapes of six bytes unless it is told
-  ;; otherwise, and the document's limit counts bytes.
+  ;; By default Jackson writes a character outside the basic plane as two escapes of six bytes, and
+  ;; the limit of the document counts bytes.
   (.configure ^ObjectMapper (json/object-mapper {:decode-key-fn identity :encode-key-fn identity})
               JsonGenerator$Feature/COMBINE_UNICODE_SURROGATES_IN_UTF8 true))
 
