@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -467,6 +468,53 @@ def test_where_a_source_hides_columns_a_viewer_reads_and_searches_no_statements(
     (line,) = [each for each in found["lines"] if each["tool"] == "query"]
     assert "Lemberg" not in eve.get(f"activity/lines/{line['n']}").text
     assert eve.get("activity?q=Lemberg").json()["lines"] == []
+
+
+def test_what_a_source_hid_stays_hidden_from_viewers_after_it_was_removed(
+    place: Place, token: str
+) -> None:
+    place.add_operator("eve", "--role", "viewer")
+    consent = ["--passphrase-file", str(place.directory / "consent")]
+    assert (
+        place.run("source", "update", "towns", "--mask", "towns.id=nothing", *consent).status == 0
+    )
+    agent = place.agent(token)
+    query(agent, "SELECT name FROM towns WHERE name = 'Lemberg'")
+    query(agent)
+    eve, ada = place.visitor("eve"), place.visitor()
+    assert place.run("source", "remove", "towns").status == 0
+    assert "Lviv" in ada.get("inbox").text and "Lemberg" in ada.get("activity").text
+    for path in ("inbox", "activity", "activity/sessions", "access"):
+        assert "Lemberg" not in eve.get(path).text and "Lviv" not in eve.get(path).text
+    for word in ("Lemberg", "Lviv"):
+        found = eve.get(f"activity?q={word}").json()
+        assert found["lines"] == [] and found["counts"]["total"] == 0
+    assert eve.get("activity?q=operator").json()["lines"]
+
+
+def test_questions_are_seen_and_answered_while_the_index_of_activity_is_damaged(
+    place: Place, token: str
+) -> None:
+    (place.state / "activity.db").mkdir()
+    agent, ada = place.agent(token), place.visitor()
+    stream = Stream(place.visitor())
+    wait_until(lambda: stream.of("hello"), "the stream")
+    query(agent)
+    (card,) = wait_until(lambda: stream.of("card"), "the card")
+    assert ada.get("activity").json()["error"]
+    assert [each["id"] for each in ada.get("inbox").json()["pending"]] == [card["id"]]
+    answer = {"digest": card["digest"], "reason": "not today"}
+    assert ada.post(f"inbox/{card['id']}/deny", answer).json()["state"] == "denied"
+    assert not ran(query(agent))
+    assert place.names() == ["Köln", "Lemberg"]
+
+
+@pytest.mark.parametrize(
+    "words", ['"', "*", "a OR", "text:a", "NEAR(", "^", "a\0b", "-", "'", "(", "\ud7ff"]
+)
+def test_no_words_are_a_syntax_of_the_search(place: Place, words: str) -> None:
+    found = place.visitor().get("activity?" + urlencode({"q": words}))
+    assert found.status_code == 200 and isinstance(found.json()["lines"], list)
 
 
 def test_the_owner_of_a_token_does_not_say_yes_to_it_once_there_are_two_operators(

@@ -115,8 +115,8 @@ class Session(msgspec.Struct, frozen=True):
 
 class LineFilter(msgspec.Struct, frozen=True):
     """Selects lines. `words` are beginnings of words, all of which a line holds. `sources` are
-    those that the reader may see, None all: lines without a source are for those who may see
-    all."""
+    those that the reader may see, None all; the empty one stands for lines without a source, which
+    are for those who may see all."""
 
     words: tuple[str, ...] = ()
     sources: tuple[str, ...] | None = None
@@ -144,6 +144,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 _FIELDS = Line.__struct_fields__
+_NUMBERS = ("seq", "rows", "elapsed_ms")
+_OWN = frozenset({"n", "time", "session", "segment", "offset", "outcome", "message", "event", "ms"})
+_TEXTS = (*(set(_FIELDS) - _OWN - set(_NUMBERS)), "phase", "error", "name")
+"""What a line of the log holds as numbers and as texts; `_OWN` is what only the index has."""
 _COLUMNS = ", ".join(f"lines.{name}" for name in _FIELDS)
 _SESSION = Session.__struct_fields__
 
@@ -155,25 +159,41 @@ class ActivityIndex:
         self._path = path
         self._directory = directory
         self._lock = Lock()
+        self._updating = Lock()  # held for long; between batches the others read
         self._opened: apsw.Connection | None = None
 
-    def update(self) -> int:
-        """Add what the log has more by now; the number of the newest line.
+    def update(self, *, batches: int | None = None) -> int:
+        """Add what the log has more by now; the number of the newest line. With `batches` no more
+        than so many, for a caller that cannot wait for a whole log.
 
         Raises: TidegateError STATE_FAILED.
         """
+        if not self._updating.acquire(blocking=batches is None):
+            return self._newest()  # another caller adds them
+        try:
+            self._add_new(batches)
+        finally:
+            self._updating.release()
+        return self._newest()
+
+    def _newest(self) -> int:
         with self._lock, _failures():
-            connection = self._connection
-            done = dict(_rows(connection.execute("SELECT name, read FROM segments")))
+            return _count(self._connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
+
+    def _add_new(self, batches: int | None) -> None:
+        with _failures():
+            with self._lock:
+                done = dict(_rows(self._connection.execute("SELECT name, read FROM segments")))
             grown = [
                 _new_lines(path, done.get(path.name, 0))
                 for path in segments(self._directory)
                 if path.stat().st_size > done.get(path.name, 0)
             ]
             merged = heapq.merge(*grown, key=lambda line: line.at)
-            while batch := list(islice(merged, _BATCH)):
-                _add_batch(connection, batch)
-            return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
+            while batches != 0 and (batch := list(islice(merged, _BATCH))):
+                with self._lock:
+                    _add_batch(self._connection, batch)
+                batches = None if batches is None else batches - 1
 
     def find(
         self,
@@ -318,11 +338,26 @@ def _fields_of(line: bytes) -> dict[str, Any] | None:
     try:
         fields: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
         fields["at"] = datetime.fromisoformat(fields["time"]).timestamp()
-    except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, OverflowError):
         return None
+    numbers = (fields.get(name) for name in _NUMBERS)
+    texts = (fields.get(name, "") for name in _TEXTS)
+    if not (
+        isinstance(fields.get("details", {}), dict)
+        and all(map(_is_number, numbers))
+        and all(isinstance(each, str) for each in texts)
+    ):
+        return None  # not as the server writes it; the proof of the log names such a line
     if fields.get("phase") in _CONTROL or fields.get("request") in ("sample", "dry_run"):
         return None
     return fields
+
+
+def _is_number(value: Any) -> bool:
+    """Whether SQLite can keep a value as a number, or as none."""
+    return (
+        value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
+    )
 
 
 def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[str, Any]) -> None:
@@ -451,7 +486,7 @@ def _where(wanted: LineFilter) -> tuple[str, dict[str, Any]]:
             values[name] = value
     if wanted.sources is not None:
         parts.append("lines.source IN (SELECT value FROM json_each(:sources))")
-        values["sources"] = msgspec.json.encode([each for each in wanted.sources if each]).decode()
+        values["sources"] = msgspec.json.encode(wanted.sources).decode()
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(wanted, name)) is not None:
             parts.append(f"lines.time {sign} :{name}")

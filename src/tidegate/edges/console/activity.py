@@ -115,9 +115,12 @@ class Activity:
 
     def recent(self, signed_in: SignedIn) -> dict[str, Any]:
         """For an empty inbox: the agents that called last, and the last calls."""
-        self._index.update()
         wanted = self._filter({}, signed_in)
-        lines = self._index.find(wanted, limit=100, counts=False).lines
+        try:
+            self._index.update(batches=1)
+            lines = self._index.find(wanted, limit=100, counts=False).lines
+        except TidegateError:  # questions are answered without the index, too
+            lines = ()
         calls = [line for line in lines if line.call_id]
         agents: dict[tuple[str, str], float] = {}
         for line in calls:
@@ -143,7 +146,7 @@ class Activity:
                 return
 
     def _filter(self, query: Mapping[str, str], signed_in: SignedIn) -> LineFilter:
-        words = tuple(query.get("q", "").split())[:16]
+        words = tuple(query.get("q", "").replace("\0", " ").split())[:16]  # NUL ends SQL text
         return LineFilter(
             words=words,
             sources=self._visible_sources(signed_in, searches=bool(words)),
@@ -161,11 +164,14 @@ class Activity:
     def _visible_sources(self, signed_in: SignedIn, *, searches: bool) -> tuple[str, ...] | None:
         roles = signed_in.operator.roles
         hiding = [each.name for each in self._sources() if self._hides(each.name, signed_in)]
-        if holds(roles, "viewer", None) and not (searches and hiding):
+        if holds(roles, "viewer", None) and (not searches or holds(roles, "approver", None)):
             return None
         names = {each.name for each in self._sources() if signed_in.may("viewer", each.name)}
         for grant in roles:
-            names |= grant.sources or frozenset()
+            if not searches or grant.role != "viewer":
+                names |= (grant.sources or frozenset()) - {""}
+        if holds(roles, "viewer", None):
+            names.add("")
         return tuple(sorted(names - set(hiding) if searches else names))
 
     def _is_visible(self, line: Line, signed_in: SignedIn) -> bool:
@@ -173,11 +179,12 @@ class Activity:
         return holds(roles, "viewer", line.source or None)
 
     def _hides(self, source: str, signed_in: SignedIn) -> bool:
-        """Whether the statements on a source are not for this operator."""
-        if signed_in.may("approver", source):
+        """Whether the statements on a source are not for this operator. What a source that was
+        removed hid is not known any more: all of it is hidden."""
+        if not source or signed_in.may("approver", source):
             return False
         found = next((each for each in self._sources() if each.name == source), None)
-        return found is not None and bool(found.masks or found.filters)
+        return found is None or bool(found.masks or found.filters)
 
     def _shown(self, line: Line, signed_in: SignedIn) -> dict[str, Any]:
         shown = structs.asdict(line)

@@ -175,7 +175,8 @@ class Inbox:
         change = None
         if question.run is not None and question.run.change_id:
             change = self._find_change(question.run.change_id)
-        hides = source is not None and bool(source.masks or source.filters)
+        # What a source that was removed hid is not known any more.
+        hides = source is None or bool(source.masks or source.filters)
         return Rights(
             allow=approver and not why_not,
             deny=approver,

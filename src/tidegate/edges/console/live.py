@@ -77,6 +77,7 @@ class LiveFeed:
         self._task: asyncio.Task[None] | None = None
         self._questions: dict[str, PendingApproval] = {}
         self._lines = 0
+        self._counting: asyncio.Task[int] | None = None
         # In milliseconds, so that the numbers of the next process are higher.
         self._number = int(clock() * 1000)
 
@@ -123,7 +124,7 @@ class LiveFeed:
     async def _look(self) -> None:
         """Send what has changed since the last look."""
         before = self._questions
-        now, lines = await asyncio.to_thread(self._read, before)
+        now, lines = await asyncio.to_thread(self._read, before), self._counted()
         changed = [each for id, each in now.items() if before.get(id) != each]
         gone = before.keys() - now.keys()
         self._questions = {id: each for id, each in now.items() if self._is_followed(each)}
@@ -147,13 +148,24 @@ class LiveFeed:
             for reader in list(self._readers):
                 reader.send("line", {"n": lines}, self.sequence)
 
-    def _read(self, before: dict[str, PendingApproval]) -> tuple[dict[str, PendingApproval], int]:
+    def _counted(self) -> int:
+        """The newest line by the last count that has ended. Questions wait for no count: that of a
+        long log takes minutes, and a damaged index counts nothing."""
+        lines = self._lines
+        if self._counting is None or self._counting.done():
+            if self._counting is not None and self._counting.exception() is None:
+                lines = self._counting.result()
+            count = asyncio.to_thread(self._count_lines)
+            self._counting = asyncio.get_running_loop().create_task(count)
+        return lines
+
+    def _read(self, before: dict[str, PendingApproval]) -> dict[str, PendingApproval]:
         found = {each.id: each for each in self._approvals.open()}
         for id in before.keys() - found.keys():
             question = self._approvals.look_up(id)
             if question is not None:
                 found[id] = question
-        return found, self._count_lines()
+        return found
 
     def _is_followed(self, question: PendingApproval) -> bool:
         if not is_settled(question):
