@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from tidegate.app import App, surface_paths
@@ -382,11 +383,22 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.console.sign_in import PATH
     from tidegate.edges.http.endpoint import Endpoint
 
+    loop, thread = asyncio.get_running_loop(), get_ident()
+
+    async def read() -> tuple[Source, ...]:
+        return app.connections.sources()
+
+    def sources() -> tuple[Source, ...]:
+        """From any thread: what follows a change of sources, as closing them, is the loop's."""
+        if get_ident() == thread:
+            return app.connections.sources()
+        return asyncio.run_coroutine_threadsafe(read(), loop).result()
+
     console = Console(
         app.gateway,
         app.approvals,
         app.operators,
-        app.connections.sources,
+        sources,
         partial(app.state.shared.secret, "console"),
         checks,
         tokens=app.tokens,
