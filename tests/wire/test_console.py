@@ -188,6 +188,31 @@ def test_guesses_lock_the_address_out_and_are_on_record(place: Place) -> None:
     assert len(failed) == 5
 
 
+def test_guesses_of_others_lock_no_operator_out_of_a_session_or_a_link(
+    place: Place, token: str
+) -> None:
+    ada, guesser = place.visitor(by_link=True), place.stranger()
+    query(place.agent(token))
+    (card,) = ada.get("inbox").json()["pending"]
+    for _ in range(6):
+        guesser.post("sign-in", {"name": "ada", "passphrase": "wrong horse 1"})
+    assert place.visitor(by_link=True).get("inbox").status_code == 200
+    body = {"digest": card["digest"], "passphrase": PASSPHRASE}
+    assert ada.post(f"inbox/{card['id']}/allow", body).status_code == 200
+
+
+def test_too_many_wrong_passphrases_in_a_session_end_it(place: Place, token: str) -> None:
+    ada = place.visitor(by_link=True)
+    query(place.agent(token))
+    (card,) = ada.get("inbox").json()["pending"]
+    body = {"digest": card["digest"], "passphrase": "wrong horse 1"}
+    statuses = [ada.post(f"inbox/{card['id']}/allow", body).status_code for _ in range(6)]
+    assert statuses == [403] * 5 + [401]
+    body["passphrase"] = PASSPHRASE
+    assert ada.post(f"inbox/{card['id']}/allow", body).status_code == 401
+    assert "approval.needed" in query(place.agent(token)).text
+
+
 def test_an_unknown_name_and_a_wrong_passphrase_get_the_same_answer(place: Place) -> None:
     visitor = place.stranger()
     answers = [

@@ -156,13 +156,17 @@ class Operators:
         return secret
 
     def sign_in_by_link(self, secret: str, address: str, browser: str) -> tuple[SignedIn, str]:
-        """A new session and its secret. Raises: TidegateError AUTH_INVALID, AUTH_LOCKED_OUT."""
+        """A new session and its secret. Raises: TidegateError AUTH_INVALID.
+
+        No lockout counts here: a link cannot be guessed, and who is locked out by the guesses of
+        others gets in by one.
+        """
         now = self._clock()
-        self._lockout.check(address, now)
         id = self._store.use_link(_digest(secret), now)
         operator = None if id is None else self._by_id(id)
         if operator is None:
-            self._failed(address, "", "link")
+            details = {"address": address, "by": "link", "locked": "false"}
+            self._note_anonymous("console.sign_in_failed", details)
             raise TidegateError(
                 Code.AUTH_INVALID,
                 "The link was used before, has expired, or is none of this server.",
@@ -243,12 +247,17 @@ class Operators:
     def confirm(self, signed_in: SignedIn, passphrase: str, address: str) -> SignedIn:
         """The session, in which the passphrase was typed now. Takes some 0.1 s of CPU.
 
-        Raises: TidegateError OPERATOR_CONSENT if it is wrong, AUTH_LOCKED_OUT.
+        Guesses count by session, so that those of others lock no operator out of its own; too many
+        end the session.
+        Raises: TidegateError OPERATOR_CONSENT if it is wrong.
         """
         operator, now = signed_in.operator, self._clock()
-        self._check_lockout(address, operator.name, now)
         if not hmac.compare_digest(hash_passphrase(passphrase, operator.salt), operator.hash):
-            self._failed(address, operator.name, "confirmation")
+            ended = self._lockout.failed(f"session {signed_in.session.id}", now)
+            if ended:
+                self._store.end_sessions(id=signed_in.session.id)
+            details = {"address": address, "by": "confirmation", "locked": str(ended).lower()}
+            self._note_anonymous("console.sign_in_failed", details)
             raise TidegateError(
                 Code.OPERATOR_CONSENT,
                 "That is not your passphrase; nothing was changed.",

@@ -24,6 +24,7 @@ from tidegate.model.sources import Source
 MOST_LINES = 500
 EXPORTED = 100_000
 """The most lines of one page and of one export."""
+_TEXTS = ("statement", "error", "arguments", "details")
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _COLUMNS = tuple(name for name in Line.__struct_fields__ if name not in ("n", "offset", "session"))
 
@@ -80,7 +81,7 @@ class Activity:
         proof = self._prover.check_line(line.segment, line.offset, line.seq)
         fields = dict(proof.fields)
         if self._hides(line.source, signed_in):
-            fields = {name: fields[name] for name in fields if name not in ("statement", "error")}
+            fields = {name: fields[name] for name in fields if name not in _TEXTS}
         shown = {
             "state": proof.state,
             "text": proof.text,
@@ -90,9 +91,16 @@ class Activity:
         }
         return {"line": self._shown(line, signed_in), "fields": fields, "proof": shown}, line
 
-    def proof(self, *, again: bool) -> dict[str, Any]:
-        """What is proved of the whole log. Raises: TidegateError STATE_FAILED."""
-        return structs.asdict(self._prover.check_log(again=again))
+    def proof(self, signed_in: SignedIn, *, again: bool) -> dict[str, Any]:
+        """What is proved of the whole log, which is read `again` for an admin of all sources alone.
+        Where a fault is, only those read who may see all lines. Raises: TidegateError STATE_FAILED.
+        """
+        roles = signed_in.operator.roles
+        proof = self._prover.check_log(again=again and holds(roles, "admin", None))
+        if not holds(roles, "viewer", None):
+            text = "Faults were found." if proof.state == "mismatch" else "No fault was found."
+            proof = structs.replace(proof, text=text, lines=0)
+        return structs.asdict(proof)
 
     def export(self, query: Mapping[str, str], signed_in: SignedIn) -> tuple[bytes, str, int]:
         """The lines that match, newest first, as JSON lines or CSV; the media type; their number.

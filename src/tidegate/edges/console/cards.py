@@ -55,7 +55,7 @@ def card_of(
         "surface": subject.surface,
         "tool": subject.tool,
         "sentence": sentence_of(question),
-        "agent_reason": subject.agent_reason,
+        "agent_reason": "" if rights.hides_statement else subject.agent_reason,
         "effect": subject.effect,
         "why": reason_of_rule(subject.rule),
         "reason": subject.reason,

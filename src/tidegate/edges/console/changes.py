@@ -31,12 +31,18 @@ class Changes:
     """What an operator may see and take back of the changes that are kept."""
 
     def __init__(
-        self, gateway: Gateway, store: ChangeStore, approvals: Approvals, operators: Operators
+        self,
+        gateway: Gateway,
+        store: ChangeStore,
+        approvals: Approvals,
+        operators: Operators,
+        hashing: asyncio.Lock,
     ) -> None:
         self._gateway = gateway
         self._store = store
         self._approvals = approvals
         self._operators = operators
+        self._hashing = hashing
 
     async def describe(self, id: str, signed_in: SignedIn, address: str) -> dict[str, Any]:
         """What would be put back. Raises: TidegateError, as the gate."""
@@ -51,7 +57,8 @@ class Changes:
         source = await asyncio.to_thread(self._source_of, id, signed_in)
         if body.passphrase:
             confirm = self._operators.confirm
-            signed_in = await asyncio.to_thread(confirm, signed_in, body.passphrase, address)
+            async with self._hashing:
+                signed_in = await asyncio.to_thread(confirm, signed_in, body.passphrase, address)
         elif signed_in.session.confirmed_at is None:
             raise TidegateError(
                 Code.OPERATOR_CONSENT,

@@ -102,7 +102,7 @@ class Console:
         self._hashing = asyncio.Lock()
         self._sessions = Sessions(operators, secret, self._describe, secure=secure, clock=clock)
         self._inbox = Inbox(approvals, operators, sources, changes.find, clock)
-        self._changes = Changes(gateway, changes, approvals, operators)
+        self._changes = Changes(gateway, changes, approvals, operators, self._hashing)
         self._activity = Activity(index, prover, sources)
         self._access = Access(operators, tokens, self._inbox)
         self._note = note
@@ -286,7 +286,7 @@ class Console:
     async def _proof(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         again = request.query.get("again") == "1"
         return json_response(
-            200, await asyncio.to_thread(partial(self._activity.proof, again=again))
+            200, await asyncio.to_thread(partial(self._activity.proof, signed_in, again=again))
         )
 
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
