@@ -46,6 +46,7 @@ _IN_FROM = re.compile(
     rf'(?i)\b(FROM\s+\(*|FROM/\*\*/|JOIN |, ?)(")?({_NAMES})\b(?!"?\s*(AS )?\(|\.)'
 )
 _OWN_CTE = re.compile(rf"(?i)\b({_NAMES})(\(i\))? AS \(")
+_COLUMN_OF_THAT_NAME = re.compile(rf"(?i)\d AS ({_NAMES})\b")
 _OF_SQLITE = re.compile(r"main\.|pragma_|sqlite_|PRAGMA|docs|\(customers\)|cheap|products UNION")
 
 
@@ -115,7 +116,7 @@ def cases(mark: str) -> list[str]:
     return [
         _IN_FROM.sub(lambda m: f"{m[1]}shop.all.{m[2] or ''}{m[3]}", each)
         for each in found
-        if not _OWN_CTE.search(each) and not _OF_SQLITE.search(each)
+        if not any(other.search(each) for other in (_OWN_CTE, _OF_SQLITE, _COLUMN_OF_THAT_NAME))
     ]
 
 
