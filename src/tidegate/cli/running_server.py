@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 from typing import Any
 
 import msgspec
@@ -48,3 +49,14 @@ async def status_of(found: Handshake) -> dict[str, Any]:
     except (WireError, TimeoutError):
         return {}
     return msgspec.json.decode(body, type=dict[str, Any]) if answer.status == 200 else {}
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError):
+            return False
+    return True

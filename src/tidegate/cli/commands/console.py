@@ -7,7 +7,6 @@ import asyncio
 import getpass
 import html
 import os
-import socket
 import sys
 import webbrowser
 from contextlib import suppress
@@ -16,7 +15,7 @@ from pathlib import Path
 from tidegate.app import App
 from tidegate.cli.commands.operator import BY, add_first_operator
 from tidegate.cli.local_actor import with_app
-from tidegate.cli.running_server import running_server, status_of
+from tidegate.cli.running_server import is_free, running_server, status_of
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.errors import Code, TidegateError
@@ -142,7 +141,7 @@ def _serve(arguments: argparse.Namespace, secret: str) -> int:
     from tidegate.cli.commands import serve
     from tidegate.cli.parser import build
 
-    port = arguments.port if _is_free(arguments.port) else 0
+    port = arguments.port if is_free(HOST, arguments.port) else 0
     words = ["serve", "--http", f"{HOST}:{port}", "--console"]
     for option in ("state", "config"):
         if (value := getattr(arguments, option)) is not None:
@@ -153,13 +152,3 @@ def _serve(arguments: argparse.Namespace, secret: str) -> int:
         print_status("Serving. Press Ctrl-C to stop.")
 
     return serve.run(build().parse_args(words), on_console=opened)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except (OSError, OverflowError):
-            return False
-    return True

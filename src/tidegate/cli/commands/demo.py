@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import sqlite3
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.demo_session import DemoSession
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.progress import Advance, progress
+from tidegate.cli.running_server import is_free
 from tidegate.cli.terminal import color, show
 from tidegate.config.model import ApprovalSettings, Config, ConsoleSettings
 from tidegate.config.sources import SourceSettings
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             config = _config(state, sources)
             names = [source.name for source in sources]
             made = with_app(App.open(config), partial(_prepare, state, names))
-        port = arguments.port if _is_free(arguments.port) else 0
+        port = arguments.port if is_free(HOST, arguments.port) else 0
         app = App.open(config, default_actor="server")
         session = partial(DemoSession, facts=None if facts is None else facts.name)
         asyncio.run(_serve(app, state, made, port, session, once=arguments.once))
@@ -179,16 +179,6 @@ def _token(app: App, state: Path, name: str, scope: Scope, names: frozenset[str]
     with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(plaintext + "\n")
     return plaintext
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except (OSError, OverflowError):
-            return False
-    return True
 
 
 async def _serve(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -36,8 +36,9 @@ from tidegate.edges.http.router import (
     HttpStream,
     Router,
     json_response,
+    read_json,
 )
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import Note, Operators, SignedIn
 from tidegate.identity.tokens import Tokens
@@ -67,7 +68,6 @@ class _Ticket(NamedTuple):
 
 TICKET_S = 60.0
 """How long after it was asked for a download may begin."""
-Body = TypeVar("Body", bound=msgspec.Struct)
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
 
 
@@ -179,12 +179,12 @@ class Console:
 
     async def _sign_in(self, request: HttpRequest) -> HttpResponse:
         self._checks.check("POST", request.headers)
-        body = await _body(request, SignIn)
+        body = await read_json(request, SignIn, BODY_LIMIT)
         async with self._hashing:
             return _protected(await asyncio.to_thread(self._sessions.begin, request, body))
 
     async def _sign_out(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        body = await _body(request, SignOut)
+        body = await read_json(request, SignOut, BODY_LIMIT)
         return await asyncio.to_thread(self._sessions.end, signed_in, body)
 
     def _describe(self, signed_in: SignedIn) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class Console:
         return json_response(200, await asyncio.to_thread(find))
 
     async def _allow(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        body = await _body(request, Allow)
+        body = await read_json(request, Allow, BODY_LIMIT)
 
         def allow() -> dict[str, Any]:
             id, address = request.parameters["id"], request.address
@@ -236,7 +236,7 @@ class Console:
             return json_response(200, await asyncio.to_thread(allow))
 
     async def _deny(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        body = await _body(request, Deny)
+        body = await read_json(request, Deny, BODY_LIMIT)
 
         def deny() -> dict[str, Any]:
             question = self._inbox.deny(request.parameters["id"], body, signed_in)
@@ -258,7 +258,7 @@ class Console:
         return json_response(200, await self._changes.describe(id, signed_in, request.address))
 
     async def _undo(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        body, id = await _body(request, Undo), request.parameters["id"]
+        body, id = await read_json(request, Undo, BODY_LIMIT), request.parameters["id"]
         return json_response(200, await self._changes.undo(id, body, signed_in, request.address))
 
     # Activity
@@ -290,7 +290,7 @@ class Console:
         )
 
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        body = await _body(request, ExportTicket)
+        body = await read_json(request, ExportTicket, BODY_LIMIT)
         now = self._clock()
         self._tickets = {key: each for key, each in self._tickets.items() if each.expires_at > now}
         secret = secrets.token_urlsafe(24)
@@ -351,15 +351,3 @@ class Console:
 
 def _protected(response: HttpResponse) -> HttpResponse:
     return response._replace(headers=[*response.headers, *DATA])
-
-
-async def _body(request: HttpRequest, model: type[Body]) -> Body:
-    """The body as JSON. Raises: TidegateError ARGUMENT_INVALID."""
-    try:
-        return msgspec.json.decode(await request.read(BODY_LIMIT), type=model)
-    except HttpRefusal:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID, f"The body has over {BODY_LIMIT} bytes, or was cut off"
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None

@@ -13,13 +13,13 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
     HttpRequest,
     HttpResponse,
     Router,
     WholeHandler,
     json_response,
+    read_json,
 )
 from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
@@ -126,14 +126,7 @@ async def _body(request: HttpRequest, model: type[Body]) -> Body:
     if kind != b"application/json":
         # Another type would let a page in a browser send this without a preflight.
         raise TidegateError(Code.ARGUMENT_INVALID, "Content-Type must be application/json")
-    try:
-        return msgspec.json.decode(await request.read(BODY_LIMIT), type=model)
-    except HttpRefusal:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID, f"The body has over {BODY_LIMIT} bytes, or was cut off"
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None
+    return await read_json(request, model, BODY_LIMIT)
 
 
 def _failed(error: TidegateError) -> HttpResponse:

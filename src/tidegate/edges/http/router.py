@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.sse import HeaderList
+from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 
@@ -22,6 +23,8 @@ _COOKIE_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COOKIE_VALUE = re.compile(r"[A-Za-z0-9!#$%&'()*+./:<=>?@^_`{|}~\[\]-]*")
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 _MOST_FIELDS = 100
+
+Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class HttpRequest(NamedTuple):
@@ -101,6 +104,18 @@ class HttpStream(NamedTuple):
 WholeHandler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]
 """Answers a request. Raises: HttpRefusal, TidegateError; the endpoint's conventions render both."""
+
+
+async def read_json(request: HttpRequest, model: type[Body], limit: int) -> Body:
+    """The body, of up to `limit` bytes, as this model. Raises: TidegateError ARGUMENT_INVALID."""
+    try:
+        return msgspec.json.decode(await request.read(limit), type=model)
+    except HttpRefusal:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"The body has over {limit} bytes, or was cut off"
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None
 
 
 def json_response(status: int, value: Any, headers: HeaderList | None = None) -> HttpResponse:
