@@ -168,3 +168,17 @@ def test_what_became_of_the_call_and_how_long_the_caller_waits_are_kept(state, o
     assert (found.waits_until, found.run) == (160.0, run)
     state.approvals.set_waiting("a1", None)
     assert other.approvals.find("a1").waits_until is None
+
+
+def test_of_all_who_use_a_grant_for_some_minutes_at_once_as_many_get_it_as_it_has_uses(
+    state, other
+):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.resolve("a1", "allowed", "ada", "", 110.0, until=200.0, most_uses=3)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda one: one.approvals.answer("d", BOUNDS, 120.0), [state, other] * 8)
+        )
+    assert [one.state for one in found if one] == ["used"] * 3
+    kept = state.approvals.find("a1")
+    assert (kept.state, kept.uses) == ("used", 3)
