@@ -676,6 +676,22 @@ def test_a_stream_shows_nothing_of_other_sources(place: Place, token: str) -> No
     assert not eve.of("card") and eve.of("counts")[-1] == {"pending": 0}
 
 
+def test_a_session_has_a_bounded_number_of_streams_and_downloads(place: Place) -> None:
+    ada = place.visitor()
+    streams = [Stream(ada) for _ in range(16)]
+    for stream in streams:
+        wait_until(lambda each=stream: each.of("hello"), "the stream")
+    refused = ada.get("events")
+    assert (refused.status_code, refused.json()["error"]) == (429, "limit.rate")
+    other = Stream(place.visitor())
+    wait_until(lambda: other.of("hello"), "a stream of another session")
+    tickets = [
+        ada.post("activity/export-ticket", {"format": "csv"}).json()["ticket"] for _ in range(9)
+    ]
+    first, last = (ada.get(f"activity/export?ticket={tickets[at]}") for at in (0, -1))
+    assert (first.status_code, last.status_code) == (403, 200)
+
+
 def test_a_stream_ends_with_its_session(place: Place) -> None:
     visitor = place.visitor()
     stream = Stream(visitor)

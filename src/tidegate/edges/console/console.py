@@ -66,6 +66,8 @@ class _Ticket(NamedTuple):
     expires_at: float
 
 
+MOST_TICKETS = 8
+"""Downloads of one session that have been asked for and have not begun."""
 TICKET_S = 60.0
 """How long after it was asked for a download may begin."""
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
@@ -292,7 +294,12 @@ class Console:
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, ExportTicket, BODY_LIMIT)
         now = self._clock()
-        self._tickets = {key: each for key, each in self._tickets.items() if each.expires_at > now}
+        waiting = {key: each for key, each in self._tickets.items() if each.expires_at > now}
+        session = signed_in.session.id
+        own = [key for key, each in waiting.items() if each.signed_in.session.id == session]
+        for key in own[: max(0, len(own) - MOST_TICKETS + 1)]:
+            del waiting[key]  # the oldest
+        self._tickets = waiting
         secret = secrets.token_urlsafe(24)
         query = {**body.filters, "format": body.format}
         self._tickets[secret] = _Ticket(query, signed_in, now + TICKET_S)
@@ -340,6 +347,7 @@ class Console:
         return HttpResponse(204)
 
     async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
+        self._feed.check_room(signed_in)
         after = request.query.get("after", "")
         actor = actor_of(signed_in)
         return HttpStream(

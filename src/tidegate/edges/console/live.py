@@ -20,7 +20,7 @@ from tidegate.edges.console.cards import is_settled
 from tidegate.edges.console.inbox import Inbox
 from tidegate.edges.http.router import Sender
 from tidegate.edges.http.sse import MOST_BACKLOG
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.cancellation import Cancellation
 from tidegate.store.records import PendingApproval
@@ -28,6 +28,8 @@ from tidegate.store.records import PendingApproval
 LOOK_S = 0.25
 CHECK_S = 1.0
 """How often the state, and whether a session goes on, are looked at."""
+MOST_STREAMS = 16
+"""Open streams of one session."""
 QUIET_S = 10.0
 """After so long without an event the page gets a sign that the stream works."""
 FOLLOWED_S = 600.0
@@ -85,6 +87,17 @@ class LiveFeed:
     def sequence(self) -> int:
         """The number of the last event."""
         return self._number
+
+    def check_room(self, signed_in: SignedIn) -> None:
+        """Raises: TidegateError LIMIT_RATE if the session has too many open streams. The tabs of a
+        browser share one."""
+        session = signed_in.session.id
+        if sum(each.signed_in.session.id == session for each in self._readers) >= MOST_STREAMS:
+            raise TidegateError(
+                Code.LIMIT_RATE,
+                f"This session has {MOST_STREAMS} live streams.",
+                hint="Close other windows of the console.",
+            )
 
     async def serve(
         self, sender: Sender, cancellation: Cancellation, signed_in: SignedIn, after: str
