@@ -229,15 +229,15 @@ class Operators:
             self._store.touch_session(session.id, now, session.confirmed_at)
         return SignedIn(operator, session)
 
-    def still(self, signed_in: SignedIn) -> SignedIn | None:
-        """The same session as it is now, without keeping it going; None if it has ended."""
-        found = next(
-            (each for each in self._store.sessions() if each.id == signed_in.session.id), None
-        )
-        if found is None or not self.is_live(found, self._clock()):
-            return None
-        operator = self._by_id(found.operator)
-        return None if operator is None else SignedIn(operator, found)
+    def live(self) -> dict[str, SignedIn]:
+        """Who is signed in now, by the id of the session. Keeps none of them going."""
+        operators = {operator.id: operator for operator in self._store.list()}
+        now = self._clock()
+        return {
+            each.id: SignedIn(operators[each.operator], each)
+            for each in self._store.sessions()
+            if self.is_live(each, now) and each.operator in operators
+        }
 
     @staticmethod
     def is_live(session: OperatorSession, now: float) -> bool:
@@ -277,13 +277,7 @@ class Operators:
 
     def sessions(self) -> tuple[tuple[OperatorSession, str], ...]:
         """The sessions that have not ended, each with the name of its operator."""
-        names = {operator.id: operator.name for operator in self._store.list()}
-        now = self._clock()
-        return tuple(
-            (each, names[each.operator])
-            for each in self._store.sessions()
-            if self.is_live(each, now) and each.operator in names
-        )
+        return tuple((session, operator.name) for operator, session in self.live().values())
 
     def end_session(self, id: str, by: str) -> bool:
         """End the session of that id; False if there was none. Works without a record."""

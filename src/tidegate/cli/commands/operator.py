@@ -41,20 +41,26 @@ def add_first_operator(app: App, name: str, arguments: argparse.Namespace) -> No
 
     Raises: TidegateError OPERATOR_CONSENT, ARGUMENT_INVALID.
     """
-    what = f"add the operator {name} (admin)"
+    print_status(f"{name} needs a passphrase: the console asks for it before the first yes.")
+    _add_operator(app, name, (RoleGrant("admin"),), arguments, None)
+
+
+def _add_operator(
+    app: App,
+    name: str,
+    roles: tuple[RoleGrant, ...],
+    arguments: argparse.Namespace,
+    file: str | None,
+) -> None:
+    what = f"add the operator {name} ({roles_text(roles)})"
     require_consent(app, "add", what, arguments, no_word=not app.has_granted_rights)
-    print_status(f"A passphrase for {name}. The console asks for it before the first yes.")
-    passphrase = read_new_passphrase(None, "operator add")
-    app.operators.add(name, passphrase, (RoleGrant("admin"),), BY)
+    app.operators.add(name, read_new_passphrase(file, "operator add"), roles, BY)
 
 
 def _add(app: App, arguments: argparse.Namespace) -> None:
     first = not app.operators.list()
     roles = _roles(app, arguments, "admin" if first else "approver")
-    what = f"add the operator {arguments.name} ({roles_text(roles)})"
-    require_consent(app, "add", what, arguments, no_word=not app.has_granted_rights)
-    passphrase = read_new_passphrase(arguments.new_passphrase_file, "operator add")
-    app.operators.add(arguments.name, passphrase, roles, BY)
+    _add_operator(app, arguments.name, roles, arguments, arguments.new_passphrase_file)
     print_status(f"added {arguments.name}: {roles_text(roles)}")
     show(f"Next: tidegate console --operator {_quoted(arguments.name)}")
 

@@ -197,11 +197,12 @@ class LiveFeed:
 
     async def _check(self) -> None:
         """End the streams of sessions that have ended; follow a change of roles."""
+        try:
+            live = await asyncio.to_thread(self._operators.live)
+        except TidegateError:
+            return  # a state that cannot be read is looked at again
         for reader in list(self._readers):
-            try:
-                now = await asyncio.to_thread(self._operators.still, reader.signed_in)
-            except TidegateError:
-                continue
+            now = live.get(reader.signed_in.session.id)
             if now is None:
                 reader.send("end", {"reason": "The session has ended."}, self.sequence)
                 reader.ended.set()

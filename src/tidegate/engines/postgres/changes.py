@@ -31,9 +31,10 @@ from tidegate.engines.common.row_images import RowComparison, check_count, is_sa
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.own_queries import array_of, rows_of, send_queries
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.transaction import settings_query
-from tidegate.engines.postgres.types import Reader, Rows
+from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import (
     ChangeImage,
@@ -122,7 +123,7 @@ async def reversibility(
     outline = outline_of(text, "postgres", parameters)
     if isinstance(outline, str):
         return Reversibility(False, outline)
-    *_, look = await _send(session, (_READS, None), _settings(settings), _look(outline))
+    *_, look = await send_queries(session, (_READS, None), _settings(settings), _look(outline))
     await session.end(ROLLBACK)
     found = _found(look, outline)
     if isinstance(found, str) or found.objection:
@@ -165,20 +166,20 @@ async def _try(
     permit: Permit,
     keeper: ChangeKeeper,
 ) -> tuple[PGresult, int]:
-    *_, look = await _send(session, (BEGIN, None), _settings(settings), _look(outline))
+    *_, look = await send_queries(session, (BEGIN, None), _settings(settings), _look(outline))
     found = _found(look, outline)
     reason = found if isinstance(found, str) else found.objection
     before: Rows = []
     if not reason and not isinstance(found, str) and outline.verb != "insert":
         most = row_bound(keeper.max_bytes)
-        (locked,) = await _send(session, _locking(outline, found.table, params, most + 1))
-        before = _rows(locked)
+        (locked,) = await send_queries(session, _locking(outline, found.table, params, most + 1))
+        before = rows_of(locked)
         reason = too_large(keeper.max_bytes) if len(before) > most else ""
     if not reason and not isinstance(found, str) and outline.verb == "insert":
         returning = f"{outline.body}\nRETURNING {_texts(found.table.names)}"
-        (done,) = await _send(session, (returning.encode(), params))
+        (done,) = await send_queries(session, (returning.encode(), params))
     else:
-        (done,) = await _send(session, (text, params))
+        (done,) = await send_queries(session, (text, params))
     affected = int(done.command_tuples or 0)
     check_count(permit, affected)
     image: ChangeImage | str = reason
@@ -200,13 +201,13 @@ async def _image(
     affected: int,
 ) -> ChangeImage | str:
     if outline.verb == "insert":
-        return image_of_change(table, outline, (), _rows(done), affected)
+        return image_of_change(table, outline, (), rows_of(done), affected)
     if not before:
         return image_of_change(table, outline, (), (), affected)
     places = table.key_places
     keys = [tuple([row[place] for place in places]) for row in before]
-    (again,) = await _send(session, _by_keys(table, keys, _IS_OWN))
-    rows = _rows(again)
+    (again,) = await send_queries(session, _by_keys(table, keys, _IS_OWN))
+    rows = rows_of(again)
     if outline.verb == "update" and any(row[-1] != "true" for row in rows):
         return "it is about other rows than those that were read before it"
     return image_of_change(table, outline, before, [row[:-1] for row in rows], affected)
@@ -214,7 +215,7 @@ async def _image(
 
 async def compare(session: PostgresSession, image: ChangeImage, settings: Settings) -> Comparison:
     """Compare the rows of an image with those there now. Raises: TidegateError."""
-    await _send(session, (_READS, None), _settings(settings))
+    await send_queries(session, (_READS, None), _settings(settings))
     try:
         return await _compared(session, image, locks=False)
     finally:
@@ -231,7 +232,7 @@ async def put_back(
 
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
     """
-    await _send(session, (b"BEGIN READ WRITE", None), _settings(settings))
+    await send_queries(session, (b"BEGIN READ WRITE", None), _settings(settings))
     try:
         found = await _compared(session, image, locks=True)
         if found.count or found.reason:
@@ -264,15 +265,15 @@ async def _compared(session: PostgresSession, image: ChangeImage, *, locks: bool
     comparison = RowComparison()
     triggers: list[str] = []
     for kept in image.tables:
-        (look,) = await _send(session, _look_at(kept))
-        rows = _rows(look)
+        (look,) = await send_queries(session, _look_at(kept))
+        rows = rows_of(look)
         table = _table(rows[0]) if rows else None
         if table is None or table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
         triggers += table.triggers
         keys = [kept.key_of(row) for row in kept.rows]
-        (now,) = await _send(session, _by_keys(table, keys, " ", locks=locks))
-        there = _by_key(kept, _rows(now))
+        (now,) = await send_queries(session, _by_keys(table, keys, " ", locks=locks))
+        there = _by_key(kept, rows_of(now))
         for row, key in zip(kept.rows, keys, strict=True):
             comparison.add(kept, row, there.get(key))
     found = comparison.result
@@ -280,8 +281,8 @@ async def _compared(session: PostgresSession, image: ChangeImage, *, locks: bool
 
 
 async def _table_now(session: PostgresSession, kept: TableImage) -> KeptTable:
-    (look,) = await _send(session, _look_at(kept))
-    return _table(_rows(look)[0])
+    (look,) = await send_queries(session, _look_at(kept))
+    return _table(rows_of(look)[0])
 
 
 async def _restore(session: PostgresSession, table: KeptTable, kept: TableImage) -> None:
@@ -292,7 +293,7 @@ async def _restore(session: PostgresSession, table: KeptTable, kept: TableImage)
         keys = [kept.key_of(row) for row in parts.goes]
         source, params = _unnest(table, table.key_places, keys)
         text = f"DELETE FROM {name} AS t USING {source} WHERE {_joined(table)}"
-        await _send(session, (text.encode(), params))
+        await send_queries(session, (text.encode(), params))
     if parts.changes:
         width = len(table.columns)
         changed = [
@@ -310,7 +311,7 @@ async def _restore(session: PostgresSession, table: KeptTable, kept: TableImage)
                 for at, place in enumerate(changed)
             )
             text = f"UPDATE {name} AS t SET {sets} FROM {source} WHERE {_joined(table)}"
-            await _send(session, (text.encode(), params))
+            await send_queries(session, (text.encode(), params))
     if parts.returns:
         places = list(range(len(table.columns)))
         rows = [list(row.before or ()) for row in parts.returns]
@@ -320,7 +321,7 @@ async def _restore(session: PostgresSession, table: KeptTable, kept: TableImage)
             f"v.c{place}::{column.type}" for place, column in enumerate(table.columns)
         )
         text = f"INSERT INTO {name} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {source}"
-        await _send(session, (text.encode(), params))
+        await send_queries(session, (text.encode(), params))
 
 
 async def _restored(
@@ -328,8 +329,8 @@ async def _restored(
 ) -> tuple[TableImage, int]:
     """What putting back changed, as an image, and how many rows are not as they were."""
     keys = [kept.key_of(row) for row in kept.rows]
-    (now,) = await _send(session, _by_keys(table, keys, " "))
-    there = _by_key(kept, _rows(now))
+    (now,) = await send_queries(session, _by_keys(table, keys, " "))
+    there = _by_key(kept, rows_of(now))
     rows: list[RowImage] = []
     different = 0
     for row, key in zip(kept.rows, keys, strict=True):
@@ -352,7 +353,7 @@ async def _commit(session: PostgresSession) -> None:
 
 def _look(outline: DmlStatement) -> tuple[bytes, Params]:
     name = ".".join(_quote(part) if given else part for part, given in outline.name)
-    calls = "{" + ",".join(_element(call) for call in sorted(outline.calls)) + "}"
+    calls = array_of(sorted(outline.calls))
     return _BY_NAME, [name.encode(), calls.encode()]
 
 
@@ -361,7 +362,7 @@ def _look_at(kept: TableImage) -> tuple[bytes, Params]:
 
 
 def _found(look: PGresult, outline: DmlStatement) -> _Found | str:
-    rows = _rows(look)
+    rows = rows_of(look)
     if not rows:
         return "its table was not found"
     row = rows[0]
@@ -454,27 +455,3 @@ def _place(table: KeptTable) -> str:
 
 def _settings(settings: Settings) -> tuple[bytes, Params]:
     return settings_query(settings.timeout_ms, settings.schema, settings.identity)
-
-
-async def _send(session: PostgresSession, *queries: tuple[bytes, Params]) -> list[PGresult]:
-    """Run queries in the open transaction; a result each. Raises: TidegateError."""
-    line = session.line
-    line.send(*queries)
-    await line.sync()
-    results: list[PGresult] = []
-    for _ in queries:
-        result = await session.only_result()
-        if result.status in FAILED:
-            raise translate(result)
-        results.append(result)
-    while line.unanswered:
-        await line.result()
-    return results
-
-
-def _rows(result: PGresult) -> Rows:
-    return Reader.of(result).rows(result)
-
-
-def _element(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

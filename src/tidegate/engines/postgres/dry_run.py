@@ -17,11 +17,10 @@ from tidegate.engines.common.dry_run import (
     MOST_COLUMNS,
     MOST_TOUCHED,
 )
-from tidegate.engines.postgres.command_protocol import FAILED, Params
+from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, PostgresSession
-from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.own_queries import array_of, rows_of, send_queries
 from tidegate.engines.postgres.transaction import settings_query
-from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.model.sources import Identity
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import find
@@ -114,9 +113,9 @@ async def run_dry(
     """
     first = settings_query(timeout_ms, schema, identity)
     name = _name(outline)
-    calls = "{" + ",".join(_element(call) for call in sorted(outline.calls)) + "}"
+    calls = array_of(sorted(outline.calls))
     look = (_LOOK, [name.encode(), calls.encode()])
-    results = await _send(session, (BEGIN_WRITE, None), first, (_LOCK_WAIT, None), look)
+    results = await send_queries(session, (BEGIN_WRITE, None), first, (_LOCK_WAIT, None), look)
     try:
         return await _try(session, text, params, outline, results[-1], max_rows)
     finally:
@@ -132,7 +131,7 @@ async def _try(
     look: PGresult,
     max_rows: int,
 ) -> DryRun:
-    found = _rows(look)
+    found = rows_of(look)
     if not found:
         return DryRun(reason="its table was not found.")
     *flags, columns_text, key_text = found[0]
@@ -145,15 +144,15 @@ async def _try(
     keys = [f"{_quote(each)}::text" for each in key]
     counting = shared.counting(outline)
     if counting.text:
-        (counted,) = await _send(session, _query(counting, params))
-        if _rows(counted)[0][0] > MOST_TOUCHED:
+        (counted,) = await send_queries(session, _query(counting, params))
+        if rows_of(counted)[0][0] > MOST_TOUCHED:
             return shared.TOO_MANY
     if outline.verb == "insert":
         return await _insert(session, params, outline, columns, shown, max_rows)
     sampling = shared.sampling(outline, shown, keys, max_rows)
-    (sampled,) = await _send(session, _query(sampling, params))
-    before = _rows(sampled)
-    (done,) = await _send(session, (text, params))
+    (sampled,) = await send_queries(session, _query(sampling, params))
+    before = rows_of(sampled)
+    (done,) = await send_queries(session, (text, params))
     affected = int(done.command_tuples or 0)
     deletes = outline.verb == "delete"
     if deletes or not before:
@@ -168,8 +167,8 @@ async def _try(
     )
     again = f"SELECT {', '.join([*shown, *keys])} FROM {_name(outline)}"
     again += f" WHERE ({left}) IN ({values})"
-    (after,) = await _send(session, (again.encode(), None))
-    return shared.dry_run_of(affected, columns, before, _rows(after))
+    (after,) = await send_queries(session, (again.encode(), None))
+    return shared.dry_run_of(affected, columns, before, rows_of(after))
 
 
 async def _insert(
@@ -181,9 +180,9 @@ async def _insert(
     max_rows: int,
 ) -> DryRun:
     given = [name if exact else name.lower() for name, exact in outline.columns or ()]
-    listed = "{" + ",".join(map(_element, given)) + "}"
-    (found,) = await _send(session, (_DEFAULTS, [_name(outline).encode(), listed.encode()]))
-    counts, computes = (_rows(found) or [(None, None)])[0]
+    listed = array_of(given)
+    (found,) = await send_queries(session, (_DEFAULTS, [_name(outline).encode(), listed.encode()]))
+    counts, computes = (rows_of(found) or [(None, None)])[0]
     if counts:
         return DryRun(
             reason="it would take a number from a sequence, which a rollback does not give back."
@@ -195,8 +194,8 @@ async def _insert(
         f"WITH added ({', '.join(names)}) AS (\n{shared.returning(outline, shown)}\n)"
         f" SELECT pg_catalog.count(*) OVER (), {', '.join(names)} FROM added LIMIT {max_rows}"
     )
-    (added,) = await _send(session, (text.encode(), params))
-    rows = _rows(added)
+    (added,) = await send_queries(session, (text.encode(), params))
+    rows = rows_of(added)
     return shared.added(rows[0][0] if rows else 0, columns, [row[1:] for row in rows])
 
 
@@ -207,27 +206,3 @@ def _query(part: Part, params: list[bytes | None]) -> tuple[bytes, Params]:
 def _name(outline: DmlStatement) -> str:
     """The table's name alone, as a statement names it."""
     return ".".join(_quote(part) if given else part for part, given in outline.name)
-
-
-async def _send(session: PostgresSession, *queries: tuple[bytes, Params]) -> list[PGresult]:
-    """Run queries in the open transaction; a result each. Raises: TidegateError."""
-    line = session.line
-    line.send(*queries)
-    await line.sync()
-    results: list[PGresult] = []
-    for _ in queries:
-        result = await session.only_result()
-        if result.status in FAILED:
-            raise translate(result)
-        results.append(result)
-    while line.unanswered:
-        await line.result()
-    return results
-
-
-def _rows(result: PGresult) -> Rows:
-    return Reader.of(result).rows(result)
-
-
-def _element(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
