@@ -9,7 +9,7 @@ import { Feed, live } from "./live.js";
 import { openPalette } from "./palette.js";
 import { signInView } from "./sign_in.js";
 import { computed, effect, root, signal } from "./signals.js";
-import { cards, newestLine, route, say, session, theme } from "./state.js";
+import { cards, newestLine, passOn, route, say, session, theme } from "./state.js";
 import { setClock, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Session} Session */
@@ -86,6 +86,7 @@ const onEnd = () => signOut("Your session has ended. Sign in to go on.");
 /** @param {import("./live.js").LiveEvent} event */
 function receive(event) {
   const { name, data } = event;
+  passOn(event);
   if (name === "hello") {
     setClock(data.now);
     if (session.peek() && data.build !== session.peek()?.build) newBuild.value = true;

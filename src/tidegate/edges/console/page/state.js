@@ -131,3 +131,17 @@ export const cards = new Cards();
 
 /** The serial of the newest line on record that an event named. */
 export const newestLine = signal(0);
+
+/** @type {Map<string, Set<(data: any) => void>>} */
+const listeners = new Map();
+
+/** Hear of events of the stream by their name: what pages do that are loaded later than this.
+ * @param {string} name @param {(data: any) => void} take @returns {() => void} ends it */
+export function listen(name, take) {
+  const all = listeners.get(name) ?? new Set();
+  listeners.set(name, all.add(take));
+  return () => void all.delete(take);
+}
+
+/** @param {import("./live.js").LiveEvent} event */
+export const passOn = ({ name, data }) => listeners.get(name)?.forEach((take) => take(data));
