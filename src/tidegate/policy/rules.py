@@ -272,7 +272,10 @@ def _must_confirm(case: PolicyInput) -> str | None:
     if judgement.administration is not None and judgement.administration.drops:
         return "What drops an account, a routine or a trigger needs a confirmation"
     if judgement.unqualified and case.source.unqualified == "confirm":
-        return "The statement has no WHERE and changes every row: it needs a confirmation"
+        return (
+            "The statement has no WHERE that selects rows, and so changes every row: it needs a"
+            " confirmation"
+        )
     return None
 
 

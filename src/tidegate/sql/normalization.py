@@ -106,6 +106,11 @@ def normalize(tokens: list[Token], dialect: Dialect, places: list[int] | None = 
     return Normalized(" ".join(parts), names)
 
 
+def is_exact(number: str) -> bool:
+    """Whether a number is rendered as it was written."""
+    return number.isdigit() or number.count(".") == 1
+
+
 def _literal(token: Token, dialect: Dialect) -> str:
     if token.kind == STRING:
         text = token.text
@@ -113,7 +118,7 @@ def _literal(token: Token, dialect: Dialect) -> str:
         kept = 0 < len(text) <= 64 and _PLAIN_TEXT.issuperset(text)
         return f"'{text if kept else TEXT}'"
     if token.kind == NUMBER:
-        return token.text if token.text.isdigit() or token.text.count(".") == 1 else "1"
+        return token.text if is_exact(token.text) else "1"
     return "$1" if dialect.lexical_rules.operator_runs and token.kind == PARAM else "?"
 
 

@@ -12,8 +12,8 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.expansion_limit import can_grow, exceeds_limit, stays_small
 from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.function_syntax import simplify
-from tidegate.sql.lex import Token
-from tidegate.sql.normalization import normalize
+from tidegate.sql.lex import NUMBER, Token
+from tidegate.sql.normalization import is_exact, normalize
 from tidegate.sql.parse import parse
 from tidegate.sql.select_grammar import tables_of_select
 from tidegate.sql.token_checks import Words, check_tokens, function_refused
@@ -92,7 +92,8 @@ def _by_tree(tokens: list[Token], words: Words, dialect: Dialect) -> Reading:
         raise Refusal(
             Code.SQL_UNKNOWN, "root.node", f"The parser takes the statement for {kind}, not a read"
         )
-    grammar = check_tree(tree, names, dialect)
+    exact = all(is_exact(token.text) for token in tokens if token.kind == NUMBER)
+    grammar = check_tree(tree, names, dialect, exact_numbers=exact)
     if can_grow(tokens):
         grammar.opinions.extend(exceeds_limit(tree, names))
     changes = any(finding.effect is Effect.WRITE for finding in grammar.opinions)

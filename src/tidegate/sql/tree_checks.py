@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.errors import Code
 from tidegate.model.statements import Effect
+from tidegate.sql.constant_conditions import selects_rows
 from tidegate.sql.dialects.common import SYNTAX
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
@@ -27,7 +28,8 @@ class Grammar(NamedTuple):
     """The result of checking the syntax tree of one statement.
 
     `declared` counts, by name, the places where a name with a bracket is no call: column lists of
-    CTEs, of aliases and of insert targets. `unqualified` marks an UPDATE or DELETE without WHERE.
+    CTEs, of aliases and of insert targets. `unqualified` marks an UPDATE or DELETE without WHERE,
+    or with one that holds for every row.
     """
 
     opinions: list[Finding]
@@ -36,8 +38,11 @@ class Grammar(NamedTuple):
     unqualified: bool
 
 
-def check_tree(tree: Expression, names: dict[str, str], dialect: Dialect) -> Grammar:
-    """Walk the tree once. `names` maps placeholders back to the names that they replace."""
+def check_tree(
+    tree: Expression, names: dict[str, str], dialect: Dialect, *, exact_numbers: bool = False
+) -> Grammar:
+    """Walk the tree once. `names` maps placeholders back to the names that they replace.
+    `exact_numbers`: each number is in the tree as it was written."""
     grammar = Grammar([], {}, {}, False)
     unqualified = False
     ctes: set[str] = set()
@@ -60,7 +65,9 @@ def check_tree(tree: Expression, names: dict[str, str], dialect: Dialect) -> Gra
         grammar.opinions.append(
             Finding(Effect[change.upper()], f"node.{kind}", f"Holds {_article(kind)}")
         )
-        if kind in ("Delete", "Update") and node.args.get("where") is None:
+        if kind in ("Delete", "Update") and not selects_rows(
+            node, dialect, exact_numbers=exact_numbers
+        ):
             unqualified = True
     for table in tables:
         _table(table, grammar, names, dialect, ctes)
