@@ -380,6 +380,8 @@ def http_endpoints(
 def _console(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.console.console import Console
     from tidegate.edges.console.conventions import ConsoleConventions
+    from tidegate.edges.console.data_calls import DataCalls
+    from tidegate.edges.console.data_page import DataPage
     from tidegate.edges.console.sign_in import PATH
     from tidegate.edges.http.endpoint import Endpoint
 
@@ -408,7 +410,10 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         note=app.server_audit.record_as,
         secure=checks.address.startswith("https:"),
     )
-    return Endpoint(PATH, console.routes(), ConsoleConventions())
+    data = DataPage(DataCalls(app.gateway, app.config.limits))
+    router = console.routes()
+    router.include(data.routes(console.guard))
+    return Endpoint(PATH, router, ConsoleConventions())
 
 
 def _named(place: str) -> Any:

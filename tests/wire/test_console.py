@@ -248,6 +248,8 @@ ROUTES = (
     *(("POST", f"inbox/x/{what}") for what in ("allow", "deny", "revoke")),
     *(("POST", path) for path in ("activity/export-ticket", "access/sessions/x/end")),
     ("POST", "access/tokens/x/revoke"),
+    *(("GET", f"data/{path}") for path in ("sources", "schemas", "tables", "search", "table")),
+    *(("POST", f"data/{path}") for path in ("rows", "count", "cell")),
 )
 
 

@@ -16,7 +16,7 @@ from tidegate.gateway.context import NO_SOURCE, UNDECIDED, UNJUDGED, CallContext
 from tidegate.gateway.open_transactions import Change
 from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, RecordedPayload
-from tidegate.model.requests import JoinedRead, Query, Request, Sample
+from tidegate.model.requests import JoinedRead, Query, ReadRows, Request, Sample
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
@@ -213,7 +213,7 @@ def _history_entry(
     request = call.request
     if ctx.dry_run or not isinstance(request, Query):
         return None
-    if isinstance(request, (JoinedRead, Sample)):
+    if isinstance(request, (JoinedRead, ReadRows, Sample)):
         return None
     return HistoryEntry(
         text=request.statement.text,

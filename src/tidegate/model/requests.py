@@ -127,6 +127,13 @@ class JoinedRead(Query, frozen=True):
     kind: ClassVar[str] = "join"
 
 
+class ReadRows(Query, frozen=True):
+    """Read rows of one table by a statement that the gate's own page wrote for a person: it is
+    recorded as every statement is, and is not part of the caller's history."""
+
+    kind: ClassVar[str] = "rows"
+
+
 class Explain(EngineRequest, frozen=True):
     """Show how the database would run a statement, with the `tuning` of a query, without running
     it."""

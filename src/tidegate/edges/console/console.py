@@ -145,6 +145,10 @@ class Console:
         router.add("GET", f"{api}/activity/export", self._export)
         return router
 
+    def guard(self, answer: Answer) -> Callable[[HttpRequest], Awaitable[Any]]:
+        """The handler of requests that a page of a session sends."""
+        return partial(self._signed_in, answer)
+
     # The page
 
     async def _index(self, request: HttpRequest) -> HttpResponse:

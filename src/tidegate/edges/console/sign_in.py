@@ -124,18 +124,22 @@ class Sessions:
         return hmac.new(self._secret, text, sha256).hexdigest()
 
 
-def actor_of(signed_in: SignedIn) -> Actor:
+def actor_of(signed_in: SignedIn, source: str | None = None) -> Actor:
     """The operator as a caller of the gate: it reads where it is a viewer, and changes what it may
-    answer for."""
+    answer for. With a source it is as whom it works there itself: only an admin changes."""
     roles = signed_in.operator.roles
     sources: frozenset[str] | None = frozenset()
     for grant in roles:
         sources = None if grant.sources is None or sources is None else sources | grant.sources
-    answers = any(grant.role != "viewer" for grant in roles)
+    if source is not None:
+        scope = Scope.FULL_ACCESS if signed_in.may("admin", source) else Scope.READ_ONLY
+    else:
+        answers = any(grant.role != "viewer" for grant in roles)
+        scope = Scope.READ_WRITE if answers else Scope.READ_ONLY
     return Actor(
         signed_in.actor_id,
         signed_in.operator.name,
-        Scope.READ_WRITE if answers else Scope.READ_ONLY,
+        scope,
         sources,
         kind="human",
         owner=signed_in.operator.name,

@@ -280,6 +280,7 @@ def _ancient(value: Any) -> Any:
 
 DIALECT = _Duckdb(
     name="duckdb",
+    null_order="last",
     row_id="rowid",
     jdbc_driver="duckdb-jdbc",
     jdbc_functions={"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},

@@ -293,6 +293,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """Follows a text to compare it with regard to case, where that is not the rule."""
     globs: bool = False
     """LIKE ignores case, and GLOB does not."""
+    null_order: Literal["", "least", "greatest", "last"] = ""
+    """Where NULL comes in a sorted result: as the least value, as the greatest, or last in either
+    direction. Empty where it is not known."""
     server_views: dict[str, str] = {}
     """Queries on a server's activity by panel: `sessions`, `metrics`, `slow_queries`, `errors`."""
 

@@ -186,6 +186,7 @@ class _Mysql(Dialect, frozen=True):
 
 DIALECT = _Mysql(
     name="mysql",
+    null_order="least",
     writing_rules=(
         "The database is MySQL or MariaDB. Quote names with backticks.",
         "There is no FULL JOIN; use date functions of MySQL, such as DATE_SUB and DATE_FORMAT.",

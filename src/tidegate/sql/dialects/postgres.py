@@ -479,6 +479,7 @@ SELECT attname, most_common_vals::text::text[], (histogram_bounds::text::text[])
 
 DIALECT = _Postgres(
     name="postgres",
+    null_order="greatest",
     row_id="ctid",
     jdbc_driver="pgjdbc",
     jdbc_functions={

@@ -91,6 +91,7 @@ class _Sqlite(Dialect, frozen=True):
 
 DIALECT = _Sqlite(
     name="sqlite",
+    null_order="least",
     row_id="rowid",
     jdbc_driver="sqlite-jdbc",
     jdbc_functions={"log": "ln", "rand": "random", "substring": "substr", "truncate": "trunc"},

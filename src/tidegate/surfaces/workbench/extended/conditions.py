@@ -12,34 +12,10 @@ from msgspec import Meta
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.schema import Table
-from tidegate.sql.dialects import find
-from tidegate.sql.quoting import identifier, literal
+from tidegate.sql.conditions import Operator, condition
+from tidegate.sql.quoting import identifier
 
 Value = str | int | float | bool | None
-Operator = Literal[
-    "equals",
-    "not_equals",
-    "less_than",
-    "less_or_equal",
-    "greater_than",
-    "greater_or_equal",
-    "between",
-    "contains",
-    "starts_with",
-    "ends_with",
-    "is_null",
-    "is_not_null",
-]
-_COMPARISONS = {
-    "equals": "=",
-    "not_equals": "<>",
-    "less_than": "<",
-    "less_or_equal": "<=",
-    "greater_than": ">",
-    "greater_or_equal": ">=",
-}
-_PATTERNS = {"contains": "%{}%", "starts_with": "{}%", "ends_with": "%{}"}
-_ESCAPE = "!"  # a backslash would depend on the server's settings
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -96,50 +72,22 @@ def column(name: str, table: Table, dialect: str) -> str:
 
 def _condition(filter: Filter, table: Table, dialect: str) -> str:
     name, operator, value = column(filter.column, table, dialect), filter.operator, filter.value
-    if operator in ("is_null", "is_not_null"):
-        return f"{name} IS {'NOT ' if operator == 'is_not_null' else ''}NULL"
-    if value is None:
+    if value is None and operator not in ("is_null", "is_not_null"):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"The filter on {filter.column} needs a value",
             hint="Compare with NULL by is_null and is_not_null.",
         )
-    if operator == "between":
-        if filter.second_value is None:
-            raise TidegateError(
-                Code.ARGUMENT_INVALID, f"The filter on {filter.column} needs a second_value"
-            )
-        return (
-            f"{name} BETWEEN {literal(value, dialect)} AND {literal(filter.second_value, dialect)}"
+    if operator == "between" and filter.second_value is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"The filter on {filter.column} needs a second_value"
         )
-    if operator in _COMPARISONS:
-        shown = literal(value, dialect)
-        left, right = _folded(name, shown, filter, dialect, textual=isinstance(value, str))
-        return f"{left} {_COMPARISONS[operator]} {right}"
-    rules = find(dialect)
-    if rules.globs and filter.case_sensitive:
-        return f"{name} GLOB {literal(_glob(operator, str(value)), dialect)}"
-    escaped = str(value)
-    for special in (_ESCAPE, "%", "_"):
-        escaped = escaped.replace(special, _ESCAPE + special)
-    pattern = literal(_PATTERNS[operator].format(escaped), dialect)
-    text = f"CAST({name} AS {rules.text_type})"
-    left, right = _folded(text, pattern, filter, dialect, textual=True)
-    return f"{left} LIKE {right} ESCAPE '{_ESCAPE}'"
-
-
-def _glob(operator: Operator, value: str) -> str:
-    """SQLite's LIKE takes no notice of case; its GLOB does."""
-    escaped = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in value)
-    return _PATTERNS[operator].replace("%", "*").format(escaped)
-
-
-def _folded(
-    left: str, right: str, filter: Filter, dialect: str, *, textual: bool
-) -> tuple[str, str]:
-    """Both sides of a comparison, with or without regard to case whatever the database's habit."""
-    if not textual:
-        return left, right
-    if not filter.case_sensitive:
-        return f"LOWER({left})", f"LOWER({right})"
-    return left, f"{right}{find(dialect).exact_collation}"
+    return condition(
+        name,
+        operator,
+        value,
+        dialect,
+        second=filter.second_value,
+        exactly=isinstance(value, str) and filter.case_sensitive,
+        folded=isinstance(value, str) and not filter.case_sensitive,
+    )

@@ -1,0 +1,176 @@
+"""Calls of the gate for the Data page, as the operator who looks at it.
+
+Each is one `Call` like any other: judged, decided on, on record. A viewer and an approver of a
+source read there; an admin of it may also change, as far as the source lets anyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from tidegate.config.model import LimitSettings
+from tidegate.edges.console.sign_in import actor_of
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.gateway import Gateway
+from tidegate.identity.operators import SignedIn
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.replies import SourceEntry
+from tidegate.model.requests import Browse, Call, ListSources, Progress, Request
+from tidegate.model.results import Limits
+from tidegate.model.schema import Catalog, Table
+from tidegate.model.sources import Source
+from tidegate.sql.dialects import DIALECTS
+
+PayloadT = TypeVar("PayloadT")
+SURFACE = "console"
+MOST_SECONDS = 300.0
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a request is about. Without a schema the current one is meant."""
+
+    source: str
+    database: str | None = None
+    schema: str | None = None
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Place:
+        """From the fields of a query string."""
+        return cls(
+            query.get("source", ""), query.get("database") or None, query.get("schema") or None
+        )
+
+
+class Caller(NamedTuple):
+    """Who asks, and from which address."""
+
+    signed_in: SignedIn
+    address: str
+
+
+class DataCalls:
+    """The way of the Data page to the sources."""
+
+    def __init__(self, gateway: Gateway, limits: LimitSettings) -> None:
+        self._gateway = gateway
+        self.limits = limits
+
+    def call(
+        self,
+        caller: Caller,
+        request: Request,
+        source: str | None,
+        *,
+        tool: str = "",
+        confirmed: bool = False,
+        reason: str = "",
+        cancellation: Cancellation | None = None,
+        progress: Progress | None = None,
+    ) -> Call:
+        """The call of a request, as this operator. Without a source it is about all of them."""
+        return Call(
+            *(actor_of(caller.signed_in, source), SURFACE, tool or request.kind, request, source),
+            client=SURFACE,
+            cancellation=cancellation or Cancellation(),
+            progress=progress,
+            confirmed=confirmed,
+            address=caller.address,
+            reason=reason,
+            waits=False,
+        )
+
+    async def ask(
+        self,
+        caller: Caller,
+        request: Request,
+        source: str | None,
+        expected: type[PayloadT],
+        *,
+        tool: str = "",
+    ) -> tuple[PayloadT, str]:
+        """The answer, and the id of the call. Raises: TidegateError, whatever the gate refuses or
+        the database says."""
+        if source == "":
+            raise TidegateError(Code.ARGUMENT_INVALID, "The request names no source")
+        reply = await self._gateway.handle(self.call(caller, request, source, tool=tool))
+        payload = reply.payload
+        if not isinstance(payload, expected):
+            raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        return payload, reply.call_id
+
+    async def sources(self, caller: Caller) -> tuple[SourceEntry, ...]:
+        """The sources that the operator may read, by name."""
+        return await self._list(caller, ListSources())
+
+    async def source(self, caller: Caller, name: str) -> Source:
+        """The source of that name. Raises: TidegateError POLICY_SOURCE, as the gate says it of
+        every source that the operator may not read, and of none."""
+        entries = await self._list(caller, ListSources(keys=(name,)))
+        if not entries or entries[0].source.name != name:
+            raise TidegateError(
+                Code.POLICY_SOURCE,
+                "You have no role on a source of that name",
+                hint="Choose one of the sources on the left.",
+            )
+        return entries[0].source
+
+    async def _list(self, caller: Caller, request: ListSources) -> tuple[SourceEntry, ...]:
+        entries: tuple[SourceEntry, ...] = (
+            await self._gateway.handle(self.call(caller, request, None))
+        ).payload
+        return entries
+
+    async def catalog(self, caller: Caller, place: Place) -> Catalog:
+        """What is named in the place's database, as the operator may see it."""
+        request = Browse("catalog", database=place.database)
+        catalog, _ = await self.ask(caller, request, place.source, Catalog)
+        if place.schema is not None and place.schema not in catalog.schemas:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"Schema not found: {place.schema[:100]}",
+                hint=f"Schemas: {', '.join(catalog.schemas[:20])}.",
+            )
+        return catalog
+
+    async def table(self, caller: Caller, place: Place, name: str) -> tuple[Table, Catalog]:
+        """The table of exactly that name, with its catalog. Raises: TidegateError TABLE_UNKNOWN."""
+        catalog = await self.catalog(caller, place)
+        schema = catalog.default_schema if place.schema is None else place.schema
+        for table in catalog.tables:
+            if table.name == name and table.schema == schema:
+                return table, catalog
+        raise TidegateError(
+            Code.TABLE_UNKNOWN,
+            f"Table not found: {name[:200]}",
+            hint="It may have been dropped: reload the list of tables.",
+        )
+
+    def row_limits(self, rows: int) -> Limits:
+        """The limits of a statement that reads so many rows."""
+        return Limits(rows, self.limits.max_bytes, self.limits.timeout_s)
+
+
+def speaks_sql(source: Source) -> bool:
+    """Whether the source's language is SQL."""
+    return source.dialect in DIALECTS
+
+
+def check_sql(source: Source) -> None:
+    """Raises: TidegateError UNSUPPORTED for a source of another language."""
+    if not speaks_sql(source):
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"{source.name} does not speak SQL: its tables cannot be paged through",
+            hint="Write a statement of its own language in the editor.",
+        )
+
+
+def decode(fields: Any, model: type[PayloadT]) -> PayloadT:
+    """Fields of a query string as this model. Raises: TidegateError ARGUMENT_INVALID."""
+    try:
+        return msgspec.convert(fields, model, strict=False)
+    except msgspec.ValidationError as error:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"The query is not valid: {error}") from None
