@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import tidegate
 from support import console_cards as canned
+from support.console_data import Data
 
 PAGE = Path(tidegate.__file__).parent / "edges" / "console" / "page"
 POLICY = (
@@ -58,6 +59,7 @@ class Site:
         self.build = "build-1"
         self.seq = 1
         self._lock = threading.Lock()
+        self.data = Data(self.publish)
 
     def add(self, *cards: Json) -> None:
         for each in cards:
@@ -120,6 +122,8 @@ class Site:
                 return 200, self._record(int(number))
             case ["access"]:
                 return 200, self.access
+            case ["data", *parts]:
+                return self.data.get(parts, query)
             case _:
                 return 404, {"error": "not_found", "message": "It is not here.", "hint": ""}
 
@@ -142,6 +146,8 @@ class Site:
                 return self._undo(body)
             case ["activity", "export-ticket"]:
                 return 200, {"ticket": f"ticket-{body['format']}"}
+            case ["data", *parts]:
+                return self.data.post(parts, body)
             case _:
                 return 200, {}
 
@@ -275,7 +281,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, file.read_bytes(), TYPES[file.suffix])
         elif url.path == "/console/api/events":
             self._stream()
-        elif url.path == "/console/api/activity/export":
+        elif url.path in {"/console/api/activity/export", "/console/api/data/export"}:
             self.site.posts.append(("export", {"ticket": parse_qs(url.query)["ticket"][0]}))
             self.send_response(200)
             self.send_header("content-disposition", 'attachment; filename="activity.jsonl"')

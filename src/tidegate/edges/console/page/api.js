@@ -63,10 +63,10 @@ export async function request(path, init = {}) {
 /** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
 export const get = async (path, signal) => (await request(path, { signal })).json();
 
-/** @param {string} path @param {object} body @returns {Promise<any>} */
-export async function post(path, body) {
+/** @param {string} path @param {object} body @param {AbortSignal} [signal] @returns {Promise<any>} */
+export async function post(path, body, signal) {
   const response = await request(path, {
-    method: "POST",
+    method: "POST", signal,
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });

@@ -9,13 +9,13 @@ import { Feed, live } from "./live.js";
 import { openPalette } from "./palette.js";
 import { signInView } from "./sign_in.js";
 import { computed, effect, root, signal } from "./signals.js";
-import { cards, newestLine, passOn, route, say, session, theme } from "./state.js";
-import { setClock, visible, when } from "./text.js";
+import { cards, go, listen, newestLine, passOn, route, say, session, tabNotice, theme } from "./state.js";
+import { isolated, setClock, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Session} Session */
 
 const PAGES = /** @type {const} */ ([
-  ["inbox", "Inbox"], ["activity", "Activity"], ["access", "Access"],
+  ["inbox", "Inbox"], ["activity", "Activity"], ["data", "Data"], ["access", "Access"],
 ]);
 const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 const BUILD = document.querySelector('meta[name="tidegate-build"]')?.getAttribute("content") ?? "";
@@ -50,6 +50,7 @@ function signOut(notice) {
   useSession("", () => {});
   session.value = null;
   cards.clear();
+  tabNotice.value = null;
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
   document.title = "Sign in – Tidegate";
   show(() => signInView(notice, (found) => void start(found)));
@@ -79,6 +80,7 @@ async function refresh() {
   useSession(found.page, onEnd);
   session.value = found;
   await cards.load();
+  passOn({ seq: 0, name: "refreshed", data: {} });
 }
 
 const onEnd = () => signOut("Your session has ended. Sign in to go on.");
@@ -102,6 +104,14 @@ function receive(event) {
     cards.receive(event);
     if (waits) say(`A question: ${data.sentence}`);
   }
+}
+
+/** Offer the tab that an agent opened; Data itself decides while it is in front.
+ * @param {import("./data_contract.js").TabEvent} event */
+function noticeTab(event) {
+  const shows = event.action === "opened" || event.action === "focused";
+  if (event.by && shows && route.peek().page !== "data") tabNotice.value = event;
+  else if (event.action === "closed" && tabNotice.peek()?.tab.id === event.tab.id) tabNotice.value = null;
 }
 
 /** Find the session, or make one of a link. @param {string | null} link @param {string} [notice] */
@@ -159,6 +169,7 @@ function page(name) {
   if (name === "inbox") return inboxView();
   const loaders = /** @type {Record<string, () => Promise<() => Node>>} */ ({
     activity: async () => (await import("./activity.js")).activityView,
+    data: async () => (await import("./data.js")).dataView(),
     access: async () => (await import("./access.js")).accessView,
   });
   if (!loaders[name]) {
@@ -184,8 +195,19 @@ function bars() {
         } }, "Try again")) : null),
     () => (!live.value.ok && live.value.since !== null
       ? h("div", { class: "bar bad", role: "status" }, `Not live since ${when(live.value.since)}. `,
-        "Allow waits until the page is live again.") : null));
+        "Allow waits until the page is live again.") : null),
+    () => (tabNotice.value ? tabBar(tabNotice.value) : null));
 }
+
+/** @param {import("./data_contract.js").TabEvent} event */
+const tabBar = ({ tab, action, by }) => h("div", { class: "bar", role: "status" },
+  h("span", {}, isolated(by), action === "opened" ? " opened " : " went to ", isolated(tab.title), " on ",
+    isolated(tab.source), "."),
+  h("button", { class: "small", onclick: () => {
+    tabNotice.value = null;
+    go(`#/data?tab=${encodeURIComponent(tab.id)}`);
+  } }, "Show"),
+  h("button", { class: "small quiet", onclick: () => (tabNotice.value = null) }, "Dismiss"));
 
 const liveDot = () => h("div", { class: () => `live ${live.value.ok ? "on" : "off"}` },
   h("span", { class: "dot", "aria-hidden": "true" }),
@@ -210,6 +232,7 @@ function me() {
     h("span", {}, visible(operator?.name ?? ""))), menu];
 }
 
+listen("tab", noticeTab);
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
 });

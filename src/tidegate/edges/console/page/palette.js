@@ -9,7 +9,7 @@ import { isolated } from "./text.js";
 
 /** @returns {Entry[]} */
 function entries() {
-  const pages = [["inbox", "Inbox"], ["activity", "Activity"], ["access", "Access"]];
+  const pages = [["inbox", "Inbox"], ["activity", "Activity"], ["data", "Data"], ["access", "Access"]];
   const looks = /** @type {const} */ (["auto", "light", "dark"]);
   return [
     ...[...cards.pending, ...cards.recent].map((card) => ({

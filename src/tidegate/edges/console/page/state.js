@@ -129,6 +129,20 @@ class Cards {
 
 export const cards = new Cards();
 
+/** What is kept while one session lasts: the next one begins without it.
+ * @template T @param {() => T} make @returns {() => T} */
+export function perSession(make) {
+  let [kept, page] = [make(), session.peek()?.page];
+  return () => {
+    if (session.peek()?.page !== page) [kept, page] = [make(), session.peek()?.page];
+    return kept;
+  };
+}
+
+/** A tab of Data that an agent opened while something else was in front. */
+export const tabNotice = signal(
+  /** @type {import("./data_contract.js").TabEvent | null} */ (null));
+
 /** The serial of the newest line on record that an event named. */
 export const newestLine = signal(0);
 

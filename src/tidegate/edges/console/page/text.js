@@ -23,6 +23,11 @@ const NAMES = /** @type {Record<string, string>} */ ({
   "00a0": "no-break space", "00ad": "soft hyphen", feff: "byte order mark",
 });
 
+const ANY_HIDDEN = new RegExp(HIDDEN.source, "u");
+
+/** Whether a text has characters that `visible` may show as marks. @param {string} text */
+export const hides = (text) => ANY_HIDDEN.test(text);
+
 /** The text with a mark in place of each character that hides or reorders others.
  * @param {string} text @returns {(string | Node)[]} */
 export function visible(text) {

@@ -1,0 +1,212 @@
+/** Data: the tree of sources and tables, the tabs, and the tab that is in front. */
+
+import { sourceChip } from "./card.js";
+import { data } from "./data_state.js";
+import { newQueryButton, tabBar } from "./data_tabs.js";
+import { dataTree } from "./data_tree.js";
+import { dialogIsOpen } from "./dialogs.js";
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { computed, effect, onEnd, root, signal } from "./signals.js";
+import { listen, route, tabNotice } from "./state.js";
+import { tablePage } from "./table_page.js";
+import { isolated, visible } from "./text.js";
+
+/** @typedef {import("./data_contract.js").DataTab} DataTab */
+/** @typedef {import("./data_contract.js").TabEvent} TabEvent */
+
+const AT_WORK_MS = 3_000;
+const KEPT_TABLES = 6;
+
+/** The view, once its styles are there. @returns {Promise<() => Node>} */
+export async function dataView() {
+  await loadStyle("data.css");
+  return view;
+}
+
+/** @param {string} name */
+function loadStyle(name) {
+  const href = `/console/assets/${name}`;
+  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));
+  });
+}
+
+function view() {
+  const drawer = signal(false);
+  void data.load();
+  onEnd(listen("refreshed", () => void data.load()));
+  const area = h("div", { class: "data-area" });
+  const usedAt = watchUse(area);
+  onEnd(listen("tab", (/** @type {TabEvent} */ event) => receive(event, usedAt)));
+  followAddress();
+  panels(area);
+  keys();
+  const tree = dataTree(() => (drawer.value = false));
+  effect(() => {
+    void data.active.value;
+    drawer.value = false;
+  });
+  return h("div", {
+    class: () => `data ${drawer.value ? "has-drawer" : ""}`,
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Escape" && drawer.peek()) drawer.value = false;
+    },
+  },
+    h("h1", { class: "sr" }, "Data"),
+    h("section", { class: "data-side", "aria-label": "Sources and tables" }, tree),
+    h("div", { class: "drawer-cover", onclick: () => (drawer.value = false) }),
+    h("section", { class: "data-main", "aria-label": "Tabs" },
+      h("div", { class: "tab-line" },
+        h("button", {
+          class: "open-drawer small", "aria-expanded": () => String(drawer.value),
+          onclick: () => {
+            drawer.value = !drawer.peek();
+            if (drawer.peek()) document.getElementById("tree-search")?.focus();
+          },
+        }, icon("data"), "Tables"),
+        tabBar(), newQueryButton()),
+      () => (data.error.value
+        ? h("p", { class: "error", role: "alert" }, visible(data.error.value), " ",
+          h("button", { class: "small", onclick: () => void data.load() }, "Try again")) : null),
+      area,
+      () => (data.loaded.value && !data.tabs.value.some(({ id }) => id === data.active.value) ? nothing() : null)));
+}
+
+/** When a person last did something in the tab that is shown. @param {HTMLElement} area */
+function watchUse(area) {
+  let at = -Infinity;
+  for (const name of ["keydown", "pointerdown", "input"]) {
+    area.addEventListener(name, () => (at = performance.now()), { capture: true });
+  }
+  return () => at;
+}
+
+/** What an agent or another page did with a tab. An agent's tab is shown at once only where it takes
+ * nothing out of someone's hands. @param {TabEvent} event @param {() => number} usedAt */
+function receive(event, usedAt) {
+  const { tab, action, by } = event;
+  if (action === "closed") {
+    data.drop(tab.id);
+    return;
+  }
+  data.put(tab);
+  if (!by || action === "changed" || data.active.peek() === tab.id) return;
+  const shown = data.active.peek();
+  const busy = data.isEdited(shown) || performance.now() - usedAt() < AT_WORK_MS || dialogIsOpen();
+  if (route.peek().page !== "data" || busy) tabNotice.value = event;
+  else data.show(tab.id);
+}
+
+/** The address names a tab, or a table that is to be opened, or nothing: the last tab then. */
+function followAddress() {
+  effect(() => {
+    const { page, query } = route.value;
+    if (page !== "data" || !data.loaded.value) return;
+    const [source, table] = [query.get("source"), query.get("table")];
+    if (source && table) {
+      const place = { source, database: query.get("database"), schema: query.get("schema") };
+      queueMicrotask(() => void data.openTable(place, table, { replace: true }));
+    } else if (!query.get("tab")) {
+      const { last } = data;
+      if (last) queueMicrotask(() => data.show(last.id, { replace: true }));
+    }
+  });
+  const known = computed(() => (data.tabs.value.some(({ id }) => id === data.active.value) ? data.active.value : ""));
+  effect(() => {
+    const id = known.value;
+    if (!id) return;
+    if (tabNotice.peek()?.tab.id === id) tabNotice.value = null;
+    if (!data.tabs.peek().find((each) => each.id === id)?.is_active) void data.focus(id);
+  });
+}
+
+/** Each tab that was shown keeps what it shows; only the one in front is seen.
+ * @param {HTMLElement} area */
+function panels(area) {
+  /** @type {Map<string, { node: HTMLElement, stop: () => void, kind: string }>} the last shown at the end */
+  const kept = new Map();
+  /** @param {string} id */
+  const end = (id) => {
+    const panel = kept.get(id);
+    kept.delete(id);
+    panel?.node.remove();
+    panel?.stop();
+  };
+  effect(() => {
+    const ids = new Set(data.tabs.value.map(({ id }) => id));
+    for (const id of [...kept.keys()]) if (!ids.has(id)) end(id);
+    const active = data.active.value;
+    if (ids.has(active)) {
+      const panel = kept.get(active) ?? make(active);
+      kept.delete(active);
+      kept.set(active, panel);
+      if (!panel.node.isConnected) area.append(panel.node);
+    }
+    for (const [id, { node }] of kept) node.hidden = id !== active;
+    const tables = [...kept].filter(([, { kind }]) => kind === "table");
+    for (const [id] of tables.slice(0, -KEPT_TABLES)) end(id);
+  });
+  onEnd(() => [...kept.keys()].forEach(end));
+}
+
+/** @param {string} id */
+function make(id) {
+  const first = /** @type {DataTab} */ (data.tabs.peek().find((each) => each.id === id));
+  const [node, stop] = root(() => {
+    const tab = computed(() => data.tab(id) ?? first);
+    return h("div", {
+      class: "tab-panel", role: "tabpanel", id: `panel-${id}`, tabindex: "-1",
+      "aria-labelledby": `tab-${id}`,
+    }, first.kind === "table" ? tablePage(tab) : queryPlace(tab));
+  });
+  return { node, stop, kind: first.kind };
+}
+
+/** @param {import("./signals.js").Signal<DataTab>} tab */
+function queryPlace(tab) {
+  return h("div", { class: "empty" }, h("p", {}, isolated(tab.peek().title)));
+}
+
+/** Keys of the page: they are free in browsers, and work wherever the focus is. */
+function keys() {
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (dialogIsOpen() || event.isComposing) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.key === "/" && !event.ctrlKey && !event.altKey && !event.metaKey) {
+      if (target.closest("input, textarea, select, [contenteditable]")) return;
+      event.preventDefault();
+      document.getElementById("tree-search")?.focus();
+      return;
+    }
+    if (!event.altKey || event.ctrlKey || event.metaKey) return;
+    const work = { KeyW: event.shiftKey ? () => data.reopen() : () => data.close(data.active.peek()),
+      PageDown: () => step(1), PageUp: () => step(-1) }[event.code];
+    if (!work || (event.code === "KeyW" && !event.shiftKey && !data.active.peek())) return;
+    event.preventDefault();
+    void work();
+  };
+  document.addEventListener("keydown", press);
+  onEnd(() => document.removeEventListener("keydown", press));
+}
+
+/** @param {number} by */
+function step(by) {
+  const tabs = data.tabs.peek();
+  if (!tabs.length) return;
+  const at = tabs.findIndex(({ id }) => id === data.active.peek());
+  data.show(tabs[(at + by + tabs.length) % tabs.length].id);
+}
+
+function nothing() {
+  const sources = data.sources.value;
+  return h("div", { class: "empty" },
+    h("h2", {}, sources.length ? "Open a table" : "There is no source yet"),
+    sources.length
+      ? [h("p", { class: "lead" }, "Choose one in the tree, or search all sources: press ", h("kbd", {}, "/"), "."),
+        h("ul", { class: "plain" }, sources.map((source) => h("li", {}, sourceChip(source), " ",
+          h("span", { class: "note" }, visible(source.engine), source.message ? [": ", visible(source.message)] : null))))]
+      : h("p", { class: "lead" }, "Add one: ", h("code", {}, "tidegate source add shop sqlite:////data/shop.db")));
+}

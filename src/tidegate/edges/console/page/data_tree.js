@@ -1,0 +1,294 @@
+/** The tree of sources, schemas and tables, and the search over all of them. */
+
+import { Names } from "./data_names.js";
+import { data } from "./data_state.js";
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { computed, effect, onEnd, signal } from "./signals.js";
+import { perSession } from "./state.js";
+import { isolated, number, visible } from "./text.js";
+
+/** @typedef {import("./data_names.js").TreeRow} TreeRow */
+
+const ROW = 28;
+const MARGIN = 10;
+const WAIT_MS = 120;
+const names = perSession(() => new Names());
+const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** @param {() => void} onOpened called when a table was chosen */
+export function dataTree(onOpened) {
+  const held = names();
+  const typed = signal("");
+  const searching = computed(() => typed.value.trim() !== "");
+  const rows = computed(() => (searching.value ? held.matches : held.rows));
+  openOnlySource(held);
+  const tree = new Tree(rows, held, onOpened, () => searching.peek());
+  const search = h("input", {
+    type: "search", id: "tree-search", placeholder: "Search all tables", spellcheck: "false", autocomplete: "off",
+    "aria-label": "Search tables and columns of all sources", "aria-keyshortcuts": "/", "aria-controls": "data-tree",
+    oninput: () => (typed.value = search.value),
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Escape" && search.value) {
+        event.stopPropagation();
+        search.value = "";
+        typed.value = "";
+      } else if (event.key === "ArrowDown") tree.enter();
+      else if (event.key === "Enter") tree.openFirst();
+      else return;
+      event.preventDefault();
+    },
+  });
+  let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  effect(() => {
+    const text = typed.value.trim();
+    clearTimeout(timer);
+    timer = setTimeout(() => void held.search(text), text ? WAIT_MS : 0);
+  });
+  onEnd(() => clearTimeout(timer));
+  return [
+    h("div", { class: "tree-head" },
+      h("span", { class: "search" }, icon("search"), search, h("kbd", { "aria-hidden": "true" }, "/")),
+      h("button", { class: "quiet small", "aria-label": "Read the names again", title: "Read the names again",
+        onclick: () => {
+          held.refresh();
+          void data.load();
+        } }, icon("refresh"))),
+    () => (held.searchError.value ? h("p", { class: "error", role: "alert" }, visible(held.searchError.value)) : null),
+    h("p", { class: "sr", role: "status" }, () => (searching.value && held.found.value
+      ? `${held.found.value.matches.length}${held.found.value.more ? " or more" : ""} found` : "")),
+    tree.box,
+  ];
+}
+
+/** A single source is open from the start. @param {Names} held */
+function openOnlySource(held) {
+  let done = held.open.peek().size > 0;
+  effect(() => {
+    const sources = data.sources.value;
+    if (done || !sources.length) return;
+    done = true;
+    if (sources.length === 1) queueMicrotask(() => held.setOpen(`source ${sources[0].name}`, true));
+  });
+}
+
+class Tree {
+  #rows;
+  #names;
+  #opened;
+  #isSearch;
+  #active = signal("");
+  /** @type {Map<string, { node: HTMLElement, row: TreeRow }>} */
+  #kept = new Map();
+  #typed = { text: "", at: 0 };
+
+  /** @param {import("./signals.js").Signal<TreeRow[]>} rows @param {Names} held @param {() => void} onOpened
+   * @param {() => boolean} isSearch */
+  constructor(rows, held, onOpened, isSearch) {
+    this.#rows = rows;
+    this.#names = held;
+    this.#opened = onOpened;
+    this.#isSearch = isSearch;
+    this.list = h("div", { class: "tree-rows" });
+    this.box = h("div", {
+      class: "tree", role: "tree", id: "data-tree", tabindex: "0", "aria-label": "Sources and tables",
+      onscroll: () => this.#draw(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.#press(event),
+      onfocus: () => this.#current || this.#go(0),
+    }, this.list);
+    const size = new ResizeObserver(() => this.#draw());
+    size.observe(this.box);
+    onEnd(() => size.disconnect());
+    effect(() => {
+      this.list.style.height = `${rows.value.length * ROW}px`;
+      void [this.#active.value, data.active.value, data.tabs.value];
+      this.#draw();
+    });
+  }
+
+  get #current() {
+    return this.#rows.peek().find(({ key }) => key === this.#active.peek());
+  }
+
+  #draw() {
+    const rows = this.#rows.peek();
+    const first = Math.max(0, Math.floor(this.box.scrollTop / ROW) - MARGIN);
+    const last = Math.min(rows.length, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW) + MARGIN);
+    const tab = data.tab(data.active.peek());
+    const seen = new Set();
+    let before = /** @type {HTMLElement | null} */ (null);
+    let active = false;
+    for (let index = first; index < last; index += 1) {
+      const row = rows[index];
+      seen.add(row.key);
+      let entry = this.#kept.get(row.key);
+      if (!entry || JSON.stringify(entry.row) !== JSON.stringify(row)) {
+        entry?.node.remove();
+        entry = { node: this.#view(row), row };
+        this.#kept.set(row.key, entry);
+      }
+      const { node } = entry;
+      node.style.top = `${index * ROW}px`;
+      node.id = `tree-item-${index}`;
+      node.setAttribute("aria-selected", String(isOf(row, tab)));
+      const here = row.key === this.#active.peek();
+      node.classList.toggle("active", here);
+      if (here) {
+        active = true;
+        this.box.setAttribute("aria-activedescendant", node.id);
+      }
+      if (before ? before.nextSibling !== node : this.list.firstChild !== node) {
+        if (before) before.after(node);
+        else this.list.prepend(node);
+      }
+      before = node;
+      if (row.kind === "more") void this.#names.more(row.place);
+    }
+    if (!active) this.box.removeAttribute("aria-activedescendant");
+    for (const [key, { node }] of this.#kept) {
+      if (seen.has(key)) continue;
+      node.remove();
+      this.#kept.delete(key);
+    }
+  }
+
+  /** @param {TreeRow} row */
+  #view(row) {
+    const node = h("div", {
+      class: `tree-row level-${row.level} is-${row.kind}`, role: "treeitem", "aria-level": String(row.level),
+      "aria-posinset": String(row.at), "aria-setsize": String(row.of),
+      "aria-expanded": row.kind === "source" || row.kind === "schema" ? String(row.open) : null,
+      onclick: () => {
+        this.#active.value = row.key;
+        this.#choose(row, false);
+      },
+    }, content(row));
+    if (row.kind === "source") node.classList.add(`c${Math.abs(Math.trunc(row.source.color)) % 12}`);
+    return node;
+  }
+
+  /** @param {TreeRow} row @param {boolean} byKey */
+  #choose(row, byKey) {
+    if (row.kind === "source" || row.kind === "schema") this.#names.setOpen(row.key, !row.open);
+    else if (row.kind === "table" || row.kind === "match") {
+      void data.openTable(row.place, row.table).then((tab) => {
+        if (!tab) return;
+        this.#opened();
+        if (byKey) document.getElementById(`panel-${tab.id}`)?.focus();
+      });
+    }
+  }
+
+  /** Go into the tree from the search. */
+  enter() {
+    this.box.focus();
+    this.#go(0);
+  }
+
+  openFirst() {
+    const [first] = this.#rows.peek();
+    if (this.#isSearch() && first?.kind === "match") this.#choose(first, true);
+  }
+
+  /** @param {number} index */
+  #go(index) {
+    const rows = this.#rows.peek();
+    const at = Math.max(0, Math.min(index, rows.length - 1));
+    if (!rows[at]) return;
+    const { box } = this;
+    if (at * ROW < box.scrollTop) box.scrollTop = at * ROW;
+    else if ((at + 1) * ROW > box.scrollTop + box.clientHeight) box.scrollTop = (at + 1) * ROW - box.clientHeight;
+    this.#active.value = rows[at].key;
+    this.#draw();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #press(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const rows = this.#rows.peek();
+    const at = rows.findIndex(({ key }) => key === this.#active.peek());
+    const row = rows[at];
+    const page = Math.max(1, Math.floor(this.box.clientHeight / ROW) - 1);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1, PageDown: at + page,
+      PageUp: at - page }[event.key];
+    if (to !== undefined) this.#go(to);
+    else if (event.key === "ArrowRight") this.#right(row, at);
+    else if (event.key === "ArrowLeft") this.#left(row, at);
+    else if (event.key === "Enter" || event.key === " ") row && this.#choose(row, true);
+    else if (event.key.length === 1 && event.key !== "/") this.#type(event.key, at);
+    else return;
+    event.preventDefault();
+  }
+
+  /** @param {TreeRow | undefined} row @param {number} at */
+  #right(row, at) {
+    if (row?.kind !== "source" && row?.kind !== "schema") return;
+    if (row.open) this.#go(at + 1);
+    else this.#names.setOpen(row.key, true);
+  }
+
+  /** @param {TreeRow | undefined} row @param {number} at */
+  #left(row, at) {
+    if ((row?.kind === "source" || row?.kind === "schema") && row.open) this.#names.setOpen(row.key, false);
+    else if (row?.parent) this.#go(this.#rows.peek().findIndex(({ key }) => key === row.parent));
+    else this.#go(at);
+  }
+
+  /** Go to the next name that begins with what was typed. @param {string} letter @param {number} at */
+  #type(letter, at) {
+    const now = performance.now();
+    const text = (now - this.#typed.at < 700 ? this.#typed.text : "") + letter.toLowerCase();
+    this.#typed = { text, at: now };
+    const rows = this.#rows.peek();
+    const from = text.length > 1 ? at : at + 1;
+    for (let step = 0; step < rows.length; step += 1) {
+      const index = (Math.max(0, from) + step) % rows.length;
+      if (nameOf(rows[index]).toLowerCase().startsWith(text)) {
+        this.#go(index);
+        return;
+      }
+    }
+  }
+}
+
+/** @param {TreeRow} row */
+function nameOf(row) {
+  if (row.kind === "source") return row.source.name;
+  if (row.kind === "schema") return row.name;
+  return row.kind === "table" || row.kind === "match" ? row.table : "";
+}
+
+/** Whether a row is the table of a tab.
+ * @param {TreeRow} row @param {import("./data_contract.js").DataTab | undefined} tab */
+const isOf = (row, tab) => (row.kind === "table" || row.kind === "match") && tab?.kind === "table" &&
+  tab.table === row.table && tab.source === row.place.source && (tab.schema ?? null) === row.place.schema;
+
+/** @param {TreeRow} row */
+function content(row) {
+  if (row.kind === "source") {
+    const { name, engine, state, message, may } = row.source;
+    const why = may.read ? message : may.why_not;
+    return [icon("chevron"), h("span", { class: "dot", "aria-hidden": "true" }),
+      h("span", { class: "tree-name", title: why }, isolated(name)), h("span", { class: "tree-note" }, visible(engine)),
+      state === "failed" || !may.read ? h("span", { class: "tree-bad", title: why }, icon(may.read ? "warning" : "mask"),
+        h("span", { class: "sr" }, may.read ? "failed" : "not to be read")) : null];
+  }
+  if (row.kind === "schema") {
+    return [icon("chevron"), icon("schema"), h("span", { class: "tree-name" }, isolated(row.name)),
+      row.tables === null ? null : h("span", { class: "tree-note" }, number(row.tables))];
+  }
+  if (row.kind === "table") {
+    return [icon(row.is.includes("view") ? "view" : "table"),
+      h("span", { class: "tree-name", title: [row.table, row.comment].filter(Boolean).join(": ") }, isolated(row.table)),
+      row.rows === null ? null : h("span", { class: "tree-note", title: `about ${number(row.rows)} rows` },
+        COMPACT.format(row.rows))];
+  }
+  if (row.kind === "match") {
+    const color = Math.abs(Math.trunc(data.source(row.place.source).color)) % 12;
+    return [h("span", { class: `dot c${color}`, "aria-hidden": "true" }),
+      h("span", { class: "tree-name", title: [row.place.source, row.place.schema, row.table, row.column].filter(Boolean).join(".") },
+        isolated(row.table), row.column ? h("span", { class: "tree-column" }, ".", isolated(row.column)) : null),
+      h("span", { class: "tree-note" }, isolated(row.place.source))];
+  }
+  return h("span", { class: row.kind === "note" && row.bad ? "tree-text bad" : "tree-text",
+    title: row.kind === "note" ? row.text : null }, row.kind === "note" ? visible(row.text) : "Loading …");
+}

@@ -1,0 +1,515 @@
+/**
+ * A grid of any number of rows and columns: only the cells in sight are nodes, and those are used
+ * again for others when they leave it. The focus stays on the grid itself; the cell that keys act on
+ * is its active descendant.
+ */
+
+import { cellClass, fillCell, tabSeparated } from "./data_cells.js";
+import { h } from "./dom.js";
+import { GridColumns } from "./grid_columns.js";
+import { icon } from "./icons.js";
+import { effect, onEnd, signal } from "./signals.js";
+import { say } from "./state.js";
+import { counted, number, visible } from "./text.js";
+
+/** @typedef {import("./data_contract.js").DataColumn} DataColumn */
+/** @typedef {import("./data_contract.js").DataCell} DataCell */
+/** @typedef {import("./paged_rows.js").PagedRows} PagedRows */
+/** @typedef {{ row: number, column: number }} Spot row -1 is the head */
+/** @typedef {{ node: HTMLElement, cells: Map<number, HTMLElement>, number: HTMLElement, index: number,
+ *   shown: DataCell[] | undefined }} RowView */
+/**
+ * @typedef {{
+ *   label: string, columns: () => DataColumn[], rows: PagedRows,
+ *   sort?: () => readonly { column: string, direction: "asc" | "desc" }[],
+ *   canSort?: (column: number) => boolean, onSort?: (column: number, add: boolean) => void,
+ *   onOpenCell?: (row: number, column: number) => void,
+ *   followName?: (column: number) => string, onFollow?: (row: number, column: number) => void,
+ *   isCounted?: () => boolean }} GridOptions
+ * `followName`: the table that a column refers to, or ""; `isCounted`: whether `rows.count` is all.
+ */
+
+const ROW = 28;
+const HEAD = 44;
+const MARGIN_ROWS = 6;
+const MARGIN_COLUMNS = 1;
+const AHEAD_ROWS = 60;
+const STEP = 16;
+const MOST_COPIED = 200_000;
+let grids = 0;
+
+/** @param {GridOptions} options */
+export function grid(options) {
+  const made = new Grid(options);
+  return {
+    node: made.box, active: made.active, focus: () => made.box.focus({ preventScroll: true }),
+    redraw: () => made.draw(true), toTop: () => (made.box.scrollTop = 0), copy: () => made.copy(null),
+  };
+}
+
+class Grid {
+  active = signal(/** @type {Spot} */ ({ row: 0, column: 0 }));
+  #anchor = /** @type {Spot} */ ({ row: 0, column: 0 });
+  #columns = new GridColumns();
+  #names = "";
+  #fitted = false;
+  #numberWidth = 48;
+  /** @type {Map<number, RowView>} */
+  #views = new Map();
+  /** @type {RowView[]} */
+  #free = [];
+  /** @type {Map<number, HTMLElement>} */
+  #heads = new Map();
+  #drawn = { from: 0, to: 0, version: -1 };
+  #id = `grid-${(grids += 1)}`;
+  #options;
+
+  /** @param {GridOptions} options */
+  constructor(options) {
+    this.#options = options;
+    this.corner = h("div", { class: "grid-corner", role: "columnheader", "aria-colindex": "1" },
+      h("span", { class: "sr" }, "Row"));
+    this.head = h("div", { class: "grid-head", role: "row", "aria-rowindex": "1" }, this.corner);
+    this.body = h("div", { class: "grid-body" });
+    this.box = h("div", {
+      class: "grid-box", role: "grid", tabindex: "0", dir: "ltr", "aria-label": options.label,
+      "aria-multiselectable": "true",
+      onscroll: () => this.draw(false),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.#press(event),
+      oncopy: (/** @type {ClipboardEvent} */ event) => this.copy(event),
+      onpointerdown: (/** @type {PointerEvent} */ event) => this.#point(event),
+      onclick: (/** @type {MouseEvent} */ event) => this.#click(event),
+      ondblclick: (/** @type {MouseEvent} */ event) => this.#double(event),
+    }, this.head, this.body);
+    const size = new ResizeObserver(() => this.draw(false));
+    size.observe(this.box);
+    onEnd(() => size.disconnect());
+    this.#follow();
+  }
+
+  /** Draw again when columns, rows, their number or the order have changed. */
+  #follow() {
+    const { columns, rows, sort } = this.#options;
+    effect(() => {
+      void rows.changed.value;
+      const all = columns();
+      const names = all.map(({ name, type }) => `${name}\n${type}`).join("\0");
+      const sample = () => [...Array(40).keys()].map((index) => rows.rowAt(index));
+      const ready = rows.rowAt(0) !== undefined;
+      if (names !== this.#names || (ready && !this.#fitted)) {
+        this.#names = names;
+        this.#fitted = ready;
+        this.#columns.set(all, sample());
+        this.#drawn.version = -1;
+      } else this.#columns.all = all;
+      const { count } = rows;
+      this.#measure(count.value);
+      void sort?.();
+      this.draw(true);
+    });
+  }
+
+  /** @param {number} count */
+  #measure(count) {
+    this.#numberWidth = 26 + 8 * String(Math.max(100, count)).length;
+    this.box.setAttribute("aria-rowcount", String(this.#options.isCounted?.() === false ? -1 : count + 1));
+    this.box.setAttribute("aria-colcount", String(this.#columns.all.length + 1));
+    this.body.style.height = `${count * ROW}px`;
+    this.#widen();
+    const { row, column } = this.active.peek();
+    const last = { row: Math.min(row, count - 1), column: Math.min(column, this.#columns.all.length - 1) };
+    if (count && (last.row !== row || last.column !== column) && last.column >= 0) {
+      this.#anchor = last;
+      this.active.value = last;
+    }
+  }
+
+  #widen() {
+    const width = `${this.#numberWidth + this.#columns.total}px`;
+    this.head.style.width = width;
+    this.body.style.width = width;
+    this.corner.style.width = `${this.#numberWidth}px`;
+  }
+
+  /** @param {boolean} fresh whether what is drawn may show something else now */
+  draw(fresh) {
+    const { rows } = this.#options;
+    const count = rows.count.peek();
+    const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.box;
+    const top = Math.floor(scrollTop / ROW);
+    const bottom = Math.ceil((scrollTop + clientHeight) / ROW);
+    const first = Math.max(0, Math.min(top, count) - MARGIN_ROWS);
+    const last = Math.min(count, bottom + MARGIN_ROWS);
+    const wide = this.#columns.all.length;
+    const from = Math.max(0, this.#columns.at(scrollLeft) - MARGIN_COLUMNS);
+    const to = Math.min(wide, this.#columns.at(scrollLeft + clientWidth) + 1 + MARGIN_COLUMNS);
+    const moved = from !== this.#drawn.from || to !== this.#drawn.to ||
+      this.#columns.version !== this.#drawn.version;
+    this.#drawn = { from, to, version: this.#columns.version };
+    if (fresh || moved) this.#drawHead(from, to);
+    for (const [index, view] of this.#views) {
+      if (index >= first && index < last) continue;
+      this.#views.delete(index);
+      this.#free.push(view);
+    }
+    let before = /** @type {HTMLElement | null} */ (null);
+    for (let index = first; index < last; index += 1) {
+      const found = this.#views.get(index);
+      const view = found ?? this.#take(index, before);
+      if (!found || fresh || moved) this.#drawRow(view, !found || fresh || moved);
+      before = view.node;
+    }
+    for (const view of this.#free.splice(0)) view.node.remove();
+    this.#mark();
+    if (count) rows.want(Math.max(0, top - AHEAD_ROWS), bottom + AHEAD_ROWS);
+  }
+
+  /** A row that is shown, made of one that has left.
+   * @param {number} index @param {HTMLElement | null} before the row before it @returns {RowView} */
+  #take(index, before) {
+    let view = this.#free.pop();
+    if (!view) {
+      const numberCell = h("div", { class: "grid-number", role: "rowheader", "aria-colindex": "1" });
+      const node = h("div", { class: "grid-row", role: "row" }, numberCell);
+      view = { node, number: numberCell, cells: new Map(), index: -1, shown: undefined };
+    }
+    view.index = index;
+    view.node.style.transform = `translateY(${index * ROW}px)`;
+    view.node.setAttribute("aria-rowindex", String(index + 2));
+    view.node.classList.toggle("odd", index % 2 === 1);
+    view.number.textContent = number(index + 1);
+    this.#views.set(index, view);
+    if (before) before.after(view.node);
+    else this.body.prepend(view.node);
+    return view;
+  }
+
+  /** @param {RowView} view @param {boolean} placed whether columns may have moved */
+  #drawRow(view, placed) {
+    const { from, to } = this.#drawn;
+    const row = this.#options.rows.rowAt(view.index);
+    view.shown = row;
+    if (placed) view.number.style.width = `${this.#numberWidth}px`;
+    const free = /** @type {HTMLElement[]} */ ([]);
+    for (const [column, node] of view.cells) {
+      if (column >= from && column < to) continue;
+      view.cells.delete(column);
+      free.push(node);
+    }
+    let before = view.number;
+    for (let column = from; column < to; column += 1) {
+      let node = view.cells.get(column);
+      if (!node || placed) {
+        if (!node) {
+          node = free.pop() ?? h("div", { role: "gridcell", dir: "auto" });
+          before.after(node);
+          view.cells.set(column, node);
+        }
+        node.style.left = `${this.#numberWidth + this.#columns.starts[column]}px`;
+        node.style.width = `${this.#columns.width(column)}px`;
+        node.setAttribute("aria-colindex", String(column + 2));
+      }
+      this.#fill(node, row?.[column], column);
+      before = node;
+    }
+    for (const node of free) node.remove();
+  }
+
+  /** @param {HTMLElement} node @param {DataCell | undefined} value @param {number} column */
+  #fill(node, value, column) {
+    const about = this.#columns.all[column];
+    const follows = value != null && (this.#options.followName?.(column) ?? "") !== "";
+    node.className = cellClass(value, about) + (follows ? " follows" : "");
+    fillCell(node, value);
+    if (follows) node.append(h("span", { class: "follow", "aria-hidden": "true" }, icon("follow")));
+  }
+
+  /** @param {number} from @param {number} to */
+  #drawHead(from, to) {
+    const order = this.#options.sort?.() ?? [];
+    for (const [column, node] of this.#heads) {
+      if (column >= from && column < to) continue;
+      node.remove();
+      this.#heads.delete(column);
+    }
+    let before = /** @type {HTMLElement} */ (this.corner);
+    for (let column = from; column < to; column += 1) {
+      const about = this.#columns.all[column];
+      const place = order.findIndex((key) => key.column === about.name);
+      const key = `${about.name}\0${about.type}\0${about.masked}\0${place}\0${order[place]?.direction}\0${order.length}`;
+      let node = this.#heads.get(column);
+      if (node?.dataset.key !== key) {
+        const fresh = this.#headCell(column, about, place, order);
+        fresh.dataset.key = key;
+        if (node) node.replaceWith(fresh);
+        else before.after(fresh);
+        node = fresh;
+        this.#heads.set(column, node);
+      }
+      node.style.left = `${this.#numberWidth + this.#columns.starts[column]}px`;
+      node.style.width = `${this.#columns.width(column)}px`;
+      before = node;
+    }
+    this.#widen();
+  }
+
+  /** @param {number} column @param {DataColumn} about @param {number} place
+   * @param {readonly { column: string, direction: "asc" | "desc" }[]} order */
+  #headCell(column, about, place, order) {
+    const direction = order[place]?.direction;
+    const target = this.#options.followName?.(column) ?? "";
+    const sorts = this.#sorts(column);
+    return h("div", {
+      class: `grid-name ${about.kind === "number" ? "k-number" : ""} ${sorts ? "sorts" : ""}`,
+      role: "columnheader", "aria-colindex": String(column + 2), "data-column": String(column),
+      "aria-sort": direction ? (direction === "asc" ? "ascending" : "descending") : null,
+    },
+      h("span", { class: "name" }, h("bdi", {}, visible(about.name)),
+        direction ? h("span", { class: "order", "aria-hidden": "true" },
+          `${direction === "asc" ? "▲" : "▼"}${order.length > 1 ? place + 1 : ""}`) : null),
+      h("span", { class: "type" }, about.masked ? [icon("mask"), "masked, "] : null, h("bdi", {}, visible(about.type)),
+        target ? h("span", { class: "sr" }, ", refers to ", visible(target)) : null),
+      h("span", { class: "grid-resize", "aria-hidden": "true" }));
+  }
+
+  /** @param {number} column */
+  #sorts(column) {
+    return Boolean(this.#options.onSort) && (this.#options.canSort?.(column) ?? true);
+  }
+
+  // Where we are
+
+  get #range() {
+    const [one, other] = [this.#anchor, this.active.peek()];
+    return {
+      top: Math.min(one.row, other.row), bottom: Math.max(one.row, other.row),
+      left: Math.min(one.column, other.column), right: Math.max(one.column, other.column),
+    };
+  }
+
+  /** Show which cell is active and which are chosen. */
+  #mark() {
+    const { row, column } = this.active.peek();
+    const { top, bottom, left, right } = this.#range;
+    const several = top !== bottom || left !== right;
+    let current = /** @type {HTMLElement | undefined} */ (undefined);
+    for (const [index, view] of this.#views) {
+      for (const [place, node] of view.cells) {
+        const inside = several && index >= top && index <= bottom && place >= left && place <= right;
+        const here = index === row && place === column;
+        if (here) current = node;
+        if (inside !== (node.getAttribute("aria-selected") === "true")) {
+          if (inside) node.setAttribute("aria-selected", "true");
+          else node.removeAttribute("aria-selected");
+        }
+        if (here !== node.classList.contains("active")) node.classList.toggle("active", here);
+        if (here) node.id = `${this.#id}-cell`;
+        else if (node.id) node.removeAttribute("id");
+      }
+    }
+    for (const [place, node] of this.#heads) {
+      const here = row === -1 && place === column;
+      node.classList.toggle("active", here);
+      if (here) {
+        current = node;
+        node.id = `${this.#id}-cell`;
+      } else if (node.id) node.removeAttribute("id");
+    }
+    if (current) this.box.setAttribute("aria-activedescendant", `${this.#id}-cell`);
+    else this.box.removeAttribute("aria-activedescendant");
+  }
+
+  /** @param {Spot} spot @param {boolean} extend whether the choice grows to it */
+  #go(spot, extend) {
+    const last = this.#options.rows.count.peek() - 1;
+    const row = Math.max(extend ? 0 : -1, Math.min(spot.row, last));
+    const column = Math.max(0, Math.min(spot.column, this.#columns.all.length - 1));
+    this.active.value = { row, column };
+    if (!extend || this.#anchor.row < 0) this.#anchor = { row, column };
+    this.#reveal(row, column);
+    this.draw(false);
+  }
+
+  /** @param {number} row @param {number} column */
+  #reveal(row, column) {
+    const { box } = this;
+    if (row >= 0) {
+      const [top, room] = [row * ROW, box.clientHeight - HEAD];
+      if (top < box.scrollTop) box.scrollTop = top;
+      else if (top + ROW > box.scrollTop + room) box.scrollTop = top + ROW - room;
+    }
+    const [left, right] = [this.#columns.starts[column], this.#columns.starts[column + 1]];
+    const room = box.clientWidth - this.#numberWidth;
+    if (left < box.scrollLeft || right - left > room) box.scrollLeft = left;
+    else if (right > box.scrollLeft + room) box.scrollLeft = right - room;
+  }
+
+  /** @param {KeyboardEvent} event */
+  #press(event) {
+    if (event.altKey || event.isComposing || event.target !== this.box) return;
+    const control = event.ctrlKey || event.metaKey;
+    const { row, column } = this.active.peek();
+    if (this.#moves(event.key, control, event.shiftKey, row, column)) event.preventDefault();
+    else if (event.key === "Enter" || (event.key === " " && row === -1)) {
+      event.preventDefault();
+      if (row === -1) this.#sort(column, event.shiftKey);
+      else if (control) this.#options.onFollow?.(row, column);
+      else if (this.#options.rows.count.peek()) this.#options.onOpenCell?.(row, column);
+    } else if (control && event.key.toLowerCase() === "a") {
+      event.preventDefault();
+      this.#anchor = { row: 0, column: 0 };
+      this.active.value = { row: this.#options.rows.count.peek() - 1, column: this.#columns.all.length - 1 };
+      this.#mark();
+    }
+  }
+
+  /** @param {string} key @param {boolean} control @param {boolean} shift @param {number} row @param {number} column */
+  #moves(key, control, shift, row, column) {
+    const sideways = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (row === -1 && shift && sideways) {
+      this.#resize(column, this.#columns.width(column) + sideways * STEP);
+      return true;
+    }
+    const [lastRow, lastColumn] = [this.#options.rows.count.peek() - 1, this.#columns.all.length - 1];
+    const page = Math.max(1, Math.floor((this.box.clientHeight - HEAD) / ROW) - 1);
+    const to = /** @type {Record<string, Spot>} */ ({
+      ArrowUp: { row: control ? 0 : row - 1, column },
+      ArrowDown: { row: control ? lastRow : row + 1, column },
+      ArrowLeft: { row, column: control ? 0 : column - 1 },
+      ArrowRight: { row, column: control ? lastColumn : column + 1 },
+      PageUp: { row: Math.max(0, row - page), column },
+      PageDown: { row: row + page, column },
+      Home: { row: control ? 0 : row, column: 0 },
+      End: { row: control ? lastRow : row, column: lastColumn },
+    })[key];
+    if (!to) return false;
+    this.#go(to, shift);
+    return true;
+  }
+
+  /** @param {number} column @param {boolean} add */
+  #sort(column, add) {
+    if (this.#sorts(column)) this.#options.onSort?.(column, add);
+    else if (this.#columns.all[column]?.masked) say("A masked column cannot be sorted.");
+  }
+
+  /** @param {number} column @param {number} width */
+  #resize(column, width) {
+    this.#columns.resize(column, width);
+    this.draw(false);
+    say(`${this.#columns.all[column].name}: ${this.#columns.width(column)} pixels wide`);
+  }
+
+  /** The cell under the pointer. @param {MouseEvent} event @returns {Spot} */
+  #under(event) {
+    const { left, top } = this.box.getBoundingClientRect();
+    return {
+      row: Math.floor((event.clientY - top - HEAD + this.box.scrollTop) / ROW),
+      column: this.#columns.at(event.clientX - left - this.#numberWidth + this.box.scrollLeft),
+    };
+  }
+
+  /** @param {PointerEvent} event */
+  #point(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.button !== 0) return;
+    const head = /** @type {HTMLElement | null} */ (target.closest(".grid-name"));
+    if (head && target.closest(".grid-resize")) this.#drag(event, Number(head.dataset.column));
+    else if (event.pointerType === "mouse" && target.closest(".grid-row")) this.#choose(event, target);
+  }
+
+  /** @param {PointerEvent} event @param {HTMLElement} target */
+  #choose(event, target) {
+    if (target.closest(".follow")) return;
+    const spot = this.#under(event);
+    if (target.closest(".grid-number")) {
+      this.#anchor = event.shiftKey ? { row: this.#anchor.row, column: 0 } : { row: spot.row, column: 0 };
+      this.active.value = { row: spot.row, column: this.#columns.all.length - 1 };
+      this.#mark();
+      return;
+    }
+    this.#go(spot, event.shiftKey);
+    this.#track(event, (moved) => this.#go(this.#under(moved), true));
+  }
+
+  /** Follow the pointer until it is let go. @param {PointerEvent} event @param {(event: PointerEvent) => void} work */
+  #track(event, work) {
+    const ended = new AbortController();
+    const { signal } = ended;
+    const [x, y] = [event.clientX, event.clientY];
+    document.addEventListener("pointermove", (moved) => {
+      if (Math.hypot(moved.clientX - x, moved.clientY - y) > 3) work(moved);
+    }, { signal });
+    for (const name of ["pointerup", "pointercancel"]) {
+      document.addEventListener(name, () => ended.abort(), { signal });
+    }
+  }
+
+  /** @param {PointerEvent} event @param {number} column */
+  #drag(event, column) {
+    event.preventDefault();
+    const [from, width] = [event.clientX, this.#columns.width(column)];
+    this.#track(event, (moved) => {
+      this.#columns.resize(column, width + moved.clientX - from);
+      this.draw(false);
+    });
+  }
+
+  /** @param {MouseEvent} event */
+  #click(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const head = /** @type {HTMLElement | null} */ (target.closest(".grid-name"));
+    if (head && !target.closest(".grid-resize")) {
+      const column = Number(head.dataset.column);
+      this.#go({ row: -1, column }, false);
+      this.#sort(column, event.shiftKey);
+    } else if (target.closest(".grid-cell")) {
+      const [spot, { row, column }] = [this.#under(event), this.active.peek()];
+      if (target.closest(".follow")) this.#options.onFollow?.(spot.row, spot.column);
+      else if (/** @type {PointerEvent} */ (event).pointerType === "touch") {
+        if (spot.row === row && spot.column === column) this.#options.onOpenCell?.(row, column);
+        else this.#go(spot, false);
+      }
+    }
+  }
+
+  /** @param {MouseEvent} event */
+  #double(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const head = /** @type {HTMLElement | null} */ (target.closest(".grid-name"));
+    if (head && target.closest(".grid-resize")) {
+      const column = Number(head.dataset.column);
+      this.#columns.fit(column, [...this.#views.values()].map(({ shown }) => shown));
+      this.draw(false);
+    } else if (target.closest(".grid-cell")) {
+      const { row, column } = this.#under(event);
+      this.#options.onOpenCell?.(row, column);
+    }
+  }
+
+  /** Copy what is chosen. @param {ClipboardEvent | null} event */
+  copy(event) {
+    const { rows } = this.#options;
+    const { top, bottom, left, right } = this.#range;
+    const head = top < 0;
+    const [first, last] = [Math.max(0, top), Math.max(0, bottom) + 1];
+    event?.preventDefault();
+    const done = () => say(head ? "Copied the name" : `Copied ${counted(last - first, "row")}`);
+    if (head) return this.#put(event, this.#columns.all[left].name).then(done, () => {});
+    if ((last - first) * (right - left + 1) > MOST_COPIED) {
+      say("These are too many cells to copy. Use Export.");
+      return Promise.resolve();
+    }
+    const loaded = [...Array(last - first).keys()].map((index) => rows.rowAt(first + index));
+    /** @param {DataCell[][]} found */
+    const text = (found) => tabSeparated(found.map((row) => row.slice(left, right + 1)));
+    if (loaded.every((row) => row !== undefined)) return this.#put(event, text(loaded)).then(done, () => {});
+    return rows.take(first, last).then((found) => this.#put(null, text(found))).then(done, () => say("It was not copied."));
+  }
+
+  /** @param {ClipboardEvent | null} event @param {string} text */
+  async #put(event, text) {
+    if (event?.clipboardData) event.clipboardData.setData("text/plain", text);
+    else await navigator.clipboard.writeText(text);
+  }
+}

@@ -1,0 +1,317 @@
+/** The page of a table: its rows, its structure, its definition. */
+
+import { ApiError, errorText, get, post, query } from "./api.js";
+import { sourceChip } from "./card.js";
+import { cellPanel } from "./cell_panel.js";
+import { cellText } from "./data_cells.js";
+import { data } from "./data_state.js";
+import { h, keyed } from "./dom.js";
+import { grid } from "./grid.js";
+import { icon } from "./icons.js";
+import { computed, effect, onEnd, signal, untracked } from "./signals.js";
+import { say } from "./state.js";
+import { filterForm } from "./table_filters.js";
+import { TableRows } from "./table_rows.js";
+import { equals, openRows, tableState } from "./table_state.js";
+import { definitionView, structureView } from "./table_structure.js";
+import { counted, isolated, number, visible } from "./text.js";
+
+/** @typedef {import("./data_contract.js").DataTab} DataTab */
+/** @typedef {import("./data_contract.js").ForeignKey} ForeignKey */
+/** @typedef {import("./data_contract.js").Place} Place */
+/** @typedef {import("./data_contract.js").TableFacts} TableFacts */
+/** @typedef {import("./grid.js").Spot} Spot */
+/** @typedef {import("./table_state.js").TableState} TableState */
+
+const VIEWS = /** @type {const} */ ([["rows", "Rows"], ["structure", "Structure"], ["ddl", "DDL"]]);
+const FORMATS = /** @type {const} */ ([["csv", "CSV"], ["json", "JSON"], ["jsonl", "JSON lines"], ["sql", "SQL"]]);
+
+/** What the parts of the page share. */
+class TablePage {
+  facts = signal(/** @type {TableFacts | null} */ (null));
+  error = signal("");
+  count = signal("");
+  opened = signal(/** @type {Spot | null} */ (null));
+  found = new TableRows();
+  #ended = new AbortController();
+
+  /** @param {DataTab} tab */
+  constructor(tab) {
+    const { source, database, schema } = tab;
+    this.place = /** @type {Place} */ ({ source, database, schema });
+    this.table = tab.table ?? "";
+    this.state = tableState(tab.id);
+    onEnd(() => {
+      this.#ended.abort();
+      this.found.rows.clear();
+    });
+    void this.readFacts();
+    effect(() => this.ask(this.question));
+  }
+
+  async readFacts() {
+    try {
+      this.facts.value = await get(`data/table?${query({ ...this.place, table: this.table })}`, this.#ended.signal);
+      this.error.value = "";
+    } catch (error) {
+      if (!this.#ended.signal.aborted) this.error.value = errorText(error);
+    }
+  }
+
+  /** What rows are to be shown. */
+  get question() {
+    const { filters, logic, sort } = this.state;
+    return { ...this.place, table: this.table, filters: filters.value, logic: logic.value, sort: sort.value };
+  }
+
+  /** Ask for the rows from the first on. */
+  ask(question = untracked(() => this.question)) {
+    this.found.show(question);
+    this.count.value = "";
+    this.opened.value = null;
+  }
+
+  async countRows() {
+    const { source, database, schema, table, filters, logic } = this.question;
+    this.count.value = "Counting …";
+    try {
+      const found = await post("data/count", { source, database, schema, table, filters, logic }, this.#ended.signal);
+      this.count.value = `${found.approximate ? "about " : ""}${counted(found.count, "row")}`;
+    } catch (error) {
+      if (!this.#ended.signal.aborted) this.count.value = errorText(error);
+    }
+  }
+
+  /** The foreign keys that a column is part of. @param {number} column @returns {ForeignKey[]} */
+  keysOf(column) {
+    const name = this.found.columns.peek()[column]?.name;
+    return (this.facts.value?.foreign_keys ?? []).filter(({ columns }) => columns.includes(name));
+  }
+
+  /** The values of some columns of a row, or null where one is NULL, masked or cut.
+   * @param {number} index @param {readonly string[]} columns */
+  values(index, columns) {
+    const row = this.found.rows.rowAt(index);
+    const all = this.found.columns.peek();
+    const values = /** @type {string[]} */ ([]);
+    for (const name of columns) {
+      const at = all.findIndex((each) => each.name === name);
+      const value = row?.[at];
+      if (at < 0 || typeof value !== "string" || all[at].masked) return null;
+      values.push(value);
+    }
+    return values;
+  }
+
+  /** Go to the row that a cell refers to. @param {number} row @param {number} column */
+  async follow(row, column) {
+    const [key] = this.keysOf(column);
+    if (!key) {
+      say("This column refers to no table.");
+      return;
+    }
+    const values = this.values(row, key.columns);
+    if (values) await openRows(this.place, key.to, values);
+    else say("This row refers to nothing.");
+  }
+}
+
+/** @param {import("./signals.js").Signal<DataTab>} tab */
+export function tablePage(tab) {
+  const page = new TablePage(tab.peek());
+  const { state } = page;
+  return h("div", { class: "table-page" },
+    h("header", { class: "table-head" }, title(page), h("div", { class: "table-tools" },
+      () => (state.view.value === "rows" ? rowTools(page) : null), views(state))),
+    () => (page.error.value
+      ? h("p", { class: "error", role: "alert" }, visible(page.error.value), " ",
+        h("button", { class: "small", onclick: () => void page.readFacts() }, "Try again")) : null),
+    keyed(() => state.view.value, () => {
+      if (state.view.peek() === "rows") return rowsView(page);
+      return h("div", { class: "table-facts", tabindex: "0", role: "region", "aria-label": "About the table" },
+        keyed(() => page.facts.value !== null, () => {
+          const facts = page.facts.peek();
+          if (!facts) return page.error.peek() ? null : h("p", { class: "note" }, "Loading …");
+          return state.view.peek() === "structure" ? structureView(facts, page.place) : definitionView(facts);
+        }));
+    }));
+}
+
+/** @param {TablePage} page */
+function title(page) {
+  const { place, table } = page;
+  return h("div", { class: "table-title" },
+    () => sourceChip(data.source(place.source)),
+    h("h2", {}, place.schema ? h("span", { class: "table-schema" }, isolated(place.schema), ".") : null, isolated(table)),
+    () => (page.facts.value && page.facts.value.kind !== "table"
+      ? h("span", { class: "tag" }, visible(page.facts.value.kind)) : null),
+    () => (page.facts.value?.comment ? h("span", { class: "note table-comment" }, isolated(page.facts.value.comment)) : null));
+}
+
+/** @param {TableState} state */
+const views = (state) => h("div", { class: "views", role: "group", "aria-label": "Show" }, VIEWS.map(([view, label]) =>
+  h("button", {
+    type: "button", class: "small", "aria-pressed": () => String(state.view.value === view),
+    onclick: () => (state.view.value = view),
+  }, label)));
+
+let menus = 0;
+
+/** @param {TablePage} page */
+function rowTools(page) {
+  const { state } = page;
+  const id = `export-${(menus += 1)}`;
+  const error = signal("");
+  /** @param {string} format */
+  const save = async (format) => {
+    menu.hidePopover();
+    error.value = "";
+    try {
+      const { ticket } = await post("data/export-ticket", { ...page.question, format });
+      h("a", { href: `/console/api/data/export?ticket=${encodeURIComponent(ticket)}`, download: "" }).click();
+      say("The export has begun.");
+    } catch (caught) {
+      error.value = errorText(caught);
+    }
+  };
+  const menu = h("div", { class: "menu export-menu", popover: "auto", id, "aria-label": "Export all rows that the conditions leave" },
+    h("p", { class: "note" }, () => (state.filters.value.length ? "The rows of the conditions, as" : "All rows, as")),
+    FORMATS.map(([format, label]) => h("button", { class: "quiet small", onclick: () => void save(format) }, label)));
+  return [
+    () => (error.value ? h("span", { class: "error", role: "alert" }, visible(error.value)) : null),
+    h("button", {
+      class: () => `small ${state.filters.value.length ? "set" : ""}`, "aria-expanded": () => String(state.filtering.value),
+      onclick: () => (state.filtering.value = !state.filtering.peek()),
+    }, icon("filter"), () => (state.filters.value.length ? `Filter (${state.filters.value.length})` : "Filter")),
+    h("button", { class: "small", title: "Read the rows again", onclick: () => page.ask() }, icon("refresh"),
+      h("span", { class: "wide-only" }, "Refresh"), h("span", { class: "sr narrow-only" }, "Refresh")),
+    h("button", { class: "small", popovertarget: id }, icon("save"), "Export"), menu,
+  ];
+}
+
+/** @param {TablePage} page */
+function rowsView(page) {
+  const { state, found } = page;
+  const made = grid({
+    label: `Rows of ${page.table}`, columns: () => found.columns.value, rows: found.rows,
+    sort: () => state.sort.value, onSort: (column, add) => state.sortBy(found.columns.peek()[column].name, add),
+    canSort: (column) => !found.columns.peek()[column]?.masked,
+    onOpenCell: (row, column) => found.rows.rowAt(row) && (page.opened.value = { row, column }),
+    followName: (column) => page.keysOf(column)[0]?.to.table ?? "",
+    onFollow: (row, column) => void page.follow(row, column),
+    isCounted: () => found.known.value.all,
+  });
+  effect(() => {
+    void page.facts.value;
+    made.redraw();
+  });
+  // The panel goes with the active cell once it is open.
+  effect(() => {
+    const { row, column } = made.active.value;
+    if (page.opened.peek() && row >= 0 && found.rows.rowAt(row)) page.opened.value = { row, column };
+  });
+  effect(() => {
+    void found.question;
+    void [state.filters.value, state.sort.value, state.logic.value];
+    made.toTop();
+  });
+  const failed = computed(() => found.rows.error.value);
+  const nothing = computed(() => found.known.value.all && found.known.value.count === 0);
+  const close = () => {
+    page.opened.value = null;
+    made.focus();
+  };
+  return h("div", { class: "rows-view" },
+    () => (state.filtering.value ? filterForm(state, () => page.facts.value?.columns ?? []) : null),
+    () => found.warnings.value.map((text) => h("p", { class: "row-warning" }, icon("warning"), visible(text))),
+    () => (failed.value ? problem(failed.value, () => (found.known.peek().count ? found.rows.retry() : page.ask())) : null),
+    h("div", { class: () => `split ${page.opened.value ? "has-panel" : ""}` },
+      h("div", { class: () => `grid-place ${nothing.value ? "is-empty" : ""}`, hidden: () => Boolean(failed.value) && !found.known.value.count },
+        made.node,
+        () => (nothing.value ? h("p", { class: "no-rows", role: "status" },
+          state.filters.value.length ? "No row meets the conditions." : "The table has no rows.") : null)),
+      keyed(() => JSON.stringify(page.opened.value), () => {
+        const spot = page.opened.peek();
+        return spot ? rowPanel(page, spot, close) : null;
+      })),
+    statusLine(page));
+}
+
+/** @param {unknown} error @param {() => void} retry */
+function problem(error, retry) {
+  const known = error instanceof ApiError ? error : null;
+  return h("div", { class: "error rows-error", role: "alert" },
+    known?.code ? h("code", {}, visible(known.code)) : null,
+    h("p", {}, visible(known ? known.message : String(error))),
+    known?.hint ? h("p", { class: "error-hint" }, visible(known.hint)) : null,
+    h("button", { class: "small", onclick: retry }, "Try again"));
+}
+
+/** @param {TablePage} page */
+function statusLine(page) {
+  const { found, state } = page;
+  return h("footer", { class: "status-line" },
+    h("span", { role: "status" }, () => {
+      const { count, all, limited } = found.known.value;
+      if (found.rows.error.value && !count) return "";
+      if (!count && !all) return "Loading …";
+      if (limited) return `The first ${number(count)} rows; a condition shows others`;
+      return all ? `${counted(count, "row")}, all` : `${counted(count, "row")} so far`;
+    }),
+    () => {
+      if (found.known.value.all) return null;
+      if (page.count.value) return h("span", { class: "of" }, visible(page.count.value));
+      const rows = state.filters.value.length ? null : page.facts.value?.rows ?? null;
+      return [rows === null ? null : h("span", { class: "of" }, `about ${number(rows)} in all`),
+        h("button", { class: "small quiet", onclick: () => void page.countRows() }, "Count")];
+    },
+    () => (state.sort.value.length
+      ? h("span", { class: "order-note" }, "by ", state.sort.value.map(({ column, direction }, at) =>
+        [at ? ", " : "", isolated(column), direction === "desc" ? " descending" : ""]),
+        h("button", { class: "small quiet", "aria-label": "Do not sort", onclick: () => (state.sort.value = []) }, icon("close"))) : null),
+    h("span", { class: "elapsed" }, () => {
+      if (found.rows.loading.value && found.known.value.count) return "Loading …";
+      return found.known.value.elapsed ? `${number(Math.round(found.known.value.elapsed))} ms` : "";
+    }));
+}
+
+/** A value whole, and where its row leads. @param {TablePage} page @param {Spot} spot @param {() => void} close */
+function rowPanel(page, spot, close) {
+  const { found, place, table, state } = page;
+  const column = found.columns.peek()[spot.column];
+  const cell = found.rows.rowAt(spot.row)?.[spot.column] ?? null;
+  const keyNames = (page.facts.peek()?.columns ?? []).filter(({ key }) => key !== null)
+    .sort((one, other) => Number(one.key) - Number(other.key)).map(({ name }) => name);
+  const values = found.keyOf(spot.row);
+  const key = values.length && values.length === keyNames.length
+    ? Object.fromEntries(keyNames.map((name, at) => [name, values[at]])) : null;
+  const text = cellText(cell);
+  return cellPanel({
+    column, cell, close, title: `Row ${number(spot.row + 1)}`,
+    read: key ? (signal) => post("data/cell", { ...place, table, key, column: column.name }, signal) : null,
+    extra: () => [
+      column.masked || (cell !== null && typeof cell === "object") ? null
+        : h("button", { class: "small", onclick: () => state.show([...state.filters.peek(), text === null
+          ? { column: column.name, operator: "is null", value: "", second: "" } : equals(column.name, text)]) },
+        icon("filter"), "Only rows with this value"),
+      links(page, spot),
+    ],
+  });
+}
+
+/** @param {TablePage} page @param {Spot} spot */
+function links(page, spot) {
+  const { facts, place } = page;
+  const to = (facts.value?.foreign_keys ?? []).map((key) => ({ key, end: key.to, values: page.values(spot.row, key.columns) }));
+  const from = (facts.value?.referenced_by ?? []).map((key) => ({ key, end: key.from, values: page.values(spot.row, key.columns) }));
+  /** @param {string} heading @param {typeof to | typeof from} all */
+  const list = (heading, all) => {
+    const shown = all.filter(({ values }) => values);
+    return shown.length ? h("section", { class: "part" }, h("h3", {}, heading), h("ul", { class: "plain" },
+      shown.map(({ end, values }) => h("li", {}, h("button", {
+        class: "small link", onclick: () => void openRows(place, end, /** @type {string[]} */ (values)),
+      }, icon("follow"), isolated(end.table), h("span", { class: "note" }, "where ", end.columns.map((name, at) =>
+        [at ? ", " : "", isolated(name), " = ", isolated(/** @type {string[]} */ (values)[at])]))))))) : null;
+  };
+  return [list("Refers to", to), list("Referenced by", from)];
+}

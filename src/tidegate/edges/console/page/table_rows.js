@@ -1,0 +1,84 @@
+/** The rows of a table as they are asked for: page after page, each beginning where one ended. */
+
+import { post } from "./api.js";
+import { PagedRows } from "./paged_rows.js";
+import { batch, signal } from "./signals.js";
+
+/** @typedef {import("./data_contract.js").DataCell} DataCell */
+/** @typedef {import("./data_contract.js").DataColumn} DataColumn */
+/** @typedef {import("./data_contract.js").Filter} Filter */
+/** @typedef {import("./data_contract.js").RowsPage} RowsPage */
+/** @typedef {import("./data_contract.js").SortKey} SortKey */
+/** @typedef {{ source: string, database: string | null, schema: string | null, table: string,
+ *   filters: readonly Filter[], logic: "and" | "or", sort: readonly SortKey[] }} RowsQuestion */
+
+/** A browser draws nothing below some height, so that is where scrolling ends. */
+const MOST_ROWS = 500_000;
+
+export class TableRows {
+  columns = signal(/** @type {DataColumn[]} */ ([]));
+  warnings = signal(/** @type {string[]} */ ([]));
+  /** Rows that have come so far, and whether these are all. */
+  known = signal({ count: 0, all: false, limited: false, elapsed: 0 });
+  /** @type {RowsQuestion | null} */
+  question = null;
+  /** Where each page begins. @type {(string | null)[]} */
+  #cursors = [null];
+  /** @type {WeakMap<DataCell[], string[]>} */
+  #keys = new WeakMap();
+
+  constructor() {
+    this.rows = new PagedRows({
+      load: (offset, limit, signal) => this.#load(offset / limit, limit, signal),
+      columns: () => this.columns.peek().length || 40,
+    });
+  }
+
+  /** @param {RowsQuestion} question */
+  show(question) {
+    batch(() => {
+      this.question = question;
+      this.#cursors = [null];
+      this.warnings.value = [];
+      this.known.value = { count: 0, all: false, limited: false, elapsed: 0 };
+      this.rows.clear();
+      this.rows.count.value = 1;
+    });
+  }
+
+  /** The values of the key of a row, or none. @param {number} index */
+  keyOf(index) {
+    const row = this.rows.rowAt(index);
+    return (row && this.#keys.get(row)) ?? [];
+  }
+
+  /** @param {number} page @param {number} limit @param {AbortSignal} signal */
+  async #load(page, limit, signal) {
+    const rows = /** @type {DataCell[][]} */ ([]);
+    let after = this.#cursors[page] ?? null;
+    /** @type {RowsPage} */
+    let found;
+    do {
+      found = await post("data/rows", { ...this.question, after, limit: limit - rows.length }, signal);
+      if (signal.aborted) return [];
+      found.rows.forEach((row, at) => this.#keys.set(row, found.keys[at] ?? []));
+      rows.push(...found.rows);
+      after = found.next;
+    } while (after && rows.length < limit && found.rows.length);
+    batch(() => this.#learn(page, limit, rows.length, after, found));
+    return rows;
+  }
+
+  /** @param {number} page @param {number} limit @param {number} count @param {string | null} next
+   * @param {RowsPage} found */
+  #learn(page, limit, count, next, found) {
+    const reached = page * limit + count;
+    if (JSON.stringify(this.columns.peek()) !== JSON.stringify(found.columns)) this.columns.value = found.columns;
+    if (page === 0) this.warnings.value = found.warnings;
+    if (next) this.#cursors[page + 1] = next;
+    if (next && this.#cursors.length > page + 2) return;
+    const limited = next !== null && reached >= MOST_ROWS;
+    this.known.value = { count: reached, all: !next, limited, elapsed: found.elapsed_ms };
+    this.rows.count.value = next && !limited ? reached + limit : reached;
+  }
+}
