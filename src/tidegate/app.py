@@ -68,6 +68,7 @@ from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface, s
 from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
 from tidegate.undo.kept_changes import KeptChanges
+from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
 from tidegate.workspace.workspace import Workspace
 
@@ -149,7 +150,15 @@ class App:
         )
         self.console_address = ""
         """Where this process serves the console; empty if it does not."""
-        self.settings_listeners: list[Callable[[Config], None]] = []
+        self.webhook = WebhookSender(
+            self.state.webhook,
+            config.approvals.webhook,
+            address=lambda: config.console.origin or self.console_address,
+            note=self.server_audit.record_done,
+        )
+        self.settings_listeners: list[Callable[[Config], None]] = [
+            lambda config: self.webhook.use(config.approvals.webhook)
+        ]
         """Called with settings that were read again, when they take effect."""
         self.refresh_settings: Callable[[], None] = _nothing
         """Reads the settings again if they have changed, for what is decided before a call is
@@ -296,6 +305,9 @@ class App:
             problems[f"source {name}"] = error
         for path, error in self.token_files.problems.items():
             problems[f"token file {path}"] = error
+        health = self.webhook.health
+        if health.state in ("failing", "stopped"):
+            problems["webhook"] = f"{health.message}; {health.waiting} messages wait"
         return problems
 
     def follow_settings(

@@ -100,6 +100,7 @@ class Code(Enum):
     PROVIDER_RATE = "provider.rate_limited"
     PROVIDER_REFUSED = "provider.refused"
     PROVIDER_FAILED = "provider.failed"
+    WEBHOOK_FAILED = "webhook.failed"
     EMBEDDING_MISSING = "embedding.missing"
     EMBEDDING_DIMENSION = "embedding.dimension"
     EMBEDDING_MODEL = "embedding.model"
@@ -304,6 +305,9 @@ FATES: dict[Code, Fate] = {
     Code.PROVIDER_REFUSED: Fate(-32000, 502, "28000", 77, "Check the key in the settings."),
     Code.PROVIDER_FAILED: Fate(
         -32000, 502, "58000", 75, "Check the model's name in the settings, or retry later."
+    ),
+    Code.WEBHOOK_FAILED: Fate(
+        -32000, 502, "58000", 75, "Check `approvals.webhook` in the settings, and your server."
     ),
     Code.EMBEDDING_MISSING: Fate(
         -32000, 503, "0A000", 69, "Install the extra `embeddings`, or configure `embeddings`."

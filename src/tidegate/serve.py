@@ -20,6 +20,8 @@ from importlib import import_module
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tidegate.app import App, surface_paths
 from tidegate.config.addresses import LOOPBACK
 from tidegate.edges.edge import Edge
@@ -98,6 +100,7 @@ async def serve(
         for edge in edges:
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
+        tasks.append(_task(app.webhook.run()))
         if ready is not None:
             ready()
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
@@ -409,6 +412,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         prover=app.prover,
         note=app.server_audit.record_as,
         secure=checks.address.startswith("https:"),
+        webhook=lambda: app.webhook.health,
     )
     data = DataPage(DataCalls(app.gateway, app.config.limits))
     router = console.routes()
@@ -502,6 +506,7 @@ def _status(app: App) -> dict[str, Any]:
         "source_count": count,
         "failing": {**app.audit.problems, **app.readiness()},
         "console": app.console_address,
+        "webhook": msgspec.to_builtins(app.webhook.health),
     }
 
 

@@ -99,6 +99,7 @@ VERBS: dict[str, Verb] = {
     "operator passphrase": Verb("keeps", ("operator", "passphrase", "none"), 2),
     "operator list": Verb("keeps", ("operator", "list")),
     "operator remove": Verb("keeps", ("operator", "remove", "none"), 2),
+    "webhook test": Verb("keeps", ("webhook", "test"), 78),
     "changes": Verb("reads", ("changes", "--source", "{name}")),
     "undo": Verb("undoes", ("undo", "{change}")),
     "passphrase set": Verb("keeps", ("passphrase", "set", "--new-passphrase-file", "/dev/null"), 2),

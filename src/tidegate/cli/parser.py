@@ -23,7 +23,7 @@ from tidegate.cli.arguments.access import (
 )
 from tidegate.cli.arguments.changes import add_changes, add_undo
 from tidegate.cli.arguments.cloud import add_cloud
-from tidegate.cli.arguments.console import add_console, add_operator
+from tidegate.cli.arguments.console import add_console, add_operator, add_webhook
 from tidegate.cli.arguments.datalog import add_datalog
 from tidegate.cli.arguments.drivers import add_driver
 from tidegate.cli.arguments.fixtures import add_fixture
@@ -190,6 +190,7 @@ def build() -> Parser:
     add_console(commands)
     add_approvals(commands)
     add_operator(commands)
+    add_webhook(commands)
     add_changes(commands)
     add_undo(commands)
     add_passphrase(commands)

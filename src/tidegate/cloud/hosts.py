@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from tidegate.cloud.model import Server
-from tidegate.config.addresses import HttpUrl, parse_http_url
+from tidegate.config.addresses import HttpUrl, is_public_address, parse_http_url
 from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
 
@@ -27,7 +27,6 @@ _LABELS: Final = r"[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a
 _LOCAL_NAMES: Final = ("localhost", "local", "internal", "intranet", "home.arpa", "lan")
 """Ends of names that mean this machine or this network."""
 _NUMBER: Final = re.compile(r"(?:0x[0-9a-f]*|\d+)")
-_NAT64: Final = ip_network("64:ff9b::/96")
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -82,7 +81,7 @@ class HostRules:
         if self._is_listed_private(parts, listed):
             return
         for address in addresses:
-            if not _is_public(address):
+            if not is_public_address(address):
                 raise _refused(
                     parts,
                     f"its name leads to the private address {address}",
@@ -242,24 +241,8 @@ def _may_be_public(host: str) -> bool:
     """What is known of a host without asking for its addresses. `127.1` and `0x7f000001` are
     addresses for some resolvers."""
     if _is_address(host):
-        return _is_public(host)
+        return is_public_address(host)
     return not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2])
-
-
-def _is_public(text: str) -> bool:
-    try:
-        address: IPv4Address | IPv6Address | None = ip_address(text.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address):
-        if address in _NAT64:
-            return _is_public(str(IPv4Address(int(address) & 0xFFFFFFFF)))
-        inner = address.ipv4_mapped or address.sixtofour
-        if address.teredo is not None or (inner is not None and not _is_public(str(inner))):
-            return False
-        if address.ipv4_mapped is not None:
-            return True
-    return address.is_global and not address.is_multicast
 
 
 def _rest_of(url: str, prefix: str) -> str | None:

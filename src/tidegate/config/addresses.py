@@ -123,3 +123,23 @@ def check_proxy(text: str) -> None:
             f"`trusted_proxies` has `{text}`, which trusts every client.",
             hint="Name the addresses of your proxies: a client behind none could give any address.",
         )
+
+
+def is_public_address(text: str) -> bool:
+    """Whether an IP address is one of the public network, also where another one is packed in it;
+    False for what is no address."""
+    from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+    try:
+        address: IPv4Address | IPv6Address | None = ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        if address in ip_network("64:ff9b::/96"):  # NAT64
+            return is_public_address(str(IPv4Address(int(address) & 0xFFFFFFFF)))
+        inner = address.ipv4_mapped or address.sixtofour
+        if address.teredo is not None or (inner is not None and not is_public_address(str(inner))):
+            return False
+        if address.ipv4_mapped is not None:
+            return True
+    return address.is_global and not address.is_multicast

@@ -45,7 +45,13 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     it, also for a file that another account, or one of `agent_accounts`, could write.
     """
     if is_inline(path_or_inline):
-        return _convert(_parse_inline(path_or_inline.strip()), note)
+        config = _convert(_parse_inline(path_or_inline.strip()), note)
+        if config.approvals.webhook is not None:
+            raise invalid(
+                "`approvals.webhook` is not taken from inline settings.",
+                hint="Write it into a settings file that you alone can write.",
+            )
+        return config
     path = Path(path_or_inline)
     try:
         content = path.read_text(encoding="utf-8")

@@ -21,6 +21,7 @@ from tidegate.config.oauth import OAuthSettings
 from tidegate.config.pgwire import PgWireSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
 from tidegate.config.undo import UndoSettings
+from tidegate.config.webhook import WebhookSettings
 from tidegate.model.sources import Mask, RowFilter
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -89,6 +90,8 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls. `four_eyes`: `own` takes no yes from the operator whose token asks, neither in the
     console nor in that operator's client; `always` takes each yes in the console alone, from
     another operator; `off` takes any. From the second operator on, `off` means `own`.
+
+    `webhook`: a server of yours that gets a message when a call waits.
     """
 
     grant_ttl_s: Seconds = 86_400.0
@@ -97,6 +100,7 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grant_minutes: Annotated[int, msgspec.Meta(ge=0, le=1_440)] = 60
     grant_uses: Count = 20
     four_eyes: Literal["off", "own", "always"] = "off"
+    webhook: WebhookSettings | None = None
 
 
 class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

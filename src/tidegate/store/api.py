@@ -33,6 +33,7 @@ from tidegate.store.records import (
     TabEntry,
     TokenEntry,
     TokenRights,
+    WebhookMessage,
     WindowEntry,
 )
 
@@ -239,6 +240,71 @@ class ApprovalStore(Protocol):
     ) -> tuple[PendingApproval, ...]:
         """Expire grants given and requests made before those times, and return them; remove what
         ended before `ended`."""
+        ...
+
+
+# Messages of the webhook
+
+
+class WebhookStore(Protocol):
+    """Messages about questions, which several processes on one state send each once."""
+
+    def newest_question(self) -> int:
+        """The number of the newest question; 0 if there is none."""
+        ...
+
+    def new_questions(self, after: int, limit: int) -> tuple[tuple[int, PendingApproval], ...]:
+        """Questions that no message is about, with their numbers: those that wait, and those of a
+        number above `after`."""
+        ...
+
+    def answered(self, limit: int) -> tuple[PendingApproval, ...]:
+        """Questions that are followed and wait no more."""
+        ...
+
+    def add(self, message: WebhookMessage) -> bool:
+        """Keep a message; False if there is one of that id."""
+        ...
+
+    def settle(self, approval: str, message: WebhookMessage | None) -> None:
+        """Follow a question no more, drop what was to be sent about it, and keep this message."""
+        ...
+
+    def take(self, now: float, until: float) -> WebhookMessage | None:
+        """The message that is due and was made first, for one attempt of this caller's; it is due
+        again at `until`. None if none is due."""
+        ...
+
+    def close_message(self, id: str, state: Literal["sent", "dropped"]) -> None:
+        """Send a message no more."""
+        ...
+
+    def postpone(self, id: str, until: float) -> None:
+        """Let a message be due then."""
+        ...
+
+    def drop_before(self, before: float) -> int:
+        """Drop the messages that were made before and not sent; how many."""
+        ...
+
+    def listed(self) -> tuple[PendingApproval, ...]:
+        """The questions of the next digest that still wait, oldest first."""
+        ...
+
+    def send_listed(self, digest: WebhookMessage) -> None:
+        """Keep a digest, and list what is in it no more."""
+        ...
+
+    def last_made(self, type: str) -> float | None:
+        """When the newest message of a type was made."""
+        ...
+
+    def waiting(self) -> int:
+        """How many messages wait to be sent, listed ones included."""
+        ...
+
+    def forget(self, before: float) -> None:
+        """Remove messages that were made before."""
         ...
 
 
@@ -542,6 +608,8 @@ class State(Protocol):
     def operators(self) -> OperatorStore: ...
     @property
     def changes(self) -> ChangeStore: ...
+    @property
+    def webhook(self) -> WebhookStore: ...
     @property
     def windows(self) -> WindowStore: ...
     @property

@@ -142,6 +142,27 @@ class ApprovalBounds(msgspec.Struct, frozen=True):
     most_of_actor: int
 
 
+# Messages of the webhook
+
+WebhookState = Literal["waiting", "listed", "sent", "dropped"]
+
+
+class WebhookMessage(msgspec.Struct, frozen=True):
+    """A message about a question (`approval`, empty for one about several), which is sent with the
+    same id and body at every attempt. Times are Unix seconds. One of state `listed` is part of the
+    next digest. `followed`: the answer to the question gets a message of its own."""
+
+    id: str
+    type: str
+    approval: str
+    body: bytes
+    state: WebhookState
+    made_at: float
+    next_at: float
+    attempts: int = 0
+    followed: bool = False
+
+
 # Operators
 
 Role = Literal["viewer", "approver", "admin"]

@@ -1,4 +1,4 @@
-"""The arguments of `console` and `operator`."""
+"""The arguments of `console`, `operator` and `webhook`."""
 
 from __future__ import annotations
 
@@ -42,6 +42,25 @@ def add_console(commands: Commands) -> None:
     console.add_argument("--print", action="store_true", help="print the link, and open no browser")
     home_options(console)
     consent_option(console)
+
+
+def add_webhook(commands: Commands) -> None:
+    webhook = commands.add_parser(
+        "webhook", help="check the messages that go out when a call waits for approval"
+    )
+    actions = webhook.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True
+    )
+    testing = actions.add_parser(
+        "test",
+        help="send a signed test message, and show what came back",
+        description="Send one signed message of the type webhook.test to the webhook of the "
+        "settings (approvals.webhook), and show what came back. Fails if the message was not taken "
+        "with a status from 200 to 299.",
+    )
+    testing.set_defaults(module="webhook")
+    home_options(testing)
+    json_option(testing)
 
 
 def add_operator(commands: Commands) -> None:

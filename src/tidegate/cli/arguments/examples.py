@@ -70,6 +70,7 @@ EXAMPLES: dict[str, str] = {
     "operator passphrase": "operator passphrase ada",
     "operator list": "operator list",
     "operator remove": "operator remove ada",
+    "webhook test": "webhook test --config tidegate.toml",
     "changes": "changes --source shop",
     "undo": "undo 3f9c5a4df476",
     "passphrase set": "passphrase set",

@@ -24,6 +24,7 @@ from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.running_server import status_of
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.system_keyring import SERVICE
+from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
 from tidegate.store.passwords import Passwords
 
@@ -174,3 +175,17 @@ async def check_server(directory: Path) -> list[Finding]:
         )
     where = f"process {found.pid} at {found.address}"
     return findings or [ok("server", f"{where}, version {found.release}")]
+
+
+def check_webhook(settings: WebhookSettings | None) -> Iterator[Finding]:
+    """The webhook of the settings: whether it can sign. Sends nothing."""
+    if settings is None:
+        return
+    from tidegate.webhook.signature import read_secret
+
+    try:
+        read_secret(settings.secret)
+    except TidegateError as error:
+        yield failed("webhook", error)
+        return
+    yield ok("webhook", "it can sign; `tidegate webhook test` sends a message")

@@ -33,6 +33,7 @@ from tidegate.cli.checks.state import (
     check_record,
     check_server,
     check_unrecorded,
+    check_webhook,
 )
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_path
@@ -56,6 +57,7 @@ async def _check(arguments: argparse.Namespace, report: Report) -> None:
     report.add(_safe("python", check_python))
     config, findings = check_settings(arguments)
     report.add(findings)
+    report.add(_safe("webhook", partial(check_webhook, config.approvals.webhook)))
     directory = _directory(config, report)
     place = directory or state_path(config.state)
     if directory is not None:

@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("variables", ", ".join(report["variables"]) or "none"),
         ("record", failing.get("audit", "is written")),
         ("state", failing.get("state", "can be read")),
+        ("webhook", _webhook(report["webhook"])),
         *(("source", text) for text in sources),
     ]
     left_out = report["source_count"] - len(sources)
@@ -64,4 +65,15 @@ def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
         "sources": status.get("sources", []),
         "source_count": status.get("source_count", len(status.get("sources", []))),
         "failing": status.get("failing", {}),
+        "webhook": status.get("webhook", {}),
     }
+
+
+def _webhook(health: dict[str, Any]) -> str:
+    state, waiting = health.get("state", "off"), health.get("waiting", 0)
+    if state == "off":
+        return "there is none"
+    message = health.get("message") or "works"
+    dropped = health.get("dropped", 0)
+    parts = [message, f"{waiting} messages wait"]
+    return "; ".join([*parts, f"{dropped} were given up"] if dropped else parts)

@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.approvals.approvals import QUESTION_TTL_S
 from tidegate.approvals.render import marked, reason_of_rule
+from tidegate.approvals.sentence import sentence_of
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import DIALECTS
@@ -91,13 +92,6 @@ def card_of(
     }
 
 
-def sentence_of(question: PendingApproval) -> str:
-    """What the caller wants, in one sentence."""
-    subject = question.subject
-    who = subject.client.partition("/")[0] or subject.actor_name
-    return f"{who} wants to {_what(question)} on {subject.source}"
-
-
 def color_of(source: str) -> int:
     """The number of a source's color: the same everywhere, always."""
     return sha256(source.encode()).digest()[0] % COLORS
@@ -107,32 +101,6 @@ def is_settled(question: PendingApproval) -> bool:
     """Whether nothing more becomes of a question."""
     run = question.run
     return question.state in _ENDED and (run is None or run.state != "running")
-
-
-def _what(question: PendingApproval) -> str:
-    subject, dry_run = question.subject, question.dry_run
-    where = f" of {', '.join(subject.tables[:3])}" if subject.tables else ""
-    if len(subject.tables) > 3:
-        where += f" and {len(subject.tables) - 3} more"
-    if dry_run is not None and dry_run.affected is not None:
-        count = dry_run.affected
-        if dry_run.requests:
-            return f"send {count:,} request{'s' * (count != 1)}{where}"
-        if not dry_run.what:
-            verb = _verb(dry_run)
-            to = where.replace(" of ", " to ", 1) if verb == "add" else where
-            return f"{verb} {count:,} row{'s' * (count != 1)}{to}"
-    if subject.effect == "read":
-        return f"read{where.replace(' of ', ' ', 1) or ' data'}"
-    return f"run a statement ({subject.effect}){where.replace(' of ', ' about ', 1)}"
-
-
-def _verb(dry_run: DryRun) -> str:
-    if dry_run.before and all(row is None for row in dry_run.before):
-        return "add"
-    if dry_run.after and all(row is None for row in dry_run.after):
-        return "delete"
-    return "change"
 
 
 def _statement(

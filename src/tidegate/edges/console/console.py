@@ -44,6 +44,7 @@ from tidegate.identity.operators import Note, Operators, SignedIn
 from tidegate.identity.tokens import Tokens
 from tidegate.model.sources import Source
 from tidegate.store.api import ChangeStore
+from tidegate.webhook.sender import WebhookHealth
 
 BODY_LIMIT = 16_384
 _STREAM = [
@@ -75,7 +76,7 @@ Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
 
 class Console:
     """The console of one server. `secret` gives the installation's secret for its pages, `note`
-    puts on record what leaves by an export."""
+    puts on record what leaves by an export, `webhook` says how its messages go."""
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class Console:
         prover: Prover,
         note: Note,
         secure: bool,
+        webhook: Callable[[], WebhookHealth] = WebhookHealth,
         files: PageFiles | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -108,6 +110,7 @@ class Console:
         self._activity = Activity(index, prover, sources)
         self._access = Access(operators, tokens, self._inbox)
         self._note = note
+        self._webhook = webhook
         self._tickets: dict[str, _Ticket] = {}
         self._feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
@@ -221,7 +224,9 @@ class Console:
     async def _list(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._inbox.list, signed_in)
         recent = await asyncio.to_thread(self._activity.recent, signed_in)
-        return json_response(200, {**found, **recent, "seq": self._feed.sequence})
+        health = msgspec.to_builtins(self._webhook())
+        seq = self._feed.sequence
+        return json_response(200, {**found, **recent, "webhook": health, "seq": seq})
 
     async def _card(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         def find() -> dict[str, Any]:

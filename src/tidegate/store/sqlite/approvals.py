@@ -29,8 +29,8 @@ from tidegate.store.records import (
 from tidegate.store.sqlite.connection import StateConnection
 
 _Rows = list[tuple[Any, ...]]
-_FIELDS = PendingApproval.__struct_fields__
-_COLUMNS = ", ".join(_FIELDS)
+QUESTION_COLUMNS = PendingApproval.__struct_fields__
+_COLUMNS = ", ".join(QUESTION_COLUMNS)
 _WAITING = "SELECT count(*) FROM approvals WHERE state = 'pending'"
 _TYPES: dict[str, Any] = {"subject": Subject, "dry_run": DryRun, "run": ApprovedRun}
 
@@ -78,10 +78,10 @@ class SqliteApprovalStore:
                     "Too many requests for approval are pending.",
                     hint="Ask the user to have the operator of the gate answer them.",
                 )
-            marks = ", ".join("?" * len(_FIELDS))
+            marks = ", ".join("?" * len(QUESTION_COLUMNS))
             connection.execute(
                 f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})",
-                [_column(name, getattr(question, name)) for name in _FIELDS],
+                [_column(name, getattr(question, name)) for name in QUESTION_COLUMNS],
             )
         return question
 
@@ -194,19 +194,19 @@ class SqliteApprovalStore:
                     (now, grants, now, questions),
                 ).fetchall(),
             )
-            return tuple(map(_question, rows))
+            return tuple(map(question_of, rows))
 
     def _read(self, rest: str, *values: Any) -> tuple[PendingApproval, ...]:
         with self._file.reading() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM approvals {rest}", values)
-            return tuple(map(_question, rows))
+            return tuple(map(question_of, rows))
 
 
 def _one(
     connection: apsw.Connection, sql: str, values: Sequence[Any] | dict[str, Any]
 ) -> PendingApproval | None:
     rows = cast(_Rows, connection.execute(sql, values).fetchall())
-    return _question(rows[0]) if rows else None
+    return question_of(rows[0]) if rows else None
 
 
 def _column(name: str, value: Any) -> Any:
@@ -215,8 +215,9 @@ def _column(name: str, value: Any) -> Any:
     return value
 
 
-def _question(row: tuple[Any, ...]) -> PendingApproval:
-    fields = dict(zip(_FIELDS, row, strict=True))
+def question_of(row: tuple[Any, ...]) -> PendingApproval:
+    """The request in a row of `QUESTION_COLUMNS`."""
+    fields = dict(zip(QUESTION_COLUMNS, row, strict=True))
     for name, kind in _TYPES.items():
         if fields[name] is not None:
             fields[name] = msgspec.json.decode(fields[name], type=kind)

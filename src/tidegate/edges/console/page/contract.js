@@ -35,7 +35,12 @@
  *   grant: { until: number, uses: number, most_uses: number } | null, run: Run | null,
  *   may: May }} Card
  * @typedef {{ name: string, client: string, last_at: number }} Agent
- * @typedef {{ pending: Card[], recent: Card[], agents: Agent[], calls: Line[], seq: number }} Inbox
+ * @typedef {{
+ *   state: "off" | "ok" | "failing" | "stopped", message: string, since: number | null,
+ *   sent_at: number | null, waiting: number, dropped: number, digest_minutes: number }} Webhook
+ * @typedef {{
+ *   pending: Card[], recent: Card[], agents: Agent[], calls: Line[], webhook?: Webhook,
+ *   seq: number }} Inbox
  * @typedef {{ key: string, before: Cell[] | null, after: Cell[] | null, now: Cell[] | null }} ChangedRow
  * @typedef {{
  *   table: string, columns: string[], masked: string[], count: number, rows: ChangedRow[]

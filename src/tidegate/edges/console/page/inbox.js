@@ -6,7 +6,7 @@ import { each, h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd } from "./signals.js";
 import { cards, go, route, session, singleKeys } from "./state.js";
-import { ago, isolated, timeNode, visible, when } from "./text.js";
+import { ago, counted, isolated, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 
@@ -77,11 +77,21 @@ export function inboxView() {
 function list() {
   return [
     h("div", { class: "title", "aria-hidden": "true" }, "Inbox"),
+    () => webhookNote(cards.webhook.value),
     () => (cards.loaded.value && !cards.pending.length ? h("p", { class: "nothing" }, "Nothing waits.") : null),
     h("ul", { class: "cards" }, each(() => cards.pending, (card) => card.id, row)),
     () => (cards.recent.length ? h("h2", { class: "over" }, "Answered") : null),
     h("ul", { class: "cards" }, each(() => cards.recent, (card) => card.id, row)),
   ];
+}
+
+/** Messages about questions that do not arrive. @param {import("./contract.js").Webhook | undefined} health */
+export function webhookNote(health) {
+  if (!health || health.state === "off" || health.state === "ok") return null;
+  return h("p", { class: "webhook-note" }, icon("warning"), h("span", {},
+    health.state === "stopped" ? "The webhook has stopped" : "The webhook fails",
+    health.since ? ` since ${when(health.since)}` : "", ": ", visible(health.message), ". ",
+    health.waiting ? `${counted(health.waiting, "message")} wait${health.waiting === 1 ? "s" : ""}.` : ""));
 }
 
 /** @param {import("./signals.js").Signal<Card>} card */

@@ -66,6 +66,7 @@ class Cards {
   all = signal(/** @type {ReadonlyMap<string, Card>} */ (new Map()));
   agents = signal(/** @type {Inbox["agents"]} */ ([]));
   calls = signal(/** @type {Inbox["calls"]} */ ([]));
+  webhook = signal(/** @type {Inbox["webhook"]} */ (undefined));
   loaded = signal(false);
   #seq = 0;
 
@@ -77,6 +78,7 @@ class Cards {
       this.all.value = new Map(cards.map((card) => [card.id, card]));
       this.agents.value = inbox.agents;
       this.calls.value = inbox.calls;
+      this.webhook.value = inbox.webhook;
       this.loaded.value = true;
     });
     this.#seq = inbox.seq;
@@ -109,6 +111,7 @@ class Cards {
       this.all.value = new Map();
       this.agents.value = [];
       this.calls.value = [];
+      this.webhook.value = undefined;
       this.loaded.value = false;
     });
     this.#seq = 0;

@@ -1,0 +1,39 @@
+"""What a caller wants, in one sentence: for the card of a question, and for messages about it."""
+
+from __future__ import annotations
+
+from tidegate.model.statements import DryRun
+from tidegate.store.records import PendingApproval
+
+
+def sentence_of(question: PendingApproval) -> str:
+    """What the caller wants, in one sentence."""
+    subject = question.subject
+    who = subject.client.partition("/")[0] or subject.actor_name
+    return f"{who} wants to {_what(question)} on {subject.source}"
+
+
+def _what(question: PendingApproval) -> str:
+    subject, dry_run = question.subject, question.dry_run
+    where = f" of {', '.join(subject.tables[:3])}" if subject.tables else ""
+    if len(subject.tables) > 3:
+        where += f" and {len(subject.tables) - 3} more"
+    if dry_run is not None and dry_run.affected is not None:
+        count = dry_run.affected
+        if dry_run.requests:
+            return f"send {count:,} request{'s' * (count != 1)}{where}"
+        if not dry_run.what:
+            verb = _verb(dry_run)
+            to = where.replace(" of ", " to ", 1) if verb == "add" else where
+            return f"{verb} {count:,} row{'s' * (count != 1)}{to}"
+    if subject.effect == "read":
+        return f"read{where.replace(' of ', ' ', 1) or ' data'}"
+    return f"run a statement ({subject.effect}){where.replace(' of ', ' about ', 1)}"
+
+
+def _verb(dry_run: DryRun) -> str:
+    if dry_run.before and all(row is None for row in dry_run.before):
+        return "add"
+    if dry_run.after and all(row is None for row in dry_run.after):
+        return "delete"
+    return "change"

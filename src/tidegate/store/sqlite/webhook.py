@@ -1,0 +1,160 @@
+"""Messages of the webhook, in the state file beside the questions that they are about."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import apsw
+
+from tidegate.store.records import PendingApproval, WebhookMessage
+from tidegate.store.sqlite.approvals import QUESTION_COLUMNS, question_of
+from tidegate.store.sqlite.connection import StateConnection
+
+_FIELDS = WebhookMessage.__struct_fields__
+_COLUMNS = ", ".join(_FIELDS)
+_QUESTION = ", ".join(f"approvals.{name}" for name in QUESTION_COLUMNS)
+_Rows = list[tuple[Any, ...]]
+
+
+class SqliteWebhookStore:
+    """`api.WebhookStore` in the state file."""
+
+    def __init__(self, file: StateConnection) -> None:
+        self._file = file
+
+    def newest_question(self) -> int:
+        with self._file.reading() as connection:
+            return _number(connection, "SELECT coalesce(max(serial), 0) FROM approvals")
+
+    def new_questions(self, after: int, limit: int) -> tuple[tuple[int, PendingApproval], ...]:
+        with self._file.reading() as connection:
+            rows = _rows(
+                connection,
+                f"SELECT serial, {_QUESTION} FROM approvals WHERE (state = 'pending' OR serial > ?)"
+                " AND NOT EXISTS (SELECT 1 FROM webhook_messages WHERE approval = approvals.id)"
+                " ORDER BY serial LIMIT ?",
+                (after, limit),
+            )
+        return tuple((int(row[0]), question_of(row[1:])) for row in rows)
+
+    def answered(self, limit: int) -> tuple[PendingApproval, ...]:
+        return self._questions("followed AND approvals.state <> 'pending'", limit)
+
+    def add(self, message: WebhookMessage) -> bool:
+        with self._file.changing() as connection:
+            _insert(connection, message)
+            return connection.changes() > 0
+
+    def settle(self, approval: str, message: WebhookMessage | None) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE webhook_messages SET followed = 0, state = CASE WHEN state IN"
+                " ('waiting', 'listed') THEN 'dropped' ELSE state END"
+                " WHERE approval = ? AND followed",
+                (approval,),
+            )
+            if message is not None and connection.changes():
+                _insert(connection, message)
+
+    def take(self, now: float, until: float) -> WebhookMessage | None:
+        with self._file.reading() as connection:
+            if not _number(
+                connection,
+                "SELECT count(*) FROM webhook_messages WHERE state = 'waiting' AND next_at <= ?",
+                (now,),
+            ):
+                return None  # without the lock for writing, which others want
+        with self._file.changing() as connection:
+            rows = _rows(
+                connection,
+                "UPDATE webhook_messages SET attempts = attempts + 1, next_at = :until"
+                " WHERE serial = (SELECT serial FROM webhook_messages WHERE state = 'waiting'"
+                " AND next_at <= :now ORDER BY serial LIMIT 1)"
+                f" AND state = 'waiting' AND next_at <= :now RETURNING {_COLUMNS}",
+                {"now": now, "until": until},
+            )
+            return _message(rows[0]) if rows else None
+
+    def close_message(self, id: str, state: Literal["sent", "dropped"]) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE webhook_messages SET state = ? WHERE id = ? AND state = 'waiting'",
+                (state, id),
+            )
+
+    def postpone(self, id: str, until: float) -> None:
+        with self._file.changing() as connection:
+            connection.execute("UPDATE webhook_messages SET next_at = ? WHERE id = ?", (until, id))
+
+    def drop_before(self, before: float) -> int:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE webhook_messages SET state = 'dropped'"
+                " WHERE state = 'waiting' AND made_at < ?",
+                (before,),
+            )
+            return connection.changes()
+
+    def listed(self) -> tuple[PendingApproval, ...]:
+        return self._questions(
+            "webhook_messages.state = 'listed' AND approvals.state = 'pending'", -1
+        )
+
+    def send_listed(self, digest: WebhookMessage) -> None:
+        with self._file.changing() as connection:
+            _insert(connection, digest)
+            connection.execute("UPDATE webhook_messages SET state = 'sent' WHERE state = 'listed'")
+
+    def last_made(self, type: str) -> float | None:
+        with self._file.reading() as connection:
+            found: float | None = connection.execute(
+                "SELECT max(made_at) FROM webhook_messages WHERE type = ?", (type,)
+            ).get
+            return found
+
+    def waiting(self) -> int:
+        with self._file.reading() as connection:
+            return _number(
+                connection,
+                "SELECT count(*) FROM webhook_messages WHERE state IN ('waiting', 'listed')",
+            )
+
+    def forget(self, before: float) -> None:
+        with self._file.changing() as connection:
+            connection.execute("DELETE FROM webhook_messages WHERE made_at < ?", (before,))
+
+    def _questions(self, condition: str, limit: int) -> tuple[PendingApproval, ...]:
+        with self._file.reading() as connection:
+            rows = _rows(
+                connection,
+                f"SELECT {_QUESTION} FROM webhook_messages JOIN approvals"
+                " ON approvals.id = webhook_messages.approval"
+                f" WHERE {condition} ORDER BY webhook_messages.serial LIMIT ?",
+                (limit,),
+            )
+        return tuple(map(question_of, rows))
+
+
+def _insert(connection: apsw.Connection, message: WebhookMessage) -> None:
+    marks = ", ".join("?" * len(_FIELDS))
+    connection.execute(
+        f"INSERT INTO webhook_messages ({_COLUMNS}) VALUES ({marks}) ON CONFLICT DO NOTHING",
+        [getattr(message, name) for name in _FIELDS],
+    )
+
+
+def _message(row: tuple[Any, ...]) -> WebhookMessage:
+    fields = dict(zip(_FIELDS, row, strict=True))
+    fields["followed"] = bool(fields["followed"])
+    return WebhookMessage(**fields)
+
+
+def _rows(connection: apsw.Connection, sql: str, values: Any) -> _Rows:
+    return cast(_Rows, connection.execute(sql, values).fetchall())
+
+
+def _number(connection: apsw.Connection, sql: str, values: Any = ()) -> int:
+    return int(_rows(connection, sql, values)[0][0])

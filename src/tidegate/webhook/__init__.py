@@ -1,0 +1,1 @@
+"""Messages to a server of the operator's about questions that wait for a person."""
