@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -101,7 +102,7 @@ def test_a_name_that_leads_elsewhere_at_the_second_look_is_looked_up_once(
 ) -> None:
     looks: list[str] = []
     found = ["192.0.2.1", "127.0.0.1"]
-    real = asyncio.base_events.socket.getaddrinfo
+    real = socket.getaddrinfo
 
     def look_up(host: str, port: int, *args: Any, **options: Any) -> Any:
         if host != "hooks.example":
