@@ -289,7 +289,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"state": "used", "run": canned.run(change_id=None)}, "Cannot be taken back."),
     ({"dry_run": canned.dry_run(affected=None, before=[], after=[])}, "is unknown"),
     ({"dry_run": None}, "Nothing was tried."),
-    ({"dry_run": None, "dry_run_hidden": True}, "The rows are shown to approvers"),
+    ({"dry_run": None, "dry_run_hidden": "The rows are shown to approvers."}, "shown to approvers"),
     ({"dry_run": canned.dry_run(affected=90)}, "and 87 more that are not shown here"),
     ({"dry_run": canned.dry_run(withheld=["total"])}, "Masked for the caller: total."),
     ({"dry_run": canned.dry_run(what="triples", added=4, removed=1)}, "4 would be added"),

@@ -49,6 +49,7 @@ def dry_run(**changes: Any) -> Json:
         "after": [[str(n), f"customer {n}", "shipped", None] for n in (7, 8, 9)],
         "reason": "",
         "withheld": [],
+        "masked": [],
         "what": "",
         "added": 0,
         "removed": 0,

@@ -47,10 +47,9 @@ def _without_withheld(dry_run: DryRun) -> DryRun:
         return dry_run
     if dry_run.affected is None:
         return DryRun(reason="the operator of the gate can see why.")
-    # The settings may write a column in another case, or with - for _ (cloud providers).
-    withheld = {_alike(column) for column in dry_run.withheld}
+    withheld = {alike(column) for column in dry_run.withheld}
     places = [
-        place for place, column in enumerate(dry_run.columns) if _alike(column) not in withheld
+        place for place, column in enumerate(dry_run.columns) if alike(column) not in withheld
     ]
 
     def kept(row: tuple[str | None, ...] | None) -> tuple[str | None, ...] | None:
@@ -64,7 +63,8 @@ def _without_withheld(dry_run: DryRun) -> DryRun:
     )
 
 
-def _alike(column: str) -> str:
+def alike(column: str) -> str:
+    """A column's name to compare by: settings may write it in another case, or with - for _."""
     return column.replace("-", "_").casefold()
 
 

@@ -15,6 +15,7 @@ from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.engines.api import can_plan
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
+from tidegate.gateway.masking import separable_under
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
 from tidegate.gateway.transactions import may_wait
 from tidegate.model.changes import Undone
@@ -146,8 +147,9 @@ async def try_change(ctx: CallContext) -> DryRun:
     """Run the change and roll it back. It is recorded like any statement. If it cannot be tried,
     the dry run says why.
 
-    It shows whole rows to the operator, and says which columns are masked for the caller. The
-    change itself uses none of them: `mask` has refused it otherwise.
+    It holds whole rows, and says which columns are masked for the caller. The change itself uses
+    none of them: `mask` has refused it otherwise. Whether it uses what is hidden from operators is
+    noted.
     """
     if ctx.request.names_change:
         from tidegate.gateway.undo import try_undo  # for who takes changes back alone
@@ -155,7 +157,11 @@ async def try_change(ctx: CallContext) -> DryRun:
         return try_undo(ctx)
     dry_run, rewritten = await _try_change(ctx), ctx.rewritten
     masked = rewritten.masked if isinstance(rewritten, Query) else ()
-    return structs.replace(dry_run, withheld=tuple([column for _, column in masked]))
+    return structs.replace(
+        dry_run,
+        withheld=tuple([column for _, column in masked]),
+        separable_under=await separable_under(ctx),
+    )
 
 
 async def _try_change(ctx: CallContext) -> DryRun:

@@ -20,7 +20,7 @@ from tidegate.model.requests import Browse, EngineRequest, Explain, Prepare, Que
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Administration, Effect
 from tidegate.model.transactions import TransactionRequest
-from tidegate.policy.data_rules import verdict_of
+from tidegate.policy.data_rules import digest_of, rules_for_people, verdict_of
 
 _PART = 16
 """Characters of a key. Each is one of sixteen."""
@@ -114,6 +114,19 @@ async def _rewritten(ctx: CallContext, rules: DataRules, catalog: Catalog) -> En
             details={"rule": "source.masking"},
         )
     return rewritten
+
+
+async def separable_under(ctx: CallContext) -> str:
+    """A digest of the rules that hide something from operators, if a change touches nothing of it;
+    else empty. The change is not rewritten: the rules of the caller hold for what runs."""
+    rules = rules_for_people(ctx.source)
+    if rules is not None:
+        try:
+            check_home_database(ctx, rules, ctx.request.database)
+            await _rewritten(ctx, rules, await read_catalog(ctx))
+        except TidegateError:
+            return ""
+    return digest_of(rules)
 
 
 def without_values(error: TidegateError) -> TidegateError:

@@ -31,7 +31,13 @@ from tidegate.model.changes import (
     UndoTable,
 )
 from tidegate.model.statements import DryRun
-from tidegate.policy.data_rules import hidden_columns, is_filtered, may_use_table
+from tidegate.policy.data_rules import (
+    digest_of,
+    hidden_columns,
+    is_filtered,
+    may_use_table,
+    rules_for_people,
+)
 from tidegate.undo.kept_changes import KeptChanges, no_change
 
 _MOST_SHOWN = 20
@@ -325,4 +331,5 @@ def try_undo(ctx: CallContext) -> DryRun:
         tuple([_text(row.before, names, ()) for row in shown]),
         f"rows of other tables go back as well: {others}." if others else "",
         names if hidden is None else hidden,
+        separable_under=digest_of(rules_for_people(ctx.source)),
     )

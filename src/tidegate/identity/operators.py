@@ -22,8 +22,9 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
+from tidegate.model.actors import Role, RoleGrant, holds
 from tidegate.store.api import OperatorStore
-from tidegate.store.records import OperatorEntry, OperatorSession, Role, RoleGrant
+from tidegate.store.records import OperatorEntry, OperatorSession
 
 LINK_S = 120.0
 IDLE_S = 1_800.0
@@ -35,7 +36,6 @@ PREFIX = "operator:"
 
 _NAME = re.compile(r"[\w][\w .@+-]*")
 _TOUCH_S = 15.0
-_RANK: dict[Role, int] = {"viewer": 0, "approver": 1, "admin": 2}
 
 Note = Callable[[str, str, Mapping[str, str]], None]
 """Puts on record what happened: a name, who did it, details."""
@@ -55,15 +55,6 @@ class SignedIn(NamedTuple):
     def may(self, role: Role, source: str) -> bool:
         """Whether it has this role, or a wider one, on the source of that name."""
         return holds(self.operator.roles, role, source)
-
-
-def holds(roles: Collection[RoleGrant], role: Role, source: str | None) -> bool:
-    """Whether the roles hold this one, or a wider one, on a source; None: on all sources."""
-    return any(
-        _RANK[grant.role] >= _RANK[role]
-        and (grant.sources is None or (source is not None and source in grant.sources))
-        for grant in roles
-    )
 
 
 class Operators:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from typing import Literal
 
@@ -23,6 +24,36 @@ class Scope(Enum):
 _SCOPE_RANK = {Scope.READ_ONLY: 0, Scope.READ_WRITE: 1, Scope.FULL_ACCESS: 2}
 
 
+Role = Literal["viewer", "approver", "admin"]
+"""What a person may do: look; look and answer; both, and give rights."""
+
+_ROLE_RANK: dict[Role, int] = {"viewer": 0, "approver": 1, "admin": 2}
+
+
+class RoleGrant(msgspec.Struct, frozen=True):
+    """A role on some sources, None all."""
+
+    role: Role
+    sources: frozenset[str] | None = None
+
+
+def holds(roles: Collection[RoleGrant], role: Role, source: str | None) -> bool:
+    """Whether the roles hold this one, or a wider one, on a source; None: on all sources."""
+    return any(
+        _ROLE_RANK[grant.role] >= _ROLE_RANK[role]
+        and (grant.sources is None or (source is not None and source in grant.sources))
+        for grant in roles
+    )
+
+
+def role_on(roles: Collection[RoleGrant], source: str) -> Role | None:
+    """The widest role on a source; None if the roles hold none there."""
+    for role in sorted(_ROLE_RANK, key=lambda role: -_ROLE_RANK[role]):
+        if holds(roles, role, source):
+            return role
+    return None
+
+
 class Actor(msgspec.Struct, frozen=True):
     """The caller: the holder of a token, the local operator, or an anonymous caller.
 
@@ -34,6 +65,7 @@ class Actor(msgspec.Struct, frozen=True):
     caller for whom it speaks; what a person must approve was approved there.
     `owner` is the operator whose token it is, empty if it has none.
     `max_rows_changed`: a change of more rows is refused; None: the source alone decides.
+    `roles` are those of an operator with an account in the console; None: it is none.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -48,3 +80,4 @@ class Actor(msgspec.Struct, frozen=True):
     proxy: bool = False
     owner: str = ""
     max_rows_changed: int | None = None
+    roles: tuple[RoleGrant, ...] | None = None

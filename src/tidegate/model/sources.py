@@ -1,4 +1,4 @@
-"""A source: where a database is, and what the operator said of it. Frozen; imports nothing."""
+"""A source: where a database is, and what the operator said of it. Frozen."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ from typing import Literal
 
 import msgspec
 
+from tidegate.model.actors import Role
+
 
 class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hides one column. `column` is `table.column` or `schema.table.column`, of cloud providers
     `provider.service.resource.column`.
 
     `show` is what is left of a value: `nothing` (NULL), `hash` (equal values stay equal) or
-    `partial` (its ends). It binds every actor, or those named in `tokens`, less those in
-    `except_tokens`; with a `tag`, on sources of that tag only.
+    `partial` (its ends). It binds every caller, or those alone that are named: tokens in `tokens`,
+    and of the people with an account in the console those in `operators` and those whose role on
+    the source is in `roles`. Not bound are those in `except_tokens`, `except_operators` and
+    `except_roles`. With a `tag` it holds on sources of that tag only.
     """
 
     column: str
     show: Literal["nothing", "hash", "partial"] = "nothing"
     tokens: tuple[str, ...] = ()
     except_tokens: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    except_operators: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+    except_roles: tuple[Role, ...] = ()
     tag: str | None = None
 
 
@@ -33,6 +41,10 @@ class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: str
     tokens: tuple[str, ...] = ()
     except_tokens: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    except_operators: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+    except_roles: tuple[Role, ...] = ()
     tag: str | None = None
 
 

@@ -109,6 +109,9 @@ class DryRun(msgspec.Struct, frozen=True):
     things `added` come and `removed` go. `requests` are there where a change is made of requests:
     `affected` counts them, nothing was tried, and the rows are what is there and what would be.
     `state` is what was there once the approved change had run, where it was looked at.
+    `separable_under` is there if the change touches nothing that is hidden from some operator: its
+    rows can be shown without the columns that are hidden from one. It is a digest of the rules
+    (`policy.data_rules.digest_of`), which may change.
     """
 
     affected: int | None = None
@@ -122,6 +125,7 @@ class DryRun(msgspec.Struct, frozen=True):
     what: str = ""
     requests: tuple[str, ...] = ()
     state: NewState | None = None
+    separable_under: str = ""
 
     @property
     def row_count(self) -> int | None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
 
 from msgspec import structs
 
 from tidegate.errors import TidegateError, masking_refused
-from tidegate.model.actors import Actor
+from tidegate.model.actors import Actor, Role, role_on
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.decisions import Verdict
 from tidegate.model.language import Language
@@ -20,11 +22,57 @@ _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _ALLOWED_VALUE = re.compile(r"[^\x00-\x1f\x7f\\]*")
 
 
+class _Caller(NamedTuple):
+    """What a rule looks at to find whether it binds an actor. `role` is that of an operator on the
+    source."""
+
+    name: str
+    is_operator: bool
+    role: Role | None
+
+
+def _caller(actor: Actor, source: Source) -> _Caller:
+    if actor.roles is None:
+        return _Caller(actor.name, False, None)
+    return _Caller(actor.name.casefold(), True, role_on(actor.roles, source.name))
+
+
 def hides_something(actor: Actor, source: Source) -> bool:
     """Whether anything of the source is hidden from the actor."""
+    caller = _caller(actor, source)
     return actor.tables is not None or any(
-        _binds(rule, actor.name, source) for rule in (*source.masks, *source.filters)
+        _binds(rule, caller, source) for rule in (*source.masks, *source.filters)
     )
+
+
+def rules_by_name(actor: Actor, source: Source) -> DataRules | None:
+    """The names of what is hidden from the actor, without conditions, to leave it out of rows that
+    no statement was rewritten for; None if nothing is hidden."""
+    if not hides_something(actor, source):
+        return None
+    caller = _caller(actor, source)
+    return _by_name(source, lambda rule: _binds(rule, caller, source))
+
+
+def rules_for_people(source: Source) -> DataRules | None:
+    """The names of what is hidden from some operator; None if nothing is."""
+    return _by_name(
+        source,
+        lambda rule: _fits(rule, source) and bool(rule.operators or rule.roles or not rule.tokens),
+    )
+
+
+def digest_of(rules: DataRules | None) -> str:
+    """Tells one set of rules from another."""
+    return sha256(repr(rules).encode()).hexdigest()[:16]
+
+
+def _by_name(source: Source, holds: Callable[[Mask | RowFilter], bool]) -> DataRules | None:
+    masks: tuple[tuple[str, Show], ...] = tuple(
+        [(rule.column, rule.show) for rule in source.masks if holds(rule)]
+    )
+    filters = tuple([(rule.table, "1 = 0") for rule in source.filters if holds(rule)])
+    return DataRules(masks, filters) if masks or filters else None
 
 
 def rules_for(actor: Actor, source: Source, language: Language) -> DataRules | None:
@@ -34,19 +82,21 @@ def rules_for(actor: Actor, source: Source, language: Language) -> DataRules | N
     """
     if not source.masks and not source.filters and actor.tables is None:
         return None
-    return _data_rules(actor.id, actor.name, actor.tables, source, language)
+    caller = _caller(actor, source)
+    return _data_rules(actor.id, actor.name, caller, actor.tables, source, language)
 
 
 @lru_cache(maxsize=1024)
 def _data_rules(
     actor_id: str,
     actor_name: str,
+    caller: _Caller,
     tables: frozenset[str] | None,
     source: Source,
     language: Language,
 ) -> DataRules | None:
     masks: tuple[tuple[str, Show], ...] = tuple(
-        [(rule.column, rule.show) for rule in source.masks if _binds(rule, actor_name, source)]
+        [(rule.column, rule.show) for rule in source.masks if _binds(rule, caller, source)]
     )
     blanks = {"actor.id": actor_id, "actor.name": actor_name}
 
@@ -57,7 +107,7 @@ def _data_rules(
         [
             (rule.table, _filled(rule, blanks, literal))
             for rule in source.filters
-            if _binds(rule, actor_name, source)
+            if _binds(rule, caller, source)
         ]
     )
     only = None if tables is None else tuple(sorted(_there(tables, source)))
@@ -102,6 +152,23 @@ def is_filtered(rules: DataRules, schema: str, table: str) -> bool:
     return any(_means(path, schema, table) for path, _ in rules.filters)
 
 
+def masked_names(rules: DataRules, table: str) -> frozenset[str]:
+    """The names of the masked columns of a table by its whole name, whatever parts of the name a
+    rule or a statement leaves out: more rather than fewer."""
+    split = [path.rpartition(".") for path, _ in rules.masks]
+    return frozenset([column for where, _, column in split if _ends_alike(where, table)])
+
+
+def is_filtered_table(rules: DataRules, table: str) -> bool:
+    """Whether rows of a table may be hidden, by its whole name."""
+    return any(_ends_alike(path, table) for path, _ in rules.filters)
+
+
+def _ends_alike(path: str, table: str) -> bool:
+    one, other = [f".{name.replace('-', '_').casefold()}" for name in (path, table)]
+    return one.endswith(other) or other.endswith(one)
+
+
 def _means(path: str, schema: str, table: str) -> bool:
     where, _, name = path.rpartition(".")
     there = not where or not schema or where.lower() == schema.lower()
@@ -132,10 +199,23 @@ def _fits(rule: Mask | RowFilter, source: Source) -> bool:
     return rule.tag is None or rule.tag in source.tags
 
 
-def _binds(rule: Mask | RowFilter, actor_name: str, source: Source) -> bool:
-    if not _fits(rule, source) or actor_name in rule.except_tokens:
+def _binds(rule: Mask | RowFilter, caller: _Caller, source: Source) -> bool:
+    if not _fits(rule, source):
         return False
-    return not rule.tokens or actor_name in rule.tokens
+    is_for_all = not (rule.tokens or rule.operators or rule.roles)
+    if not caller.is_operator:
+        name = caller.name
+        return name not in rule.except_tokens and (is_for_all or name in rule.tokens)
+    role = caller.role
+    if role in rule.except_roles or _is_named(caller, rule.except_operators):
+        return False
+    # Who has no role there does not get there either; if it did, the rule would hold.
+    named = _is_named(caller, rule.operators) or role in rule.roles or role is None
+    return is_for_all or named
+
+
+def _is_named(operator: _Caller, names: Sequence[str]) -> bool:
+    return any(name.casefold() == operator.name for name in names)
 
 
 def _filled(rule: RowFilter, blanks: dict[str, str], literal: Callable[[str], str]) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import msgspec
 
 from tidegate.errors import FATES, Code
-from tidegate.model.actors import Actor, Scope
+from tidegate.model.actors import Actor, Scope, holds
+from tidegate.model.changes import PUTS_BACK
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
@@ -192,6 +193,22 @@ def _write_scope(case: PolicyInput) -> Verdict | None:
     )
 
 
+def _role(case: PolicyInput) -> Verdict | None:
+    roles, judgement = case.actor.roles, case.judgement
+    if roles is None or judgement.effect is Effect.READ:
+        return None
+    needed = "approver" if judgement == PUTS_BACK else "admin"
+    if holds(roles, needed, case.source.name):
+        return None
+    what = "Putting rows back needs" if judgement == PUTS_BACK else "Changes need"
+    return _deny(
+        "actor.role",
+        Code.POLICY_SCOPE,
+        f"{what} the role {needed} on this source",
+        f"Ask an admin for the role {needed} there.",
+    )
+
+
 def _destructive_scope(case: PolicyInput) -> Verdict | None:
     if case.judgement.effect is not Effect.DESTRUCTIVE:
         return None
@@ -319,6 +336,7 @@ RULES: tuple[Rule, ...] = (
     Rule("source.changes", "The source does not refuse changes", _source_changes),
     Rule(STATEMENT_RULES, "The source's mode admits statements of this class", _statement_class),
     Rule("actor.writes", "The caller's scope covers a change", _write_scope),
+    Rule("actor.role", "An operator's role on the source covers a change", _role),
     Rule("actor.destructive", "The caller's scope covers a destructive change", _destructive_scope),
     Rule("source.administration", "The source admits what administers it", _source_administration),
     Rule("actor.administration", "The caller's scope covers administration", _administration_scope),

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from tidegate.model.actors import Scope
+from tidegate.model.actors import RoleGrant, Scope
 from tidegate.model.changes import Reversibility
 from tidegate.model.statements import DryRun
 
@@ -164,16 +164,6 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 
 # Operators
-
-Role = Literal["viewer", "approver", "admin"]
-"""What a person may do: look; look and answer; both, and give rights."""
-
-
-class RoleGrant(msgspec.Struct, frozen=True):
-    """A role on some sources, None all."""
-
-    role: Role
-    sources: frozenset[str] | None = None
 
 
 class OperatorEntry(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from tidegate.errors import TidegateError
-from tidegate.store.records import OperatorEntry, OperatorSession, RoleGrant
+from tidegate.model.actors import RoleGrant
+from tidegate.store.records import OperatorEntry, OperatorSession
 
 ADA = OperatorEntry(
     *("o1", "Ada", b"salt", b"hash", (RoleGrant("approver", frozenset({"shop"})),), 100.0)

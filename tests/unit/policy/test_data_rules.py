@@ -6,7 +6,7 @@ from msgspec import structs
 from support.memory_engine.language import LANGUAGE as MEMORY
 from tidegate.config.loading import load
 from tidegate.errors import Code, TidegateError
-from tidegate.model.actors import Actor, Scope
+from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, Counts, ForeignKey, Table
 from tidegate.model.sources import Mask, RowFilter, Source
@@ -56,6 +56,41 @@ def test_an_excepted_token_is_not_bound_even_if_it_is_named():
     assert in_sql(BOOKS, one) is None
 
 
+def person(name, *roles):
+    return Actor(f"operator:{name}", name, Scope.READ_ONLY, kind="human", roles=roles)
+
+
+@pytest.mark.parametrize(
+    ("rule", "bound"),
+    [
+        (Mask("a.b"), "reports books Ann bob"),
+        (Mask("a.b", tokens=("reports", "ann")), "reports"),
+        (Mask("a.b", except_tokens=("reports", "Ann")), "books Ann bob"),
+        (Mask("a.b", operators=("ann",)), "Ann"),
+        (Mask("a.b", except_operators=("ANN", "reports")), "reports books bob"),
+        (Mask("a.b", roles=("viewer",)), "bob"),
+        (Mask("a.b", except_roles=("approver",)), "reports books bob"),
+        (Mask("a.b", tokens=("books",), roles=("approver",)), "books Ann"),
+        (Mask("a.b", roles=("viewer",), except_operators=("bob",)), ""),
+        (RowFilter("a", "b = 1", roles=("viewer", "approver")), "Ann bob"),
+    ],
+)
+def test_a_rule_may_name_operators_and_their_roles_on_the_source(rule, bound):
+    elsewhere = frozenset({"crm"})
+    ann = person("Ann", RoleGrant("approver", frozenset({"shop"})), RoleGrant("admin", elsewhere))
+    bob = person("bob", RoleGrant("viewer"), RoleGrant("approver", elsewhere))
+    callers = (REPORTS, BOOKS, ann, bob)
+    found = [each.name for each in callers if in_sql(each, source(rule)) is not None]
+    assert " ".join(found) == bound
+
+
+def test_an_operator_without_a_role_on_the_source_is_bound_by_every_rule_that_excepts_it_not():
+    nowhere = person("ann", RoleGrant("admin", frozenset({"crm"})))
+    assert in_sql(nowhere, source(Mask("a.b", roles=("viewer",)))) is not None
+    assert in_sql(nowhere, source(Mask("a.b", except_roles=("admin",)))) is not None
+    assert in_sql(nowhere, source(Mask("a.b", except_operators=("ann",)))) is None
+
+
 def test_a_rule_of_a_tag_binds_on_sources_of_that_tag():
     rule = Mask("a.b", tag="prod")
     plain = source()
@@ -99,6 +134,7 @@ def test_a_name_that_databases_could_read_differently_is_refused(name):
         ('"masks": [{"column": "email"}]', "names no column"),
         ('"masks": [{"column": "a.b", "show": "some"}]', "masks[0].show"),
         ('"masks": [{"colum": "a.b"}]', "masks[0].colum"),
+        ('"masks": [{"column": "a.b", "roles": ["boss"]}]', "masks[0].roles"),
         ('"filters": [{"table": "a.b.c", "where": "true"}]', "names no table"),
         ('"filters": [{"table": "a", "where": " "}]', "no condition"),
     ],

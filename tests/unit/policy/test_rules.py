@@ -8,7 +8,8 @@ import pytest
 from msgspec import structs
 
 from tidegate.errors import FATES, Code
-from tidegate.model.actors import Actor, Scope
+from tidegate.model.actors import Actor, RoleGrant, Scope
+from tidegate.model.changes import PUTS_BACK
 from tidegate.model.requests import METADATA
 from tidegate.model.sources import RunAs, Source
 from tidegate.model.statement_rules import StatementRules
@@ -22,6 +23,7 @@ PERSON = Actor("p1", "ann", Scope.READ_WRITE, kind="human")
 READER = Actor("t2", "reader", Scope.READ_ONLY)
 OWNER = Actor("t3", "owner", Scope.FULL_ACCESS)
 SHOP = Source("s1", "shop", "sqlite:///shop.db", "sqlite", "sqlite", access="write")
+VIEWER = structs.replace(PERSON, roles=(RoleGrant("viewer"),))
 READ = Judgement(Effect.READ, "read", "It reads")
 WRITE = Judgement(Effect.WRITE, "node.Insert", "It inserts")
 EVERY = Judgement(Effect.WRITE, "node.Update", "It changes every row", unqualified=True)
@@ -221,6 +223,33 @@ def test_a_change_needs_a_token_that_may_write() -> None:
 
 
 @pytest.mark.parametrize(
+    ("role", "judgement", "refused"),
+    [
+        ("viewer", READ, False),
+        ("viewer", PUTS_BACK, True),
+        ("viewer", WRITE, True),
+        ("approver", PUTS_BACK, False),
+        ("approver", WRITE, True),
+        ("approver", DROP, True),
+        ("admin", PUTS_BACK, False),
+        ("admin", DROP, False),
+    ],
+)
+def test_an_operator_changes_what_its_role_on_the_source_covers(
+    role: Any, judgement: Judgement, refused: bool
+) -> None:
+    expected = "deny actor.role policy.scope" if refused else ""
+    elsewhere = RoleGrant("admin", frozenset({"other"}))
+    for here in (RoleGrant(role), RoleGrant(role, frozenset({"shop", "desk"}))):
+        actor = structs.replace(PERSON, roles=(elsewhere, here))
+        assert word("actor.role", judgement, actor) == expected
+    assert word("actor.role", judgement, structs.replace(PERSON, roles=(elsewhere,))) == (
+        "" if judgement is READ else "deny actor.role policy.scope"
+    )
+    assert word("actor.role", judgement, AGENT) == ""
+
+
+@pytest.mark.parametrize(
     ("judgement", "actor", "needed", "refused"),
     [
         (DROP, AGENT, "fullAccess", True),
@@ -325,6 +354,7 @@ def test_every_rule_refuses_in_the_decision_too() -> None:
             WRITE, AGENT, Scope.READ_ONLY, {}, {"statements": StatementRules("shut", ())},
         ),
         "actor.writes": (WRITE, READER, Scope.READ_ONLY, {}, {}),
+        "actor.role": (WRITE, VIEWER, Scope.READ_ONLY, {}, {}),
         "actor.destructive": (
             DROP, AGENT, Scope.READ_ONLY, {"destructive_scope": "fullAccess"}, {},
         ),

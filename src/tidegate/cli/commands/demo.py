@@ -34,10 +34,9 @@ from tidegate.config.model import ApprovalSettings, Config, ConsoleSettings
 from tidegate.config.sources import SourceSettings
 from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
-from tidegate.model.actors import Scope
+from tidegate.model.actors import RoleGrant, Scope
 from tidegate.paths import expand
 from tidegate.serve import Shutdown, open_http, serve
-from tidegate.store.records import RoleGrant
 
 HOST = "127.0.0.1"
 NAME = "shop"

@@ -79,7 +79,10 @@ def _refuse_masked(app: App, job: Job, name: str) -> None:
     def bound(column: str) -> set[tuple[object, ...]]:
         """Whom the masks of a column bind."""
         return {
-            (mask.tokens, mask.except_tokens, mask.tag)
+            (
+                *(mask.tokens, mask.except_tokens, mask.operators, mask.except_operators),
+                *(mask.roles, mask.except_roles, mask.tag),
+            )
             for mask in masks
             if mask.column.lower().split(".")[-2:] == [table, column.lower()]
         }

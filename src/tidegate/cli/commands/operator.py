@@ -13,7 +13,7 @@ from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import roles_text
-from tidegate.store.records import Role, RoleGrant
+from tidegate.model.actors import Role, RoleGrant
 
 BY = "cli"
 

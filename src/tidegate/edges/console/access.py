@@ -8,8 +8,9 @@ from typing import Any
 from tidegate.edges.console.inbox import Inbox
 from tidegate.edges.console.sign_in import role_fields
 from tidegate.errors import Code, TidegateError
-from tidegate.identity.operators import Operators, SignedIn, holds
+from tidegate.identity.operators import Operators, SignedIn
 from tidegate.identity.tokens import Tokens
+from tidegate.model.actors import holds
 from tidegate.store.records import TokenEntry
 
 

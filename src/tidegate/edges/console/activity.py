@@ -1,8 +1,8 @@
 """Activity: every call on record, searched, counted, and proved.
 
 Each operator sees the calls on sources where it has a role; lines without a source are for those
-with a role on all of them. Where a source hides columns, only approvers see statements, and only
-they may search in them.
+with a role on all of them. Where something of a source is hidden from a viewer, it sees none of the
+statements of others there, and searches none.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from msgspec import structs
 
 from tidegate.audit.activity import MOST_COUNTED, ActivityIndex, Line, LineFilter
 from tidegate.audit.proof import Prover
+from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
-from tidegate.identity.operators import SignedIn, holds
+from tidegate.identity.operators import SignedIn
+from tidegate.model.actors import holds
 from tidegate.model.sources import Source
+from tidegate.policy.data_rules import hides_something
 
 MOST_LINES = 500
 EXPORTED = 100_000
@@ -80,7 +83,7 @@ class Activity:
             raise TidegateError(Code.ARGUMENT_INVALID, f"There is no line {n[:20]}")
         proof = self._prover.check_line(line.segment, line.offset, line.seq)
         fields = dict(proof.fields)
-        if self._hides(line.source, signed_in):
+        if self._hides_line(line, signed_in):
             fields = {name: fields[name] for name in fields if name not in _TEXTS}
         shown = {
             "state": proof.state,
@@ -192,11 +195,15 @@ class Activity:
         if not source or signed_in.may("approver", source):
             return False
         found = next((each for each in self._sources() if each.name == source), None)
-        return found is None or bool(found.masks or found.filters)
+        return found is None or hides_something(actor_of(signed_in), found)
+
+    def _hides_line(self, line: Line, signed_in: SignedIn) -> bool:
+        """Whether the statement of a line is not for this operator, who did not send it itself."""
+        return line.actor != signed_in.actor_id and self._hides(line.source, signed_in)
 
     def _shown(self, line: Line, signed_in: SignedIn) -> dict[str, Any]:
         shown = structs.asdict(line)
-        if line.source and self._hides(line.source, signed_in):
+        if self._hides_line(line, signed_in):
             shown["statement"] = shown["message"] = _HIDDEN
         return shown
 

@@ -5,14 +5,15 @@ Nothing is shortened. What is invisible or turns text around is shown as a mark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from tidegate.approvals.approvals import QUESTION_TTL_S
-from tidegate.approvals.render import marked, reason_of_rule
+from tidegate.approvals.render import alike, marked, reason_of_rule
 from tidegate.approvals.sentence import sentence_of
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
@@ -21,12 +22,16 @@ from tidegate.sql.highlighting import highlight
 from tidegate.store.records import PendingApproval
 
 COLORS = 12
+_NO_REQUESTS = ("The requests are not shown: they could hold what is hidden from you.",)
+_NO_REASON = "The reason is not shown: it could quote what is hidden from you."
+Row = tuple[str | None, ...]
 _ENDED = frozenset({"used", "denied", "expired"})
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """What the reader of a card may do, and why not. `hides_rows`: it sees no rows of the dry run;
-    `hides_statement`: nor the statement. `undone`: what the call changed was put back."""
+    """What the reader of a card may do, and why not. `rows_hidden` says why it sees no rows of the
+    dry run; if it does, `masks` are the columns whose values it does not see. `hides_statement`: it
+    does not see the statement. `undone`: what the call changed was put back."""
 
     allow: bool
     deny: bool
@@ -35,7 +40,8 @@ class Rights(msgspec.Struct, frozen=True):
     passphrase: bool = True
     why_not: str = ""
     undone: bool = False
-    hides_rows: bool = False
+    rows_hidden: str = ""
+    masks: frozenset[str] = frozenset()
     hides_statement: bool = False
 
 
@@ -68,8 +74,8 @@ def card_of(
         "schema": subject.schema,
         "unqualified": subject.unqualified,
         "outside_transaction": subject.outside_transaction,
-        "dry_run": None if rights.hides_rows else _dry_run(question.dry_run),
-        "dry_run_hidden": rights.hides_rows,
+        "dry_run": None if rights.rows_hidden else _dry_run(question.dry_run, rights.masks),
+        "dry_run_hidden": rights.rows_hidden,
         "undo": _undo(question),
         "irreversible": subject.irreversible,
         "waiting": {"until": waits if is_open and waits is not None and waits > now else None},
@@ -120,8 +126,35 @@ def _marked(parts: list[Any]) -> Iterator[tuple[str, str]]:
             yield ("mark" if is_mark else kind), piece
 
 
-def _dry_run(dry_run: DryRun | None) -> dict[str, Any] | None:
-    return None if dry_run is None else msgspec.to_builtins(dry_run)
+def _dry_run(dry_run: DryRun | None, masks: frozenset[str]) -> dict[str, Any] | None:
+    if dry_run is None:
+        return None
+    masked = [column for column in dry_run.columns if alike(column) in masks]
+    if masks:
+        fails = dry_run.affected is None
+        state = dry_run.state
+        dry_run = structs.replace(
+            dry_run,
+            before=_without(dry_run.before, dry_run.columns, masks),
+            after=_without(dry_run.after, dry_run.columns, masks),
+            requests=_NO_REQUESTS if dry_run.requests else (),
+            reason=_NO_REASON if fails and dry_run.reason else dry_run.reason,
+            state=state and structs.replace(state, rows=_without(state.rows, state.columns, masks)),
+        )
+    shown = msgspec.to_builtins(dry_run)
+    del shown["separable_under"]
+    return {**shown, "masked": masked}
+
+
+def _without(
+    rows: Sequence[Row | None], columns: Sequence[str], masks: frozenset[str]
+) -> tuple[Row | None, ...]:
+    seen = [alike(column) not in masks for column in columns]
+
+    def shown(row: Row) -> Row:
+        return tuple([value if is_seen else None for value, is_seen in zip(row, seen, strict=True)])
+
+    return tuple([None if row is None else shown(row) for row in rows])
 
 
 def _undo(question: PendingApproval) -> dict[str, Any]:

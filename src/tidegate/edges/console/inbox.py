@@ -13,14 +13,31 @@ from typing import Annotated, Any
 import msgspec
 
 from tidegate.approvals.approvals import Approvals
+from tidegate.approvals.render import alike
 from tidegate.edges.console.cards import Rights, card_of
+from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
+from tidegate.model.actors import Actor
 from tidegate.model.changes import ChangeEntry
 from tidegate.model.sources import Source
+from tidegate.policy.data_rules import (
+    digest_of,
+    hides_something,
+    is_filtered_table,
+    masked_names,
+    rules_by_name,
+    rules_for_people,
+)
 from tidegate.store.records import PendingApproval
 
 RECENT = 20
+_NOT_FOR_VIEWERS = "The rows are shown to approvers of this source."
+_REMOVED = "The rows are not shown: the source was removed, and with it what it hid."
+_FILTERED = "The rows are not shown: rows of this table are hidden from you."
+_INSEPARABLE = (
+    "The rows are not shown: the change touches what is hidden from you or other operators."
+)
 
 
 class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,8 +192,12 @@ class Inbox:
         change = None
         if question.run is not None and question.run.change_id:
             change = self._find_change(question.run.change_id)
+        actor = actor_of(signed_in)
         # What a source that was removed hid is not known any more.
-        hides = source is None or bool(source.masks or source.filters)
+        hides = source is None or hides_something(actor, source)
+        rows_hidden, masks = _NOT_FOR_VIEWERS, frozenset[str]()
+        if approver:
+            rows_hidden, masks = _hidden_of(question, actor, source)
         return Rights(
             allow=approver and not why_not,
             deny=approver,
@@ -185,9 +206,32 @@ class Inbox:
             minutes=self._approvals.most_minutes(question),
             passphrase=_needs_passphrase(question, signed_in),
             why_not=why_not,
-            hides_rows=not approver,
+            rows_hidden=rows_hidden,
+            masks=masks,
             hides_statement=not approver and hides,
         )
+
+
+def _hidden_of(
+    question: PendingApproval, actor: Actor, source: Source | None
+) -> tuple[str, frozenset[str]]:
+    """Why none of the rows of a dry run are for an approver, or the columns that are not."""
+    dry_run = question.dry_run
+    if dry_run is None:
+        return "", frozenset()
+    if source is None:
+        return _REMOVED, frozenset()
+    rules = rules_by_name(actor, source)
+    if rules is None:
+        return "", frozenset()
+    if dry_run.separable_under != digest_of(rules_for_people(source)):
+        return _INSEPARABLE, frozenset()
+    masks: set[str] = set()
+    for table in question.subject.tables:
+        if is_filtered_table(rules, table):
+            return _FILTERED, frozenset()
+        masks |= masked_names(rules, table)
+    return "", frozenset(map(alike, masks))
 
 
 def _needs_passphrase(question: PendingApproval, signed_in: SignedIn) -> bool:

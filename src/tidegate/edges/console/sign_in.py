@@ -19,8 +19,7 @@ import msgspec
 from tidegate.edges.http.router import HttpRequest, HttpResponse, cookie, json_response
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import IDLE_S, Operators, SignedIn
-from tidegate.model.actors import Actor, Scope
-from tidegate.store.records import RoleGrant
+from tidegate.model.actors import Actor, RoleGrant, Scope
 
 PATH = "/console"
 PAGE_HEADER = b"x-tidegate-page"
@@ -125,8 +124,9 @@ class Sessions:
 
 
 def actor_of(signed_in: SignedIn, source: str | None = None) -> Actor:
-    """The operator as a caller of the gate: it reads where it is a viewer, and changes what it may
-    answer for. With a source it is as whom it works there itself: only an admin changes."""
+    """The operator as a caller of the gate. With a source it is as whom it works there itself: only
+    an admin changes. Its roles go along: masks and filters may name them, and the gate admits an
+    operator's changes by its role on their source."""
     roles = signed_in.operator.roles
     sources: frozenset[str] | None = frozenset()
     for grant in roles:
@@ -143,6 +143,7 @@ def actor_of(signed_in: SignedIn, source: str | None = None) -> Actor:
         sources,
         kind="human",
         owner=signed_in.operator.name,
+        roles=roles,
     )
 
 

@@ -11,7 +11,8 @@ import apsw
 import msgspec
 
 from tidegate.errors import Code, TidegateError
-from tidegate.store.records import OperatorEntry, OperatorSession, RoleGrant
+from tidegate.model.actors import RoleGrant
+from tidegate.store.records import OperatorEntry, OperatorSession
 from tidegate.store.sqlite.connection import StateConnection
 
 _OPERATOR = OperatorEntry.__struct_fields__

@@ -71,7 +71,7 @@ function warnings(card) {
 /** @param {Card} card */
 export function effectsView(card) {
   if (card.dry_run_hidden) {
-    return h("p", { class: "note" }, "The rows are shown to approvers of this source.");
+    return h("p", { class: "note" }, visible(card.dry_run_hidden));
   }
   return card.dry_run ? dryRunView(card.dry_run) : h("p", { class: "unknown" }, "Nothing was tried.");
 }

@@ -13,7 +13,7 @@
  * @typedef {{ columns: string[], rows: Rows, reason: string }} NewState
  * @typedef {{
  *   affected: number | null, columns: string[], before: Rows, after: Rows, reason: string,
- *   withheld: string[], what: string, added: number, removed: number, requests: string[],
+ *   withheld: string[], masked: string[], what: string, added: number, removed: number, requests: string[],
  *   state: NewState | null }} DryRun
  * @typedef {{
  *   state: "running" | "done" | "failed" | "unknown", rows: number | null, at: number,
@@ -28,7 +28,7 @@
  *   agent_reason: string, effect: string, why: string, reason: string,
  *   statement: [string, string][], params: string | null, withheld: boolean, tables: string[],
  *   database: string, schema: string, unqualified: boolean, outside_transaction: boolean,
- *   dry_run: DryRun | null, dry_run_hidden?: boolean,
+ *   dry_run: DryRun | null, dry_run_hidden?: string,
  *   undo: { possible: boolean | null, reason: string, triggers: string[] },
  *   irreversible: boolean, waiting: { until: number | null }, expires_at: number | null,
  *   ended_at?: number | null, decided_at: number | null, decided_by: string, decision_reason: string,

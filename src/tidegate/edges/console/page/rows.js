@@ -36,13 +36,15 @@ export function columnOrder(count, before, after) {
 export const tableBox = (label, table) =>
   h("div", { class: "table-box", tabindex: "0", role: "region", "aria-label": label }, table);
 
-/** @param {string[]} columns @param {Rows} before @param {Rows} after @param {string} label */
-export function changesTable(columns, before, after, label) {
+/** @param {string[]} columns @param {Rows} before @param {Rows} after @param {string} label
+ * @param {string[]} masked the columns whose values this operator does not see */
+export function changesTable(columns, before, after, label, masked) {
   const order = columnOrder(columns.length, before, after);
   const rows = before.map((old, index) => {
     const now = after[index];
     const kind = !old ? "added" : !now ? "removed" : "changed";
     const cells = order.map((place) => {
+      if (masked.includes(columns[place])) return h("td", { class: "same" }, "***");
       const [was, is] = [old?.[place], now?.[place]];
       if (!old) return h("td", { class: "add" }, content(is, "new"));
       if (!now) return h("td", { class: "remove" }, content(was, "old"));
@@ -86,7 +88,7 @@ export function dryRunView(run) {
       ? h("ol", { class: "requests" }, run.requests.map((text) => h("li", {}, isolated(text))))
       : null,
     run.before.length
-      ? changesTable(run.columns, run.before, run.after, "Rows before and after")
+      ? changesTable(run.columns, run.before, run.after, "Rows before and after", run.masked)
       : null,
     run.before.length && left > 0
       ? h("p", { class: "note" }, `and ${number(left)} more that are not shown here`) : null,
@@ -95,15 +97,17 @@ export function dryRunView(run) {
       ? h("p", { class: "note" }, "Masked for the caller: ",
         run.withheld.map((name, index) => [index ? ", " : "", isolated(name)]), ".")
       : null,
-    run.state ? newState(run.state) : null,
+    run.masked.length
+      ? h("p", { class: "note" }, "*** stands for values that are hidden from you.") : null,
+    run.state ? newState(run.state, run.masked) : null,
   ];
 }
 
-/** @param {import("./contract.js").NewState} state */
-function newState(state) {
+/** @param {import("./contract.js").NewState} state @param {string[]} masked */
+function newState(state, masked) {
   return h("div", {},
     h("h4", {}, "There after it had run"),
     state.rows.length
-      ? changesTable(state.columns, state.rows, state.rows, "Rows after the change") : null,
+      ? changesTable(state.columns, state.rows, state.rows, "Rows after the change", masked) : null,
     state.reason ? h("p", { class: "note" }, visible(state.reason)) : null);
 }
