@@ -69,7 +69,16 @@ from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
 from tidegate.undo.kept_changes import KeptChanges
 from tidegate.webhook.sender import WebhookSender
-from tidegate.workspace.requests import FocusTab, ListTabs, OpenTable, OpenWindow
+from tidegate.workspace.requests import (
+    CloseTab,
+    FocusTab,
+    ListTabs,
+    OpenQuery,
+    OpenTable,
+    OpenWindow,
+    ReopenTab,
+    WriteTab,
+)
 from tidegate.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -126,7 +135,10 @@ class App:
         self.bridge_tokens = BridgeTokens(
             config.bridge, self.server_audit.record, sources=self.connections.sources
         )
-        self.workspace = Workspace(self.state.windows)
+        self.workspace = Workspace(
+            self.state.windows,
+            operators=lambda: [each.name for each in self.state.operators.list()],
+        )
         self.operators = Operators(
             self.state.operators,
             note=self.server_audit.record_as,
@@ -185,6 +197,10 @@ class App:
                 OpenTable: self.workspace.open_table,
                 FocusTab: self.workspace.focus_tab,
                 ListTabs: self.workspace.list_tabs,
+                OpenQuery: self.workspace.open_query,
+                WriteTab: self.workspace.write_tab,
+                CloseTab: self.workspace.close_tab,
+                ReopenTab: self.workspace.reopen_tab,
                 EmbedTexts: self.embedder.answer,
                 OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
                 OpenJdbc: jdbc.open,

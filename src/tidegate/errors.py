@@ -65,6 +65,7 @@ class Code(Enum):
     SOURCE_URL = "source.url"
     TABLE_UNKNOWN = "source.unknown_table"
     TAB_UNKNOWN = "window.unknown_tab"
+    TAB_CHANGED = "tab.changed"
     ENGINE_MISSING = "source.engine_missing"
     KEYRING_FAILED = "keyring.failed"
     DRIVER_UNRESOLVED = "driver.unresolved"
@@ -219,6 +220,7 @@ FATES: dict[Code, Fate] = {
     Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
     Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
     Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "Use a tab that is open."),
+    Code.TAB_CHANGED: Fate(-32602, 409, "40001", 65, "Read the tab again before you write it."),
     Code.ENGINE_MISSING: Fate(
         -32000, 503, "0A000", 69, "Install the extra that the message names."
     ),

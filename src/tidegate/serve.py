@@ -386,6 +386,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.console.data_calls import DataCalls
     from tidegate.edges.console.data_page import DataPage
     from tidegate.edges.console.sign_in import PATH
+    from tidegate.edges.console.tabs import DataTabs
     from tidegate.edges.http.endpoint import Endpoint
 
     loop, thread = asyncio.get_running_loop(), get_ident()
@@ -414,7 +415,9 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         secure=checks.address.startswith("https:"),
         webhook=lambda: app.webhook.health,
     )
-    data = DataPage(DataCalls(app.gateway, app.config.limits))
+    calls = DataCalls(app.gateway, app.config.limits)
+    tabs = DataTabs(calls, app.state.windows, console.feed, sources)
+    data = DataPage(calls, tabs)
     router = console.routes()
     router.include(data.routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())

@@ -150,8 +150,10 @@ def desk(
     flags: Mapping[str, Sequence[str]] | None = None,
     *,
     operators: bool = True,
+    serves: Sequence[str] = (),
 ) -> Iterator[Desk]:
-    """The server with shops in these engines; `flags` are further ones by source."""
+    """The server with shops in these engines; `flags` are further ones by source, `serves` of
+    `serve`."""
     state = directory / "state"
     (directory / "consent").write_text("the gate's own\n")
     (directory / "passphrase").write_text(PASSPHRASE + "\n")
@@ -163,7 +165,7 @@ def desk(
         words += ["--passphrase-file", str(directory / "consent")]
         ended = tidegate(*words, state=state)
         assert ended.status == 0, ended.err
-    with serving(["serve", "--http", "127.0.0.1:0", "--console"], state) as server:
+    with serving(["serve", "--http", "127.0.0.1:0", "--console", *serves], state) as server:
         line = server.until("the console is at")
         address = re.search(r"http://[^/]+", line)
         assert address

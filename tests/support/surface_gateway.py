@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -59,6 +60,9 @@ class SqliteGate:
         self._sources = sources
         self._gateway: Gateway | None = None
         self.calls: list[Call] = []
+        self.operators: list[str] = []
+        """The people with accounts."""
+        self.clock: Callable[[], float] = time.time
 
     async def handle(self, call: Call) -> Reply:
         assert self._gateway is not None, "open the gate first"
@@ -88,7 +92,9 @@ class SqliteGate:
         self.approvals = Approvals(state.approvals)
         self.workspace = state.windows
         embedder = Embedder(self._embeddings, state.questions)
-        workspace = Workspace(self.workspace)
+        workspace = Workspace(
+            self.workspace, operators=lambda: self.operators, clock=lambda: self.clock()
+        )
         self._gateway = Gateway(
             connections,
             audit,

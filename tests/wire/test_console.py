@@ -147,6 +147,9 @@ ROUTES = (
     ("POST", "access/tokens/x/revoke"),
     *(("GET", f"data/{path}") for path in ("sources", "schemas", "tables", "search", "table")),
     *(("POST", f"data/{path}") for path in ("rows", "count", "cell")),
+    ("GET", "data/tabs"),
+    *(("POST", f"data/{path}") for path in ("tabs", "tabs/reopen", "tabs/x")),
+    *(("POST", f"data/tabs/x/{what}") for what in ("focus", "close")),
 )
 
 

@@ -223,6 +223,9 @@ def test_filters_keep_the_rows_that_fit_and_counts_say_how_many(vera: Visitor, s
     }
     rows, _ = all_pages(vera, {**either, "limit": 2})
     assert ties(rows) == [3, 4, 9, 10, 11]
+    listed = {"column": "id", "operator": "in", "value": "3, 4"}
+    rows, _ = all_pages(vera, {**either, "filters": [listed]})
+    assert ties(rows) == [3, 4]
 
 
 @pytest.mark.parametrize("source", ENGINES)

@@ -23,6 +23,7 @@ from tidegate.store.records import (
     ApprovalBounds,
     ApprovalState,
     ApprovedRun,
+    NewTab,
     OperatorEntry,
     OperatorSession,
     PairEntry,
@@ -31,6 +32,7 @@ from tidegate.store.records import (
     PendingApproval,
     ProviderUseEntry,
     TabEntry,
+    TabEvent,
     TokenEntry,
     TokenRights,
     WebhookMessage,
@@ -421,35 +423,72 @@ class ChangeStore(Protocol):
 
 
 class WindowStore(Protocol):
-    """Windows and tabs of the workspace. A window never stays without a tab, and one is active.
-
-    `show` and `close_tab` are for the page that shows a window, the rest for tools.
+    """Windows and tabs of the workspace, of their owners. A window never stays without a tab, and
+    one is active. An owner has one window for a source. `by` names the caller who acts, empty for a
+    person at a page. What happens to tabs is kept for a while as events.
     """
 
-    def open_window(self, source_id: str, title: str, now: float) -> WindowEntry:
-        """The source's window that was last in front, or a new one with an empty query tab."""
+    def open_window(
+        self, owner: str, source_id: str, title: str, now: float, by: str = ""
+    ) -> WindowEntry:
+        """The owner's window of that source, or a new one with an empty query tab."""
         ...
 
-    def open_table(
-        self, source_id: str, title: str, database: str, schema: str, table: str, now: float
+    def open_tab(
+        self, owner: str, source_id: str, tab: NewTab, now: float, by: str = ""
     ) -> TabEntry:
-        """The tab on that table, new if there is none, in front of its window."""
+        """A tab in front of the owner's window of that source; of a table the one there is."""
         ...
 
-    def focus(self, tab_id: str, source_ids: Iterable[str], now: float) -> TabEntry | None:
+    def focus(
+        self, owner: str, tab_id: str, source_ids: Iterable[str], now: float, by: str = ""
+    ) -> TabEntry | None:
         """Bring a tab of one of the sources to the front; None if there is no such tab."""
         ...
 
-    def tabs(self, source_ids: Iterable[str], limit: int) -> list[TabEntry]:
+    def write(
+        self,
+        owner: str,
+        tab_id: str,
+        version: int,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        position: float | None = None,
+    ) -> bool:
+        """Keep what a page has written in a tab; False if its version is another one by now."""
+        ...
+
+    def find(self, owner: str, tab_id: str) -> TabEntry | None:
+        """The open tab of that id."""
+        ...
+
+    def tabs(self, owner: str, source_ids: Iterable[str], limit: int) -> list[TabEntry]:
         """Tabs of these sources, the one last in front first."""
         ...
 
-    def close_tab(self, tab_id: str) -> bool:
+    def close_tab(self, owner: str, tab_id: str, by: str = "") -> bool:
         """Close a tab, and its window with the last one. False if it was closed before."""
         ...
 
-    def show(self, window_id: str, now: float) -> None:
-        """Save that a page shows the window."""
+    def reopen(self, owner: str, source_ids: Iterable[str], now: float) -> TabEntry | None:
+        """Open the tab of one of the sources again that was closed last; None if there is none."""
+        ...
+
+    def show(self, owners: Iterable[str], now: float) -> None:
+        """Save that pages of these owners are open."""
+        ...
+
+    def seen_at(self, owner: str) -> float | None:
+        """When a page of the owner was last open."""
+        ...
+
+    def events(self, after: int) -> list[TabEvent]:
+        """What happened to tabs since the event of that number, oldest first."""
+        ...
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 if there was none."""
         ...
 
 

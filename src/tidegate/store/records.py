@@ -195,21 +195,26 @@ class OperatorSession(msgspec.Struct, frozen=True):
 # Windows
 
 MAX_TABS = 500
-"""Above it, the tabs that were not in front for the longest time are closed."""
+"""Above it, the tabs of an owner that were not in front for the longest time are closed."""
+MAX_CLOSED_TABS = 20
+"""How many closed tabs of an owner can be opened again."""
 
 TabKind = Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
 
 
 class WindowEntry(msgspec.Struct, frozen=True):
-    """A window; `seen_at` is when a page last showed it, in Unix seconds, None if none did."""
+    """A window of the operator `owner`, empty for one of no one; `seen_at` is when a page of its
+    owner was last open, in Unix seconds, None if none was."""
 
     id: str
     source_id: str
+    owner: str = ""
     seen_at: float | None = None
 
 
 class TabEntry(msgspec.Struct, frozen=True):
-    """A tab with its window's source and `seen_at`."""
+    """A tab with its window's source, owner and `seen_at`. `opened_by` names the caller who opened
+    it, empty for a person at a page. `version` grows whenever its text, title or place changes."""
 
     id: str
     window_id: str
@@ -222,6 +227,39 @@ class TabEntry(msgspec.Struct, frozen=True):
     database: str | None = None
     schema: str | None = None
     seen_at: float | None = None
+    owner: str = ""
+    text: str = ""
+    position: float = 0.0
+    opened_by: str = ""
+    opened_at: float = 0.0
+    version: int = 1
+
+
+class NewTab(msgspec.Struct, frozen=True):
+    """What a tab that is opened shows; `first_title` is the title of the query tab that a new
+    window begins with, none if it is empty."""
+
+    kind: TabKind
+    title: str
+    table: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    text: str = ""
+    first_title: str = ""
+
+
+TabAction = Literal["opened", "focused", "changed", "closed"]
+
+
+class TabEvent(msgspec.Struct, frozen=True):
+    """What happened to a tab, and the caller who did it: empty for a person at a page. `tab` is as
+    it is now; None if it is not kept any more."""
+
+    n: int
+    action: TabAction
+    by: str
+    owner: str
+    tab: TabEntry | None
 
 
 # Pairings

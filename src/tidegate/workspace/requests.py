@@ -52,6 +52,51 @@ class ListTabs(Request, frozen=True):
     limit: int = 20
 
 
+class OpenQuery(Request, frozen=True):
+    """Open a query tab on the source."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    title: str
+    text: str = ""
+    database: str | None = None
+    schema: str | None = None
+
+
+class WriteTab(Request, frozen=True):
+    """Keep what a person has written in a tab, over the version that its page has read."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    tab_id: str
+    version: int
+    text: str | None = None
+    title: str | None = None
+    position: float | None = None
+
+
+class CloseTab(Request, frozen=True):
+    """Close a tab."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    tab_id: str
+
+
+class ReopenTab(Request, frozen=True):
+    """Open the tab again that was closed last."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+
 class Window(msgspec.Struct, frozen=True):
     """A window of the workspace. `is_delivered`: a page that shows it is attached now."""
 
@@ -61,7 +106,8 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Tab(msgspec.Struct, frozen=True):
-    """A tab in a window; `source` is the source's name. Times are Unix seconds."""
+    """A tab in a window; `source` is the source's name. Times are Unix seconds. `opened_by` names
+    the caller who opened it, empty for a person at a page; `version` grows with what is written."""
 
     id: str
     window_id: str
@@ -74,6 +120,22 @@ class Tab(msgspec.Struct, frozen=True):
     database: str | None = None
     schema: str | None = None
     is_delivered: bool = False
+    text: str = ""
+    position: float = 0.0
+    opened_by: str = ""
+    opened_at: float = 0.0
+    version: int = 1
+
+
+class WrittenTab(msgspec.Struct, frozen=True):
+    """The tab as it is now, and whether it is as its page has written it."""
+
+    tab: Tab
+    written: bool
+
+
+class ClosedTab(msgspec.Struct, frozen=True):
+    """A tab was closed."""
 
 
 class Tabs(msgspec.Struct, frozen=True):

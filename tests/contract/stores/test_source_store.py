@@ -158,7 +158,7 @@ def test_history_and_windows_of_a_renamed_source_follow_and_its_approvals_expire
     state.history.add(
         [HistoryEntry(text="SELECT 1", source=name, at=1.0) for name in ("shop", "b")]
     )
-    window = state.windows.open_window("id-shop", "Query", 1.0)
+    window = state.windows.open_window("ada", "id-shop", "Query", 1.0)
     bounds = ApprovalBounds(grants_since=0.0, denials_since=0.0, most=9, most_of_actor=9)
     for name, id in (("shop", "pending"), ("shop", "allowed"), ("b", "other")):
         words = ("claude", "client/1", "core", "query", name, f"id-{name}", "DELETE", "write")
@@ -170,7 +170,7 @@ def test_history_and_windows_of_a_renamed_source_follow_and_its_approvals_expire
     for handle in (state, other):
         found = handle.history.search([], sources=["store"], since=None, until=None, limit=9)
         assert [entry.source for entry in found] == ["store"]
-        assert handle.windows.open_window(now.id, "Query", 2.0).id == window.id
+        assert handle.windows.open_window("ada", now.id, "Query", 2.0).id == window.id
         ended = {each.id: (each.state, each.ended_at) for each in handle.approvals.list()}
         expired = ("expired", 9.0)
         assert ended == {"pending": expired, "allowed": expired, "other": ("pending", None)}

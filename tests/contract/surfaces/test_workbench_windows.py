@@ -16,6 +16,8 @@ from tidegate.model.actors import Actor, Scope
 
 OTHER_ID = SHOP_ID.replace("9", "8")
 NARROW = Actor("tok_narrow", "narrow", Scope.FULL_ACCESS, frozenset({"shop"}))
+OF_ADA = Actor("tok_ada", "ada's", Scope.FULL_ACCESS, owner="ada")
+OF_EVE = Actor("tok_eve", "eve's", Scope.FULL_ACCESS, owner="eve")
 TAB = ["tab_id", "connection_id", "connection_name", "tab_type", "display_title", "is_active",
        "table_name", "database_name", "schema_name", "window_id"]  # fmt: skip
 
@@ -93,7 +95,7 @@ def test_a_closed_or_unknown_tab_is_not_found(shop: EngineShop) -> None:
 
     async def talk(peer: Peer) -> None:
         tab = await ask(peer, "open_table_tab", table_name="orders")
-        gate.workspace.close_tab(tab["tab_id"])
+        gate.workspace.close_tab("", tab["tab_id"])
         for tab_id in (tab["tab_id"], "no such tab", ""):
             error = await peer.error("focus_query_tab", tab_id=tab_id)
             assert (error["code"], error["message"]) == (-32602, "Invalid params: tab not found")
@@ -155,18 +157,79 @@ def test_a_source_that_is_added_again_has_no_old_tabs(shop: EngineShop) -> None:
     assert shop.converse(tabs, gate=gate) == []
 
 
-def test_a_page_that_shows_the_window_makes_it_delivered(shop: EngineShop) -> None:
+def test_a_page_of_the_owner_makes_what_is_opened_delivered(shop: EngineShop) -> None:
     gate = shop.gate()
+    gate.operators = ["ada", "eve"]
 
     async def talk(peer: Peer) -> list[bool]:
         window = await ask(peer, "open_connection_window")
-        gate.workspace.show(window["window_id"], time.time())
+        gate.workspace.show(["eve"], time.time())
+        others = await ask(peer, "open_connection_window")
+        gate.workspace.show(["ada"], time.time())
         seen = await ask(peer, "open_connection_window")
-        gate.workspace.show(window["window_id"], time.time() - 60)
+        gate.workspace.show(["ada"], time.time() - 60)
         gone = await ask(peer, "open_connection_window")
-        return [window["is_delivered"], seen["is_delivered"], gone["is_delivered"]]
+        return [each["is_delivered"] for each in (window, others, seen, gone)]
 
-    assert shop.converse(talk, WRITER, gate=gate) == [False, True, False]
+    assert shop.converse(talk, OF_ADA, gate=gate) == [False, False, True, False]
+
+
+def test_tools_act_on_the_windows_of_the_tokens_owner_alone(shop: EngineShop) -> None:
+    gate = shop.gate()
+    gate.operators = ["ada", "eve"]
+    tab = shop.converse(
+        lambda peer: ask(peer, "open_table_tab", table_name="orders"), OF_ADA, gate=gate
+    )
+
+    async def look(peer: Peer) -> list[str]:
+        error = await peer.error("focus_query_tab", tab_id=tab["tab_id"])
+        assert error["message"] == "Invalid params: tab not found"
+        return [each["tab_id"] for each in await tabs(peer)]
+
+    assert shop.converse(look, OF_EVE, gate=gate) == []
+    assert shop.converse(look, WRITER, gate=gate) == []  # a token of no one, of several people
+    theirs = shop.converse(
+        lambda peer: ask(peer, "open_table_tab", table_name="orders"), OF_EVE, gate=gate
+    )
+    assert theirs["window_id"] != tab["window_id"]
+
+
+def test_a_token_without_an_owner_is_the_only_operators(shop: EngineShop) -> None:
+    gate = shop.gate()
+    gate.operators = ["ada"]
+    opened = shop.converse(
+        lambda peer: ask(peer, "open_table_tab", table_name="orders"), WRITER, gate=gate
+    )
+    gate.operators = ["ada", "eve"]
+    seen = shop.converse(tabs, OF_ADA, gate=gate)
+    assert opened["tab_id"] in [each["tab_id"] for each in seen]
+    assert shop.converse(tabs, WRITER, gate=gate) == []
+
+
+def test_an_agent_moves_what_a_person_looks_at_once_a_second(shop: EngineShop) -> None:
+    gate = shop.gate()
+    gate.operators = ["ada"]
+    now = 1_000.0
+    gate.clock = lambda: now
+
+    async def talk(peer: Peer) -> None:
+        nonlocal now
+        tab = await ask(peer, "open_table_tab", table_name="orders")
+        gate.workspace.show(["ada"], now)
+        await ask(peer, "focus_query_tab", tab_id=tab["tab_id"])
+        now += 0.9
+        for tool, arguments in (
+            ("open_connection_window", {"connection_id": SHOP_ID}),
+            ("open_table_tab", {"connection_id": SHOP_ID, "table_name": "customers"}),
+            ("focus_query_tab", {"tab_id": tab["tab_id"]}),
+        ):
+            error = await peer.error(tool, **arguments)
+            assert "one tab can be opened or focused a second" in error["message"]
+        assert {each.get("table_name") for each in await tabs(peer)} == {"orders", None}
+        now += 0.1
+        await ask(peer, "open_table_tab", table_name="customers")
+
+    shop.converse(talk, OF_ADA, gate=gate)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Console:
         self._note = note
         self._webhook = webhook
         self._tickets: dict[str, _Ticket] = {}
-        self._feed = LiveFeed(
+        self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
             clock=clock,
         )
@@ -225,7 +225,7 @@ class Console:
         found = await asyncio.to_thread(self._inbox.list, signed_in)
         recent = await asyncio.to_thread(self._activity.recent, signed_in)
         health = msgspec.to_builtins(self._webhook())
-        seq = self._feed.sequence
+        seq = self.feed.sequence
         return json_response(200, {**found, **recent, "webhook": health, "seq": seq})
 
     async def _card(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
@@ -276,7 +276,7 @@ class Console:
 
     async def _find(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._activity.find, request.query, signed_in)
-        return json_response(200, {**found, "seq": self._feed.sequence})
+        return json_response(200, {**found, "seq": self.feed.sequence})
 
     async def _agent_sessions(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._activity.sessions, request.query, signed_in)
@@ -356,12 +356,12 @@ class Console:
         return HttpResponse(204)
 
     async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
-        self._feed.check_room(signed_in)
+        self.feed.check_room(signed_in)
         after = request.query.get("after", "")
         actor = actor_of(signed_in)
         return HttpStream(
             actor,
-            partial(self._feed.serve, signed_in=signed_in, after=after),
+            partial(self.feed.serve, signed_in=signed_in, after=after),
             _STREAM,
         )
 

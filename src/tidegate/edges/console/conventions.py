@@ -26,7 +26,14 @@ DATA: HeaderList = [*PROTECTION, (b"cache-control", b"no-store")]
 """The headers of the page's files, and those of what holds data."""
 
 
-_CONFLICTS = frozenset({Code.UNDO_CONFLICT, Code.UNDO_UNAVAILABLE})
+_STATUSES = {
+    Code.UNDO_CONFLICT: 409,
+    Code.UNDO_UNAVAILABLE: 409,
+    Code.TAB_UNKNOWN: 404,
+    Code.TABLE_UNKNOWN: 404,
+    Code.RESULT_GONE: 410,
+}
+"""The HTTP status of errors that are answers over MCP, where it is not 400."""
 
 
 class ConsoleConventions(JsonConventions):
@@ -37,7 +44,7 @@ class ConsoleConventions(JsonConventions):
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
         refusal = super().refusal_of(error)
         if refusal.status == 200:  # over MCP, where errors of statements are answers
-            refusal.status = 409 if error.code in _CONFLICTS else 400
+            refusal.status = _STATUSES.get(error.code, 400)
         return refusal
 
     def refuse(self, refusal: HttpRefusal) -> Answer:

@@ -63,7 +63,7 @@ _OPERATORS: dict[str, Operator] = {
 
 
 class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A condition on one column. `in` takes a list as its value."""
+    """A condition on one column. `in` takes a list, or a text of values with commas between."""
 
     column: str
     operator: Literal[
@@ -290,7 +290,8 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
     if filter.operator in ("is null", "is not null"):
         return condition(name, _OPERATORS[filter.operator], None, dialect)
     if filter.operator == "in":
-        values = [value] if isinstance(value, str) else value or []
+        values = value.split(",") if isinstance(value, str) else value or []
+        values = [each.strip() for each in values] if isinstance(value, str) else values
         if not 1 <= len(values) <= MOST_VALUES:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tidegate.edges.console.cells import kind_of
-from tidegate.edges.console.data_calls import Caller, DataCalls, Place
+from tidegate.edges.console.data_calls import Caller, DataCalls, Place, speaks_sql
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse, ReadRows
 from tidegate.model.results import Page
@@ -18,6 +18,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.dialects import find
+from tidegate.sql.highlighting import highlight
 from tidegate.sql.quoting import literal
 
 MOST_TRIGGERS = 200
@@ -70,6 +71,7 @@ class DataTables:
             "rows": table.approximate_rows,
             "ddl": ddl,
             "ddl_reason": reason,
+            "ddl_spans": highlight(ddl, source.dialect) if ddl and speaks_sql(source) else None,
             "columns": [_column(each) for each in table.columns],
             "foreign_keys": [_foreign_key(key, table, catalog) for key in table.foreign_keys],
             "referenced_by": _referenced_by(table, catalog),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -34,6 +34,10 @@ QUIET_S = 10.0
 """After so long without an event the page gets a sign that the stream works."""
 FOLLOWED_S = 600.0
 """How long what becomes of an answered question is followed."""
+
+
+Look = Callable[[Sequence[SignedIn]], Awaitable[None]]
+"""Looks for what else has changed, for those who read; it publishes what it finds."""
 
 
 class _Reader:
@@ -80,6 +84,7 @@ class LiveFeed:
         self._questions: dict[str, PendingApproval] = {}
         self._lines = 0
         self._counting: asyncio.Task[int] | None = None
+        self._looks: list[Look] = []
         # In milliseconds, so that the numbers of the next process are higher.
         self._number = int(clock() * 1000)
 
@@ -87,6 +92,18 @@ class LiveFeed:
     def sequence(self) -> int:
         """The number of the last event."""
         return self._number
+
+    def follow(self, look: Look) -> None:
+        """Have `look` called whenever the state is looked at, also when the last page has left."""
+        self._looks.append(look)
+
+    def publish(self, event: str, data_of: Callable[[SignedIn], Any]) -> None:
+        """Send an event to the pages whose operator may see it: those for whom there is data."""
+        self._number += 1
+        for reader in list(self._readers):
+            data = data_of(reader.signed_in)
+            if data is not None:
+                reader.send(event, data, self.sequence)
 
     def check_room(self, signed_in: SignedIn) -> None:
         """Raises: TidegateError LIMIT_RATE if the session has too many open streams. The tabs of a
@@ -107,6 +124,7 @@ class LiveFeed:
         cancellation.listen(reader.ended.set)
         if self._task is None or self._task.done():
             await self._look()
+            await self._look_further([signed_in])
             self._task = asyncio.get_running_loop().create_task(self._follow())
         self._readers.add(reader)
         now = {"seq": self.sequence, "build": self._build(), "now": self._clock()}
@@ -121,10 +139,15 @@ class LiveFeed:
 
     async def _follow(self) -> None:
         checked_at = time.monotonic()
-        while self._readers:
+        while True:
+            if not self._readers:
+                await self._look_further([])
+                if not self._readers:
+                    return
             await asyncio.sleep(LOOK_S)
             with suppress(TidegateError):  # a state that cannot be read is looked at again
                 await self._look()
+            await self._look_further([reader.signed_in for reader in self._readers])
             now = time.monotonic()
             if now - checked_at >= CHECK_S:
                 checked_at = now
@@ -133,6 +156,11 @@ class LiveFeed:
                 if now - reader.sent_at >= QUIET_S:
                     reader.sent_at = now
                     reader.sender.push(b": quiet\n\n")
+
+    async def _look_further(self, readers: Sequence[SignedIn]) -> None:
+        for look in self._looks:
+            with suppress(TidegateError):
+                await look(readers)
 
     async def _look(self) -> None:
         """Send what has changed since the last look."""

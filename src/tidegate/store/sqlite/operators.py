@@ -49,6 +49,11 @@ class SqliteOperatorStore:
                     f"There is already an operator `{operator.name}`.",
                     hint="Use another name; `tidegate operator list` shows those there are.",
                 ) from None
+            if connection.execute("SELECT count(*) FROM operators").fetchone() == (1,):
+                # What agents opened before there was anyone to show it to.
+                connection.execute(
+                    "UPDATE windows SET owner = ? WHERE owner = ''", (operator.name,)
+                )
 
     def change(self, operator: OperatorEntry) -> bool:
         with self._file.changing(uses_reserve=True) as connection:
@@ -60,6 +65,11 @@ class SqliteOperatorStore:
 
     def remove(self, id: str) -> bool:
         with self._file.changing(uses_reserve=True) as connection:
+            for table in ("windows", "closed_tabs", "window_pages", "tab_events"):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE owner IN (SELECT name FROM operators WHERE id = ?)",
+                    (id,),
+                )
             connection.execute("DELETE FROM operators WHERE id = ?", (id,))
             return connection.changes() > 0
 

@@ -145,6 +145,7 @@ class SqliteSourceStore:
             for table, column, old, new in (
                 ("history", "source", was.name, now.name),
                 ("windows", "source_id", was.id, now.id),
+                ("closed_tabs", "source_id", was.id, now.id),
                 ("changes", "source", was.name, now.name),
                 ("changes", "source_id", was.id, now.id),
                 ("confirmed_pairs", "source_id", was.id, now.id),

@@ -12,13 +12,33 @@ from typing import Any
 import apsw
 import msgspec
 
-from tidegate.store.records import MAX_TABS, TabEntry, WindowEntry
+from tidegate.store.records import (
+    MAX_CLOSED_TABS,
+    MAX_TABS,
+    NewTab,
+    TabAction,
+    TabEntry,
+    TabEvent,
+    WindowEntry,
+)
 from tidegate.store.sqlite.connection import StateConnection
 
+MOST_EVENTS = 500
 _TAB = (
-    'SELECT tabs.id, window_id, source_id, kind, title, is_active, tabs.focused_at, "table",'
-    ' "database", "schema", seen_at FROM tabs JOIN windows ON windows.id = window_id'
+    "SELECT tabs.id, window_id, source_id, kind, title, is_active, tabs.focused_at,"
+    ' "table", "database", "schema", window_pages.seen_at, windows.owner, text, position,'
+    " opened_by, tabs.opened_at, version FROM tabs JOIN windows ON windows.id = window_id"
+    " LEFT JOIN window_pages ON window_pages.owner = windows.owner"
 )
+_CLOSED = (
+    'SELECT id, window_id, source_id, kind, title, 0, focused_at, "table", "database", "schema",'
+    " NULL, owner, text, position, opened_by, opened_at, version FROM closed_tabs"
+)
+_SAME = (
+    " WHERE windows.owner = ? AND source_id = ? AND kind = 'table' AND \"table\" IS ?"
+    ' AND "database" IS ? AND "schema" IS ?'
+)
+_LISTED = "source_id IN (SELECT value FROM json_each(?))"
 
 
 class SqliteWindowStore:
@@ -27,93 +47,247 @@ class SqliteWindowStore:
     def __init__(self, file: StateConnection) -> None:
         self._file = file
 
-    def open_window(self, source_id: str, title: str, now: float) -> WindowEntry:
+    def open_window(
+        self, owner: str, source_id: str, title: str, now: float, by: str = ""
+    ) -> WindowEntry:
         with self._file.changing() as connection:
-            return _window(connection, source_id, title, now)
+            window = _window(connection, owner, source_id, now)
+            if not _has_tabs(connection, window.id):
+                tab_id = _add_tab(connection, window, NewTab("query", title), now, by)
+                _focus(connection, tab_id, now)
+                _note(connection, owner, tab_id, "opened", by)
+            else:
+                (tab_id,) = connection.execute(
+                    "SELECT id FROM tabs WHERE window_id = ? AND is_active", (window.id,)
+                ).fetchone() or ("",)
+                _note(connection, owner, tab_id, "focused", by)
+            return window
 
-    def open_table(
-        self, source_id: str, title: str, database: str, schema: str, table: str, now: float
+    def open_tab(
+        self, owner: str, source_id: str, tab: NewTab, now: float, by: str = ""
     ) -> TabEntry:
         with self._file.changing() as connection:
-            found = connection.execute(
-                f"{_TAB} WHERE source_id = ? AND kind = 'table' AND \"table\" = ?"
-                ' AND "database" = ? AND "schema" = ?',
-                (source_id, table, database, schema),
-            ).fetchone()
+            found = None
+            if tab.kind == "table":
+                found = connection.execute(
+                    _TAB + _SAME, (owner, source_id, tab.table, tab.database, tab.schema)
+                ).fetchone()
             if found is None:
-                window = _window(connection, source_id, title, now)
-                tab_id = _add_tab(
-                    connection, window.id, ("table", table, table, database, schema), now
-                )
+                window = _window(connection, owner, source_id, now)
+                if tab.first_title and not _has_tabs(connection, window.id):
+                    first = NewTab("query", tab.first_title)
+                    _focus(connection, _add_tab(connection, window, first, now, by), now)
+                tab_id = _add_tab(connection, window, tab, now, by)
             else:
                 tab_id = found[0]
             _focus(connection, tab_id, now)
+            _note(connection, owner, tab_id, "opened" if found is None else "focused", by)
             return _tab(connection, tab_id)
 
-    def focus(self, tab_id: str, source_ids: Iterable[str], now: float) -> TabEntry | None:
+    def focus(
+        self, owner: str, tab_id: str, source_ids: Iterable[str], now: float, by: str = ""
+    ) -> TabEntry | None:
         with self._file.changing() as connection:
-            row = connection.execute(f"{_TAB} WHERE tabs.id = ?", (tab_id,)).fetchone()
+            row = connection.execute(
+                f"{_TAB} WHERE tabs.id = ? AND windows.owner = ?", (tab_id, owner)
+            ).fetchone()
             if row is None or row[2] not in set(source_ids):
                 return None
             _focus(connection, tab_id, now)
+            _note(connection, owner, tab_id, "focused", by)
             return _tab(connection, tab_id)
 
-    def tabs(self, source_ids: Iterable[str], limit: int) -> list[TabEntry]:
+    def write(
+        self,
+        owner: str,
+        tab_id: str,
+        version: int,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        position: float | None = None,
+    ) -> bool:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE tabs SET text = coalesce(?, text), title = coalesce(?, title),"
+                " position = coalesce(?, position), version = version + 1"
+                " WHERE id = ? AND version = ?"
+                " AND window_id IN (SELECT id FROM windows WHERE owner = ?)",
+                (text, title, position, tab_id, version, owner),
+            )
+            written = connection.changes() > 0
+            if written:
+                _note(connection, owner, tab_id, "changed", "")
+            return written
+
+    def find(self, owner: str, tab_id: str) -> TabEntry | None:
+        with self._file.reading() as connection:
+            row = connection.execute(
+                f"{_TAB} WHERE tabs.id = ? AND windows.owner = ?", (tab_id, owner)
+            ).fetchone()
+            return None if row is None else _entry(row)
+
+    def tabs(self, owner: str, source_ids: Iterable[str], limit: int) -> list[TabEntry]:
         with self._file.reading() as connection:
             rows = connection.execute(
-                f"{_TAB} WHERE source_id IN (SELECT value FROM json_each(?))"
+                f"{_TAB} WHERE windows.owner = ? AND {_LISTED}"
                 " ORDER BY tabs.focused_at DESC, serial DESC LIMIT ?",
-                (msgspec.json.encode(list(source_ids)).decode(), limit),
+                (owner, _array(source_ids), limit),
             )
             return [_entry(row) for row in rows]
 
-    def close_tab(self, tab_id: str) -> bool:
+    def close_tab(self, owner: str, tab_id: str, by: str = "") -> bool:
         with self._file.changing() as connection:
-            connection.execute("DELETE FROM tabs WHERE id = ?", (tab_id,))
-            closed = connection.changes() > 0
-            _tidy(connection)
-            return closed
+            return _close(connection, owner, tab_id, by)
 
-    def show(self, window_id: str, now: float) -> None:
+    def reopen(self, owner: str, source_ids: Iterable[str], now: float) -> TabEntry | None:
         with self._file.changing() as connection:
-            connection.execute("UPDATE windows SET seen_at = ? WHERE id = ?", (now, window_id))
+            row = connection.execute(
+                f"{_CLOSED} WHERE owner = ? AND {_LISTED} ORDER BY serial DESC LIMIT 1",
+                (owner, _array(source_ids)),
+            ).fetchone()
+            if row is None:
+                return None
+            closed = _entry(row)
+            connection.execute("DELETE FROM closed_tabs WHERE id = ?", (closed.id,))
+            same = (owner, closed.source_id, closed.table, closed.database, closed.schema)
+            there = connection.execute(_TAB + _SAME, same).fetchone()
+            if closed.kind == "table" and there is not None:
+                tab_id = str(there[0])
+            else:
+                window = _window(connection, owner, closed.source_id, now)
+                tab_id = _restore(connection, window, closed)
+            _focus(connection, tab_id, now)
+            _note(connection, owner, tab_id, "opened", "")
+            return _tab(connection, tab_id)
+
+    def show(self, owners: Iterable[str], now: float) -> None:
+        with self._file.changing() as connection:
+            connection.executemany(
+                "INSERT INTO window_pages VALUES (?, ?)"
+                " ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
+                [(owner, now) for owner in owners],
+            )
+
+    def seen_at(self, owner: str) -> float | None:
+        with self._file.reading() as connection:
+            return _seen_at(connection, owner)
+
+    def events(self, after: int) -> list[TabEvent]:
+        with self._file.reading() as connection:
+            rows = list(
+                connection.execute(
+                    'SELECT n, action, "by", owner, tab_id FROM tab_events WHERE n > ? ORDER BY n',
+                    (after,),
+                )
+            )
+            return [
+                TabEvent(n, action, by, owner, _kept(connection, tab_id))
+                for n, action, by, owner, tab_id in rows
+            ]
+
+    def last_event(self) -> int:
+        with self._file.reading() as connection:
+            (row,) = connection.execute("SELECT coalesce(max(n), 0) FROM tab_events")
+            return int(row[0])
 
 
-def _window(connection: apsw.Connection, source_id: str, title: str, now: float) -> WindowEntry:
+def _window(connection: apsw.Connection, owner: str, source_id: str, now: float) -> WindowEntry:
+    """The owner's window of a source, made if there is none: then it is still without a tab."""
+    seen_at = _seen_at(connection, owner)
     row = connection.execute(
-        "SELECT id, source_id, seen_at FROM windows WHERE source_id = ?"
-        " ORDER BY focused_at DESC LIMIT 1",
-        (source_id,),
+        "SELECT id FROM windows WHERE owner = ? AND source_id = ? ORDER BY focused_at DESC LIMIT 1",
+        (owner, source_id),
     ).fetchone()
     if row is None:
-        window = WindowEntry(str(uuid.uuid4()), source_id)
+        window = WindowEntry(str(uuid.uuid4()), source_id, owner, seen_at)
         connection.execute(
-            "INSERT INTO windows VALUES (?, ?, ?, ?, NULL)", (window.id, source_id, now, now)
+            "INSERT INTO windows (id, source_id, opened_at, focused_at, owner)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (window.id, source_id, now, now, owner),
         )
-        tab_id = _add_tab(connection, window.id, ("query", title, None, None, None), now)
-        _focus(connection, tab_id, now)
-    else:
-        window = WindowEntry(row[0], row[1], row[2])
-        connection.execute("UPDATE windows SET focused_at = ? WHERE id = ?", (now, window.id))
-    return window
+        return window
+    connection.execute("UPDATE windows SET focused_at = ? WHERE id = ?", (now, row[0]))
+    return WindowEntry(row[0], source_id, owner, seen_at)
+
+
+def _seen_at(connection: apsw.Connection, owner: str) -> float | None:
+    row = connection.execute(
+        "SELECT seen_at FROM window_pages WHERE owner = ?", (owner,)
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def _has_tabs(connection: apsw.Connection, window_id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM tabs WHERE window_id = ?", (window_id,)).fetchone()
+    return row is not None
 
 
 def _add_tab(
-    connection: apsw.Connection, window_id: str, shown: tuple[Any, ...], now: float
+    connection: apsw.Connection, window: WindowEntry, tab: NewTab, now: float, by: str
 ) -> str:
     tab_id = str(uuid.uuid4())
     connection.execute(
         'INSERT INTO tabs (id, window_id, kind, title, "table", "database", "schema", is_active,'
-        " focused_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)",
-        (tab_id, window_id, *shown, now),
+        " focused_at, text, position, opened_by, opened_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?,"
+        " (SELECT coalesce(max(position), 0) + 1 FROM tabs), ?, ?)",
+        (
+            *(tab_id, window.id, tab.kind, tab.title, tab.table, tab.database, tab.schema),
+            *(now, tab.text, by, now),
+        ),
     )
-    connection.execute(
-        "DELETE FROM tabs WHERE serial IN"
-        " (SELECT serial FROM tabs ORDER BY focused_at DESC, serial DESC LIMIT -1 OFFSET ?)",
-        (MAX_TABS,),
-    )
-    _tidy(connection)
+    _close_oldest(connection, window.owner)
     return tab_id
+
+
+def _close_oldest(connection: apsw.Connection, owner: str) -> None:
+    rows = connection.execute(
+        "SELECT tabs.id FROM tabs JOIN windows ON windows.id = window_id WHERE owner = ?"
+        " ORDER BY tabs.focused_at DESC, serial DESC LIMIT -1 OFFSET ?",
+        (owner, MAX_TABS),
+    )
+    for (old,) in list(rows):
+        _close(connection, owner, old, "")
+
+
+def _restore(connection: apsw.Connection, window: WindowEntry, tab: TabEntry) -> str:
+    connection.execute(
+        'INSERT INTO tabs (id, window_id, kind, title, "table", "database", "schema", is_active,'
+        " focused_at, text, position, opened_by, opened_at, version)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
+        (
+            *(tab.id, window.id, tab.kind, tab.title, tab.table, tab.database, tab.schema),
+            *(tab.focused_at, tab.text, tab.position, tab.opened_by, tab.opened_at),
+            tab.version + 1,
+        ),
+    )
+    _close_oldest(connection, window.owner)
+    return tab.id
+
+
+def _close(connection: apsw.Connection, owner: str, tab_id: str, by: str) -> bool:
+    connection.execute(
+        "INSERT INTO closed_tabs"
+        ' (id, owner, source_id, window_id, kind, title, "table", "database", "schema", text,'
+        " position, opened_by, opened_at, focused_at, version)"
+        " SELECT tabs.id, owner, source_id, window_id, kind, title,"
+        ' "table", "database", "schema", text, position, opened_by, tabs.opened_at,'
+        " tabs.focused_at, version FROM tabs JOIN windows ON windows.id = window_id"
+        " WHERE tabs.id = ? AND owner = ?",
+        (tab_id, owner),
+    )
+    if connection.changes() == 0:
+        return False
+    connection.execute("DELETE FROM tabs WHERE id = ?", (tab_id,))
+    connection.execute(
+        "DELETE FROM closed_tabs WHERE owner = ?1 AND serial NOT IN"
+        " (SELECT serial FROM closed_tabs WHERE owner = ?1 ORDER BY serial DESC LIMIT ?2)",
+        (owner, MAX_CLOSED_TABS),
+    )
+    _note(connection, owner, tab_id, "closed", by)
+    _tidy(connection)
+    return True
 
 
 def _focus(connection: apsw.Connection, tab_id: str, now: float) -> None:
@@ -132,9 +306,32 @@ def _tidy(connection: apsw.Connection) -> None:
     )
 
 
+def _note(connection: apsw.Connection, owner: str, tab_id: str, action: TabAction, by: str) -> None:
+    connection.execute(
+        'INSERT INTO tab_events (owner, tab_id, action, "by") VALUES (?, ?, ?, ?)',
+        (owner, tab_id, action, by),
+    )
+    connection.execute(
+        "DELETE FROM tab_events WHERE n <= (SELECT max(n) FROM tab_events) - ?", (MOST_EVENTS,)
+    )
+
+
+def _kept(connection: apsw.Connection, tab_id: str) -> TabEntry | None:
+    """The tab, open or closed."""
+    for text in (f"{_TAB} WHERE tabs.id = ?", f"{_CLOSED} WHERE id = ?"):
+        row = connection.execute(text, (tab_id,)).fetchone()
+        if row is not None:
+            return _entry(row)
+    return None
+
+
 def _tab(connection: apsw.Connection, tab_id: str) -> TabEntry:
     (row,) = connection.execute(f"{_TAB} WHERE tabs.id = ?", (tab_id,))
     return _entry(row)
+
+
+def _array(values: Iterable[str]) -> str:
+    return msgspec.json.encode(list(values)).decode()
 
 
 def _entry(row: tuple[Any, ...]) -> TabEntry:
