@@ -22,7 +22,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     """One request of one caller. `database` and `schema` say where the statement would run, `plan`
     is a digest of what it would send, where that is known, and `reason` what the caller says it is
     for. `reversible`: whether its rows can be put back. A change of more than `max_rows_changed`
-    rows is rolled back."""
+    rows is rolled back; `uncounted` says which rows do not count."""
 
     actor: Actor
     source: Source
@@ -38,6 +38,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     reason: str = ""
     reversible: Reversibility | None = None
     max_rows_changed: int | None = None
+    uncounted: str = ""
 
     @property
     def digest(self) -> str:
@@ -98,6 +99,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             owner=self.actor.owner,
             reversible=self.reversible,
             max_rows_changed=self.max_rows_changed,
+            uncounted=self.uncounted,
         )
 
 

@@ -92,10 +92,17 @@ def _lines(question: PendingApproval) -> list[str]:
     if subject.outside_transaction:
         lines.append("It runs outside a transaction: what it has done stays if it fails.")
     if subject.max_rows_changed is not None:
-        lines.append(f"At most {subject.max_rows_changed:,} rows: a change of more is rolled back.")
+        lines.append(f"Limit:     {limit_text(subject.max_rows_changed, subject.uncounted)}")
     if subject.reversible is not None:
         lines.append(f"Undo:      {_reversible(subject.reversible)}")
     return lines
+
+
+def limit_text(most: int, uncounted: str) -> str:
+    """How many rows a change may be about, and which of them count."""
+    followers = "those that triggers and foreign keys change"
+    counted = f"not counted: {visible(uncounted)}" if uncounted else f"{followers} count as well"
+    return f"at most {most:,} rows: a change of more is rolled back ({counted})."
 
 
 def _reversible(found: Reversibility) -> str:
@@ -112,6 +119,7 @@ _WHY = {
     "source.agents": 'the source asks about every call of an agent (agents = "ask")',
     "source.approval_for": "the source asks a person (approval_for)",
     "source.statements": "the mode asks a person about statements of this class",
+    "source.max_rows_changed": "the rows of a change are limited, and not all can be counted",
     "sql.irreversible": "it cannot be undone",
     "sql.administration": "it administers the database (access = admin)",
 }

@@ -42,9 +42,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     `places`: how many statements it runs at a time; the gate shares them among the callers.
     `prepares`: it is a `PreparingEngine`. `blocks`: it is a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
-    `UndoingEngine`. `counts_changes`: it rolls a change of more rows than the permit's
-    `max_rows_changed` back, also in a transaction over several statements; with `counts_followers`
-    rows that triggers and foreign keys change count as well.
+    `UndoingEngine`. `counts_changes`: it is a `CountingEngine`.
     """
 
     transactions: bool = True
@@ -68,7 +66,6 @@ class Capabilities(msgspec.Struct, frozen=True):
     joins: bool = False
     undoes: bool = False
     counts_changes: bool = False
-    counts_followers: bool = False
     places: int = 8
 
 
@@ -259,6 +256,26 @@ class JoiningEngine(Engine, Protocol):
         ...
 
 
+class CountingEngine(Engine, Protocol):
+    """An engine that rolls a change of more rows than the permit's `max_rows_changed` back, also in
+    a transaction over several statements (`Capabilities.counts_changes`). Rows that triggers and
+    foreign keys change count as well, but for those that `uncounted` names."""
+
+    async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
+        """Which rows of a change are not counted before its COMMIT, as a clause, by the catalog
+        alone; empty if all are. Runs nothing of the statement.
+
+        Raises: TidegateError, as `inspect`.
+        """
+        ...
+
+
+def counted_of(cursor: Cursor) -> int:
+    """How many rows a change is about, those of triggers and foreign keys included where its
+    engine counts them."""
+    return max(cursor.affected, getattr(cursor, "counted", 0))
+
+
 class UndoingEngine(Engine, Protocol):
     """An engine that puts the rows of a change back (`Capabilities.undoes`).
 
@@ -371,6 +388,11 @@ def can_plan(engine: Engine) -> TypeGuard[PlanningEngine]:
 def can_join(engine: Engine) -> TypeGuard[JoiningEngine]:
     """Whether `other_tables` may be called."""
     return engine.capabilities.joins
+
+
+def can_count(engine: Engine) -> TypeGuard[CountingEngine]:
+    """Whether the engine counts the rows of changes, and rolls back what is about too many."""
+    return engine.capabilities.counts_changes
 
 
 def can_undo(engine: Engine) -> TypeGuard[UndoingEngine]:

@@ -50,7 +50,7 @@ async def approve(ctx: CallContext) -> None:
     approval_request = ApprovalRequest(
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
-        ctx.plan, call.reason, ctx.reversible, ctx.max_rows_changed,
+        ctx.plan, call.reason, ctx.reversible, ctx.max_rows_changed, ctx.uncounted,
     )  # fmt: skip
     tried: DryRun | None = None
     if ctx.max_rows_changed is not None and ctx.engine.capabilities.dry_runs:

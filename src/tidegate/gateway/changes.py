@@ -7,10 +7,9 @@ Only sources and callers with such a setting come here.
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import suppress
 
-from tidegate.engines.api import can_undo
+from tidegate.engines.api import can_count, can_undo
 from tidegate.engines.common.row_images import too_many_rows
 from tidegate.errors import FATES, Code, TidegateError
 from tidegate.gateway.context import CallContext
@@ -25,18 +24,7 @@ from tidegate.undo.kept_changes import not_kept
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""
-_BEGINS = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*(?:insert|update|delete|merge|replace)\b",
-    re.IGNORECASE,
-)
-_UNCOUNTED = Verdict(
-    "ask",
-    "source.max_rows_changed",
-    "The number of rows that may be changed is limited, and how many rows the statement changes"
-    " cannot be counted",
-    Code.APPROVAL_NEEDED.value,
-    FATES[Code.APPROVAL_NEEDED].hint,
-)
+_NO_COUNT = "how many rows it changes"
 _REQUIRED = "The source refuses such changes."
 _PROMISED = "The person who allowed it was shown that it can be."
 
@@ -60,11 +48,10 @@ async def consider_change(ctx: CallContext) -> None:
     if isinstance(request, (Browse, Explain, TransactionRequest)):
         return
     ctx.max_rows_changed = most_rows(ctx)
-    if ctx.max_rows_changed is not None and ctx.verdict.kind == "allow":
-        is_statement = isinstance(request, (Query, Prepare))
-        counts = is_statement and _counts(ctx)
-        if not counts or ctx.judgement.verb not in ROW_VERBS:
-            ctx.verdict = _UNCOUNTED
+    if ctx.max_rows_changed is not None:
+        ctx.uncounted = await _uncounted(ctx)
+        if ctx.uncounted and ctx.verdict.kind == "allow":
+            ctx.verdict = _cannot_count(ctx.uncounted)
     if ctx.source.undo == "off" or ctx.services.changes is None or isinstance(request, Prepare):
         return
     reason = _objection(ctx, request)
@@ -77,13 +64,26 @@ async def consider_change(ctx: CallContext) -> None:
         raise not_kept(ctx.reversible.reason, _REQUIRED)
 
 
-def _counts(ctx: CallContext) -> bool:
-    """Whether the engine counts the rows of the statement before it commits. What follows WITH may
-    change rows that are none of the statement's own."""
-    capabilities, request = ctx.engine.capabilities, ctx.rewritten
-    if not capabilities.counts_changes or not isinstance(request, (Query, Prepare)):
-        return False
-    return capabilities.counts_followers or _BEGINS.match(request.statement.text) is not None
+async def _uncounted(ctx: CallContext) -> str:
+    """Which rows of the change its engine does not count before it commits; empty if it counts all
+    of them."""
+    rewritten = ctx.rewritten
+    judgement = ctx.judgement
+    # A query may change rows as well: by what is behind WITH, or by a function.
+    is_change = judgement.effect is Effect.WRITE and judgement.verb in (*ROW_VERBS, "select")
+    if not isinstance(rewritten, (Query, Prepare)) or not is_change or not can_count(ctx.engine):
+        return _NO_COUNT
+    return await ctx.engine.uncounted(rewritten.statement, ctx.text_judgement, ctx.source)
+
+
+def _cannot_count(what: str) -> Verdict:
+    return Verdict(
+        "ask",
+        "source.max_rows_changed",
+        f"The number of rows that may be changed is limited, and {what} cannot be counted",
+        Code.APPROVAL_NEEDED.value,
+        FATES[Code.APPROVAL_NEEDED].hint,
+    )
 
 
 def _objection(ctx: CallContext, request: Request) -> str:

@@ -75,9 +75,10 @@ class CallContext:
     approval that this call has used up, and `approval` names it in the records. `intent_recorded`
     (record_intent). `sent` (run) says that the engine may have run the request. `kind` is the word
     for the request in the records. `transaction` (join) is the one that the call belongs to.
-    `change` (load_change) is the kept one that the request is about. `max_rows_changed` and
-    `reversible` (consider_change) say how many rows a change may be about, and whether its rows can
-    be put back; `keeper` (begin_keeping) keeps them.
+    `change` (load_change) is the kept one that the request is about. `max_rows_changed`,
+    `uncounted` and `reversible` (consider_change) say how many rows a change may be about, which of
+    them are not counted, and whether its rows can be put back; `keeper` (begin_keeping) keeps them.
+    `rows_counted` (run) are the rows that a change was about, by the count that is limited.
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class CallContext:
         "request",
         "reversible",
         "rewritten",
+        "rows_counted",
         "schema_version",
         "sent",
         "services",
@@ -115,6 +117,7 @@ class CallContext:
         "started_at",
         "text_judgement",
         "transaction",
+        "uncounted",
         "verdict",
     )
 
@@ -151,6 +154,8 @@ class CallContext:
         self.change: ChangeEntry | None = None
         self.reversible: Reversibility | None = None
         self.max_rows_changed: int | None = None
+        self.uncounted = ""
+        self.rows_counted = 0
         self.keeper: KeptChange | None = None
         self.transaction: OpenTransaction | None = None
         self.intent_recorded = False

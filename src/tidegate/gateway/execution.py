@@ -16,6 +16,7 @@ from tidegate.engines.api import (
     SchemaChangedError,
     StatementDescription,
     can_prepare,
+    counted_of,
     has_upstream,
     new_state_of,
 )
@@ -143,8 +144,9 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         finally:
             await cursor.close()
         await record_new_state(ctx, new_state_of(cursor))
+        ctx.rows_counted = counted_of(cursor)
         if transaction is not None and permit.max_rows_changed is not None:
-            check_sum(transaction, permit.max_rows_changed, cursor.affected)
+            check_sum(transaction, permit.max_rows_changed, ctx.rows_counted)
     except BaseException as error:
         if ctx.keeper is not None:
             from tidegate.gateway.changes import end_keeping

@@ -73,8 +73,7 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
     if ctx.is_held_back and transaction is not None:
         entry = _history_entry(ctx, event.rows or 0, event.elapsed_ms or 0.0)
         language = ctx.language or _language_of(ctx.source)
-        affected = payload.affected if isinstance(payload, Page) else 0
-        transaction.keep(Change(event, entry, language, affected))
+        transaction.keep(Change(event, entry, language, ctx.rows_counted))
         return
     audit = ctx.services.audit
     try:

@@ -114,6 +114,14 @@ def check_sum(transaction: OpenTransaction, limit: int, affected: int) -> None:
         )
 
 
+def _rows_left(ctx: CallContext, transaction: OpenTransaction) -> int | None:
+    """How many more rows the COMMIT itself may change: by what was deferred until then."""
+    from tidegate.gateway.changes import most_rows  # for who limits changes alone
+
+    limit = most_rows(ctx)
+    return None if limit is None else max(0, limit - transaction.rows_changed)
+
+
 def may_wait(ctx: CallContext) -> bool:
     """Whether the call may wait for a person: no connection and no lock is held for it."""
     return ctx.transaction is None or ctx.transaction.held is None
@@ -207,6 +215,7 @@ async def _commit(ctx: CallContext, transaction: OpenTransaction) -> EndedTransa
         return EndedTransaction(False, count)
     try:
         if transaction.held is not None:
+            ctx.max_rows_changed = _rows_left(ctx, transaction)
             await transaction.held.commit(ctx.permit(ctx.request), ctx.call.cancellation)
     except TidegateError as error:
         how = UNKNOWN if error.code is Code.SQL_OUTCOME else ROLLED_BACK

@@ -58,7 +58,8 @@ class Subject(msgspec.Struct, frozen=True):
     under which it was asked: a grant for some minutes ends when they change. `owner` is the
     operator whose token the caller has, empty if it has none.
     `reversible`: whether the rows of the change can be put back; None: nothing is kept on the
-    source, or it is no change. A change of more than `max_rows_changed` rows is rolled back.
+    source, or it is no change. A change of more than `max_rows_changed` rows is rolled back;
+    `uncounted` says which of its rows do not count.
     """
 
     actor_name: str
@@ -84,6 +85,7 @@ class Subject(msgspec.Struct, frozen=True):
     owner: str = ""
     reversible: Reversibility | None = None
     max_rows_changed: int | None = None
+    uncounted: str = ""
 
     @property
     def irreversible(self) -> bool:

@@ -133,18 +133,6 @@ async def test_children_that_came_since_prevent_that_their_row_goes(shop: Postgr
         assert shop.contents("items", "parts") == before
 
 
-async def test_a_limit_counts_what_stands_behind_with_as_unknown(shop: PostgresShop) -> None:
-    before = shop.contents("items")
-    text = "WITH gone AS (DELETE FROM items RETURNING id) SELECT id FROM gone"
-    async with gate_of(shop, undo="off", max_rows_changed=2) as gate:
-        assert (await gate.error(Query(Statement(text)))).code is Code.APPROVAL_NEEDED
-        into = f"{text[:45]} INSERT INTO loose SELECT id FROM gone"
-        assert (await gate.error(Query(Statement(into)))).code is Code.APPROVAL_NEEDED
-        returning = "DELETE FROM items RETURNING id"
-        assert (await gate.error(Query(Statement(returning)))).code is Code.LIMIT_CHANGES
-    assert shop.contents("items") == before
-
-
 # Other writers
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 from tidegate.approvals.approvals import QUESTION_TTL_S
-from tidegate.approvals.render import alike, marked, reason_of_rule
+from tidegate.approvals.render import alike, limit_text, marked, reason_of_rule
 from tidegate.approvals.sentence import sentence_of
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
@@ -77,6 +77,7 @@ def card_of(
         "dry_run": None if rights.rows_hidden else _dry_run(question.dry_run, rights.masks),
         "dry_run_hidden": rights.rows_hidden,
         "undo": _undo(question),
+        "limit": _limit(question),
         "irreversible": subject.irreversible,
         "waiting": {"until": waits if is_open and waits is not None and waits > now else None},
         "expires_at": question.asked_at + QUESTION_TTL_S if is_open else question.until,
@@ -96,6 +97,12 @@ def card_of(
             "why_not": rights.why_not,
         },
     }
+
+
+def _limit(question: PendingApproval) -> str:
+    """How many rows the change may be about; empty if nothing limits them."""
+    most = question.subject.max_rows_changed
+    return "" if most is None else limit_text(most, question.subject.uncounted)
 
 
 def color_of(source: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.engines.api import Cursor, Row, RowCollector
+from tidegate.engines.api import Cursor, Row, RowCollector, counted_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 
@@ -38,7 +38,7 @@ class BufferedCursor:
         self, columns: tuple[Column, ...], rows: list[Row], affected: int, budget: BufferBudget
     ) -> None:
         self.columns = columns
-        self.affected = affected
+        self.affected = self.counted = affected
         self._rows = rows
         self._next = 0
         self._budget = budget
@@ -65,6 +65,7 @@ class BufferedCursor:
         finally:
             await cursor.close()
         buffered.columns, buffered.affected = cursor.columns, cursor.affected
+        buffered.counted = counted_of(cursor)
         return buffered
 
     def _keep(self, rows: list[Row]) -> None:

@@ -198,6 +198,12 @@ class DuckdbEngine:
         await cursor.begin(message)
         return cursor
 
+    async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
+        if judgement.verb == "select":
+            return "how many rows it changes"
+        found = await self._ask("has_triggers", Version(self._url.version()), bool)
+        return "the rows that triggers change" if found else ""
+
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         refuse_identity(permit)
         request, _ = prepare_of(permit)

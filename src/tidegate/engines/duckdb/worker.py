@@ -62,6 +62,7 @@ class Worker:
             "dry_run": lambda body: self.dry_run(unpack(body, Run)),
             "stamp": lambda body: self.schema_version(unpack(body, Version)),
             "known": lambda _: self.known(),
+            "has_triggers": lambda body: self.has_triggers(unpack(body, Version)),
         }
 
     @property
@@ -158,6 +159,13 @@ class Worker:
             return session.stamp
         finally:
             session.drop(cursor)
+
+    def has_triggers(self, version: Version) -> bool:
+        cursor = self.session.cursor(version.version)
+        try:
+            return bool(cursor.execute("FROM duckdb_triggers() LIMIT 1").fetchall())
+        finally:
+            self.session.drop(cursor)
 
     def known(self) -> dict[str, Definition]:
         """How the files of a folder are read; nothing for any other database."""

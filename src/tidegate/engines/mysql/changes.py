@@ -27,11 +27,12 @@ from tidegate.engines.common.kept_rows import (
     row_bound,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison, check_count, is_same_row
+from tidegate.engines.common.row_images import RowComparison, is_same_row
 from tidegate.engines.mysql.catalog import sees_triggers
 from tidegate.engines.mysql.command_protocol import Fields
 from tidegate.engines.mysql.connection import COMMIT, ROLLBACK, MysqlSession
 from tidegate.engines.mysql.packets import Rows
+from tidegate.engines.mysql.row_counts import RowCounter
 from tidegate.engines.mysql.types import check_count as check_parameters
 from tidegate.engines.mysql.types import pack, read_fields
 from tidegate.errors import Code, TidegateError
@@ -127,6 +128,7 @@ async def run_kept(
     found = await _find(session, outline, database)
     reason = found if isinstance(found, str) else found.objection
     await _begin(session)
+    counter = await RowCounter.begin(session, permit, database)
     before: Rows = []
     if not reason and not isinstance(found, str) and outline.verb != "insert":
         most = row_bound(keeper.max_bytes)
@@ -140,7 +142,8 @@ async def run_kept(
         added = _values(found.table, added)
     else:
         columns, rows, affected = await _run(session, text, params)
-    check_count(permit, affected)
+    if counter is not None:
+        await counter.end(session, affected)
     image: ChangeImage | str = reason
     if not reason and not isinstance(found, str):
         table = found.table

@@ -6,14 +6,13 @@ from typing import Any
 
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.errors import lost
-from tidegate.engines.common.row_images import check_count
 from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.mysql.command_protocol import Done, Fields
 from tidegate.engines.mysql.connection import COMMIT, ROLLBACK, MysqlSession
 from tidegate.engines.mysql.packets import Rows
+from tidegate.engines.mysql.row_counts import RowCounter
 from tidegate.engines.mysql.types import read_fields, single, single_places
 from tidegate.errors import Code, TidegateError
-from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
 
 
@@ -34,7 +33,8 @@ class MysqlCursor:
         "_specs",
         "affected",
         "columns",
-        "permit",
+        "counted",
+        "counter",
     )
 
     def __init__(
@@ -46,8 +46,9 @@ class MysqlCursor:
         keeps: bool = True,
     ) -> None:
         self.affected = 0
-        self.permit: Permit | None = None
-        """Says how many rows a change may be about."""
+        self.counter: RowCounter | None = None
+        """Holds a change to the number of rows that it may be about."""
+        self.counted = 0
         self._running: RunningStatement[MysqlSession] | None = running
         self._keeps = keeps
         self._binary = binary
@@ -140,8 +141,9 @@ class MysqlCursor:
         if running.writes:
             # With RETURNING the server shows no count, and returns each row that it changed.
             affected = self._seen if self.columns else session.line.affected
-            if self.permit is not None:
-                check_count(self.permit, affected)
+            if self.counter is not None:
+                await session.line.settle()
+                self.counted = await self.counter.end(session, affected)
             if not session.in_block:
                 running.committing = self._keeps
                 await session.end(COMMIT if self._keeps else ROLLBACK)

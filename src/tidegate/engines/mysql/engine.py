@@ -36,6 +36,7 @@ from tidegate.engines.mysql.cursor import MysqlCursor
 from tidegate.engines.mysql.dry_run import run_dry
 from tidegate.engines.mysql.errors import ServerError
 from tidegate.engines.mysql.inspect import Inspector, check_change
+from tidegate.engines.mysql.row_counts import RowCounter, uncounted
 from tidegate.engines.mysql.transaction import check_run_as
 from tidegate.engines.mysql.types import check_count, pack, read_fields
 from tidegate.engines.mysql.url import Conninfo, parse_conninfo
@@ -172,10 +173,12 @@ class MysqlEngine:
                 await session.begin(running.timeout_ms, database)
                 if not reads and held is None:
                     await session.open_transaction()
+                place = database or self._setting.database
+                counter = None if reads else await RowCounter.begin(session, permit, place)
                 binary = await _send(session, encoded, params, explains)
                 head = await running.connection().line.answer()
                 cursor = MysqlCursor(running, head, binary=binary, keeps=not explains)
-                cursor.permit = None if reads else permit
+                cursor.counter = counter
                 await cursor.begin(head)
                 return cursor
         finally:
@@ -211,6 +214,11 @@ class MysqlEngine:
             return BufferedCursor(columns, list(rows), affected, BufferBudget())
         finally:
             self._opinions.forget()
+
+    async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
+        self._server.check_open()
+        async with self._server.borrowed() as session:
+            return await uncounted(session, statement.text, judgement, self._setting.database)
 
     async def reversibility(
         self, statement: Statement, judgement: Judgement, source: Source

@@ -25,6 +25,7 @@ from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSessi
 from tidegate.engines.postgres.cursor import CHUNKS, ChunkReader, PostgresCursor
 from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresCursor
 from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.row_counts import COUNT, counter_of
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows, TypeCache, shape_of
 from tidegate.errors import Code, TidegateError
@@ -134,6 +135,9 @@ class PostgresTransaction:
             )
             async with running as session:
                 guard = None if statement.writes else self._guard
+                counter = counter_of(statement.permit) if statement.writes else None
+                if counter is not None:
+                    counter.begin(await session.begin_in_block((COUNT, None), before=0))
                 before = _before(statement, session, running.timeout_ms, guard)
                 after = [] if guard is None else guard.after
                 first = await session.begin_in_block(
@@ -156,7 +160,7 @@ class PostgresTransaction:
                     cursor = DataRowBlockCursor(
                         running, first, columns, ENCODED_VALUES, text, follower
                     )
-                cursor.permit = statement.permit
+                cursor.counter = counter
                 if first.status in CHUNKS:
                     cursor.look_for_end()
                 else:
@@ -192,6 +196,10 @@ class PostgresTransaction:
         try:
             running = await self._held.start(permit.limits.timeout_s, cancellation, writes=True)
             async with running as session:
+                counter = counter_of(permit)
+                if counter is not None:
+                    counter.begin(await session.run_own(COUNT))
+                    await counter.end(session, 0, deferred=True)
                 running.committing = True
                 result = await session.end(COMMIT)
                 if result.status in FAILED:

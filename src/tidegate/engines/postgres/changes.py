@@ -27,12 +27,13 @@ from tidegate.engines.common.kept_rows import (
     row_bound,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison, check_count, is_same_row
+from tidegate.engines.common.row_images import RowComparison, is_same_row
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.own_queries import array_of, rows_of, send_queries
 from tidegate.engines.postgres.parameters import dump
+from tidegate.engines.postgres.row_counts import AT_ONCE, COUNT, counter_of
 from tidegate.engines.postgres.transaction import settings_query
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
@@ -166,10 +167,13 @@ async def _try(
     permit: Permit,
     keeper: ChangeKeeper,
 ) -> tuple[PGresult, int]:
+    counter = counter_of(permit)
     *_, look = await send_queries(session, (BEGIN, None), _settings(settings), _look(outline))
     found = _found(look, outline)
     reason = found if isinstance(found, str) else found.objection
     before: Rows = []
+    if counter is not None:
+        counter.begin(await session.run_own(COUNT))
     if not reason and not isinstance(found, str) and outline.verb != "insert":
         most = row_bound(keeper.max_bytes)
         (locked,) = await send_queries(session, _locking(outline, found.table, params, most + 1))
@@ -181,7 +185,10 @@ async def _try(
     else:
         (done,) = await send_queries(session, (text, params))
     affected = int(done.command_tuples or 0)
-    check_count(permit, affected)
+    if counter is not None:
+        await counter.end(session, affected, deferred=True)
+    else:
+        await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
     image: ChangeImage | str = reason
     if not reason and not isinstance(found, str):
         image = await _image(session, found.table, outline, before, done, affected)

@@ -9,7 +9,7 @@ first one still is this BEGIN is seen by its answer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import msgspec
@@ -217,10 +217,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
         pin: PinnedSchema | None = None,
         tuning: Tuning = (),
         form: int = 0,
+        before: tuple[bytes, Callable[[PGresult], None]] | None = None,
     ) -> PGresult:
         """Send a statement in its transaction; its first result, which may be a failure. A read
         gives none if the schema is not the one that is pinned. `form` is the format code of what a
-        read gives.
+        read gives. `before` is a query that a change comes after, and what takes its result.
 
         Raises: TidegateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be
         who the caller is; what it says to BEGIN; SchemaChangedError.
@@ -228,11 +229,14 @@ class PostgresSession(ServerSession[CommandProtocol]):
         line = self.line
         if writes:
             settings = settings_query(timeout_ms, schema, identity)
-            line.send((BEGIN_WRITE, None), settings, (text, params))
+            ours = () if before is None else ((before[0], None),)
+            line.send((BEGIN_WRITE, None), settings, *ours, (text, params))
             await line.sync()
             begun = await line.pass_over(_BEFORE, begins=True)
             if begun.status in FAILED:
                 raise rejected(begun, identity)
+            if before is not None:
+                before[1](await line.pass_over(1))
             line.stream(CHUNK_ROWS)
             return await self._next_result()
         read = _Read(text, params, timeout_ms, schema, identity, pin, tuning, form)
@@ -403,8 +407,12 @@ class PostgresSession(ServerSession[CommandProtocol]):
 
     async def end(self, how: bytes) -> PGresult:
         """COMMIT or ROLLBACK; its result."""
+        return await self.run_own(how)
+
+    async def run_own(self, text: bytes) -> PGresult:
+        """Run a statement of ours in the open transaction; its result, which may be a failure."""
         await self._drain()
-        self.line.send((how, None))
+        self.line.send((text, None))
         await self.line.sync()
         result = await self.only_result()
         await self._drain()

@@ -10,14 +10,13 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Row, RowCollector
 from tidegate.engines.common.errors import lost, stopped
-from tidegate.engines.common.row_images import check_count
 from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import COMMIT, PostgresSession
 from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.row_counts import RowCounter
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
-from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
 
 CHUNKS = (ExecStatus.TUPLES_CHUNK, ExecStatus.SINGLE_TUPLE)
@@ -45,7 +44,8 @@ class PostgresCursor:
         "_text",
         "affected",
         "columns",
-        "permit",
+        "counted",
+        "counter",
     )
 
     def __init__(
@@ -63,8 +63,9 @@ class PostgresCursor:
         self._text = text
         self.columns = columns
         self.affected = 0
-        self.permit: Permit | None = None
-        """Says how many rows a change may be about."""
+        self.counter: RowCounter | None = None
+        """Holds a change to the number of rows that it may be about."""
+        self.counted = 0
         self._running: RunningStatement[PostgresSession] | None = running
         self._reader = reader
         self._ready: Rows = reader.read(first) if first.status in CHUNKS else []
@@ -149,8 +150,10 @@ class PostgresCursor:
                 self.affected = 0 if _SELECTS.match(self._text) else self._seen
             elif not _is_read(last):
                 self.affected = last.command_tuples or 0
-            if self.permit is not None:
-                check_count(self.permit, self.affected)
+            if self.counter is not None:
+                self.counted = await self.counter.end(
+                    running.connection(), self.affected, deferred=self._commits
+                )
             if self._commits:
                 await self._commit(running)
         self._running = None

@@ -49,6 +49,7 @@ from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
 from tidegate.engines.postgres.parameters import dump
+from tidegate.engines.postgres.row_counts import COUNT, UNCOUNTED, RowCounter, counter_of
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
 from tidegate.engines.postgres.transaction import check_run_as, may_tune
 from tidegate.engines.postgres.types import TypeCache, shape_of
@@ -75,6 +76,7 @@ SUPERUSER = (
     " role with CONNECT, USAGE and SELECT alone",
 )
 
+_WITH = re.compile(r"\bwith\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
@@ -243,10 +245,11 @@ class PostgresEngine:
                     first = await session.begin_outside(encoded, params, running.timeout_ms, schema)
                     if first.status in FAILED:
                         raise failed_outside(first)
-                    return await self._cursor(running, first, request, text, permit=permit)
+                    return await self._cursor(running, first, request, text)
                 binary = not writes and await self._is_binary(
                     permit, session, encoded, schema, running.timeout_ms
                 )
+                counter = counter_of(permit) if writes else None
                 first = await session.begin(
                     encoded,
                     params,
@@ -257,11 +260,12 @@ class PostgresEngine:
                     pin=self._pin(permit, request),
                     tuning=request.tuning,
                     form=int(binary),
+                    before=None if counter is None else (COUNT, counter.begin),
                 )
                 if first.status in FAILED:
                     raise translate(first)
                 return await self._cursor(
-                    running, first, request, text, form=int(binary), permit=permit
+                    running, first, request, text, form=int(binary), counter=counter
                 )
         finally:
             if writes:
@@ -304,6 +308,17 @@ class PostgresEngine:
             return BufferedCursor(columns, rows, affected, BufferBudget())
         finally:
             self._database(database).watch.wake()
+
+    async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
+        self._server.check_open()
+        async with self._server.borrowed() as session:
+            ((off, by_triggers, foreign),) = await session.own(UNCOUNTED)
+        if off == "true":
+            return "the rows of triggers and foreign keys (`track_counts` is off)"
+        plain = judgement.verb != "select" and _WITH.search(statement.text) is None
+        if by_triggers == "true" or (foreign == "true" and not plain):
+            return "rows of foreign tables that triggers or queries behind WITH change"
+        return ""
 
     async def reversibility(
         self, statement: Statement, judgement: Judgement, source: Source
@@ -447,7 +462,7 @@ class PostgresEngine:
         request: Query | Explain,
         text: str,
         form: int = 0,
-        permit: Permit | None = None,
+        counter: RowCounter | None = None,
     ) -> Cursor:
         types, shape = self._database(request.database).types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
@@ -458,7 +473,7 @@ class PostgresEngine:
             cursor = DataRowPostgresCursor(running, first, columns, ENCODED_VALUES, text)
         else:
             cursor = PostgresCursor(running, first, columns, reader, text)
-        cursor.permit = permit
+        cursor.counter = counter
         if first.status in CHUNKS:
             cursor.look_for_end()
         else:

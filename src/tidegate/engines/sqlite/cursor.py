@@ -53,7 +53,7 @@ class StreamCursor:
 
     def __init__(self, running: RunningStatement[WorkerThread]) -> None:
         self.columns: tuple[Column, ...] = ()
-        self.affected = 0
+        self.affected = self.counted = 0
         self.seconds: float | None = None
         self._execution: Execution | None = None
         self._ready: Rows = []
@@ -112,5 +112,5 @@ class StreamCursor:
 
     def _note_end(self) -> None:
         if self._execution is not None and self._execution.done:
-            self.affected = self._execution.affected
+            self.affected, self.counted = self._execution.affected, self._execution.counted
             self._running.release()

@@ -78,6 +78,11 @@ CHECKED_S = 0.0001
 Answer = TypeVar("Answer")
 Threads = Pool[WorkerThread]
 
+_REPLACES = re.compile(r"\breplace\b", re.IGNORECASE)
+_REPLACING = """SELECT 1 FROM sqlite_schema WHERE (type = 'trigger' AND sql LIKE '%replace%')
+  OR (type IN ('table', 'index') AND sql LIKE '%conflict%replace%') LIMIT 1"""
+"""What removes rows that SQLite does not count."""
+
 
 class SqliteEngine:
     """One SQLite file, or one database in memory."""
@@ -91,7 +96,6 @@ class SqliteEngine:
         blocks=True,
         undoes=changesets.there,
         counts_changes=True,
-        counts_followers=True,
     )
 
     def __init__(
@@ -307,6 +311,19 @@ class SqliteEngine:
             )
 
         return await self._ask(progress_handler, cancellation, work, self._writer)
+
+    async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
+        self._check_open()
+        if _REPLACES.search(statement.text) is None:
+            progress_handler = ProgressHandler(WAIT_S)
+
+            def work(session: SqliteSession) -> bool:
+                with session.stepping(progress_handler), session.mode(Mode.OWN):
+                    return bool(session.connection.execute(_REPLACING).fetchall())
+
+            if not await self._ask(progress_handler, NEVER, work):
+                return ""
+        return "rows that REPLACE removes"
 
     async def reversibility(
         self, statement: Statement, judgement: Judgement, source: Source

@@ -211,6 +211,11 @@ class Execution:
         connection = self._session.connection
         return connection.changes() if connection.total_changes() != self._changes_before else 0
 
+    @property
+    def counted(self) -> int:
+        """Rows that were changed, those of triggers and foreign keys included."""
+        return self._session.connection.total_changes() - self._changes_before if self.writes else 0
+
     def read(self, max_rows: int) -> Rows:
         """Up to `max_rows` further rows; fewer if they are large, or at the end (`done`)."""
         rows: Rows = []
@@ -291,8 +296,7 @@ class Execution:
         permit = self._permit
         if permit is None or (permit.max_rows_changed is None and permit.keeper is None):
             return
-        changed = self._session.connection.total_changes() - self._changes_before
-        check_count(permit, changed, followers=True)
+        check_count(permit, self.counted, followers=True)
         if self._capture is not None:
             self._capture.keep()
 

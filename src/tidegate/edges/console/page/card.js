@@ -84,6 +84,7 @@ export function cardFacts(card) {
     fact("Why it asks", visible(card.why)),
     fact("What it does", visible(card.reason)),
     undoFact(card),
+    card.limit ? fact("Limit", visible(card.limit)) : null,
     fact("Caller", [isolated(card.caller.name), card.caller.client ? [" with ",
       isolated(card.caller.client)] : null, card.askers > 1
       ? `; ${card.askers} callers wait for this answer` : null]),

@@ -29,7 +29,7 @@
  *   statement: [string, string][], params: string | null, withheld: boolean, tables: string[],
  *   database: string, schema: string, unqualified: boolean, outside_transaction: boolean,
  *   dry_run: DryRun | null, dry_run_hidden?: string,
- *   undo: { possible: boolean | null, reason: string, triggers: string[] },
+ *   undo: { possible: boolean | null, reason: string, triggers: string[] }, limit?: string,
  *   irreversible: boolean, waiting: { until: number | null }, expires_at: number | null,
  *   ended_at?: number | null, decided_at: number | null, decided_by: string, decision_reason: string,
  *   grant: { until: number, uses: number, most_uses: number } | null, run: Run | null,

@@ -1,0 +1,136 @@
+"""Counts the rows that a statement has changed, those of triggers included.
+
+The server counts what its storage engines write for a session. That is more than what was changed:
+rows that stay as they were count, in a partitioned table some count twice. So it is used where
+triggers may have changed rows, or cannot be seen. What InnoDB does for a foreign key is counted
+nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidegate.engines.common.row_images import check_count
+from tidegate.engines.mysql.catalog import sees_triggers
+from tidegate.engines.mysql.connection import MysqlSession
+from tidegate.model.decisions import Permit
+from tidegate.model.statements import Judgement
+
+_COUNTS = b"""SHOW SESSION STATUS WHERE Variable_name IN
+  ('Handler_write', 'Handler_update', 'Handler_delete')"""
+_TRIGGERS = """SELECT count(*) FROM information_schema.triggers
+  WHERE event_object_schema = ? AND event_object_table IN ({})"""
+_FOLLOWERS = """SELECT constraint_name, referenced_table_name, delete_rule, update_rule
+  FROM information_schema.referential_constraints
+  WHERE unique_constraint_schema = ? AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION')
+  AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
+_STAY = frozenset({"RESTRICT", "NO ACTION"})
+
+Places = dict[str, set[str]]
+"""Names of tables by their database."""
+
+
+class RowCounter:
+    """Counts what one statement changes."""
+
+    def __init__(self, permit: Permit, *, triggers: bool, before: int) -> None:
+        self.permit = permit
+        self._triggers = triggers
+        self._before = before
+
+    @classmethod
+    async def begin(
+        cls, session: MysqlSession, permit: Permit, database: str | None
+    ) -> RowCounter | None:
+        """Ready to count a change of limited size; None if nothing limits it. Raises: ServerError,
+        TidegateError."""
+        if permit.max_rows_changed is None:
+            return None
+        tables = () if permit.judgement is None else permit.judgement.tables
+        triggers = await _may_have_triggers(session, _places(tables, database))
+        return cls(permit, triggers=triggers, before=await _total(session) if triggers else 0)
+
+    async def end(self, session: MysqlSession, own: int) -> int:
+        """How many rows the statement has changed: at least its `own`. Raises: TidegateError
+        LIMIT_CHANGES, ServerError."""
+        check_count(self.permit, own)
+        if not self._triggers:
+            return own
+        rows = max(own, await _total(session) - self._before)
+        check_count(self.permit, rows, followers=True)
+        return rows
+
+
+async def uncounted(
+    session: MysqlSession, text: str, judgement: Judgement, database: str | None
+) -> str:
+    """Which rows of a change are not counted; empty if all are. Raises: ServerError,
+    TidegateError."""
+    if judgement.verb not in ("insert", "update", "delete"):
+        return "how many rows it changes"
+    places = _places(judgement.tables, database)
+    if not places:
+        return "rows of tables whose database is not known"
+    grants = await _grants(session)
+    if not all(sees_triggers(grants, schema) for schema in places):
+        return (
+            "rows of other tables that a foreign key changes, which the account may not see"
+            " (it lacks TRIGGER on the database)"
+        )
+    triggers = await _may_have_triggers(session, places, grants)
+    if triggers and not session.setting.mariadb:
+        return "the rows that triggers change"
+    schemas = places if not triggers else {**dict.fromkeys(await _schemas(session)), **places}
+    for schema in schemas:
+        for _, parent, *rules in await session.own(_FOLLOWERS.encode(), schema):
+            named = str(parent) in places.get(schema, ())
+            if triggers or (named and _follows(judgement.verb, text, *map(str, rules))):
+                return f"rows that refer to {parent} and that a foreign key changes with it"
+    return ""
+
+
+def _follows(verb: str, text: str, on_delete: str, on_update: str) -> bool:
+    """Whether rows of another table may follow a change of this kind."""
+    words = set(text.upper().split())
+    deletes = verb == "delete" or "REPLACE" in words
+    updates = verb == "update" or "DUPLICATE" in words
+    return (deletes and on_delete not in _STAY) or (updates and on_update not in _STAY)
+
+
+def _places(tables: Iterable[str], database: str | None) -> Places:
+    found: Places = {}
+    for name in tables:
+        schema, dot, table = name.rpartition(".")
+        schema = schema if dot else database or ""
+        if not schema:
+            return {}
+        found.setdefault(schema, set()).add(table)
+    return found
+
+
+async def _may_have_triggers(
+    session: MysqlSession, places: Places, grants: list[str] | None = None
+) -> bool:
+    """Whether one of the tables has a trigger, or that cannot be seen."""
+    grants = await _grants(session) if grants is None else grants
+    for schema, tables in places.items():
+        if not sees_triggers(grants, schema):
+            return True
+        query = _TRIGGERS.format(", ".join("?" * len(tables)))
+        ((count,),) = await session.own(query.encode(), schema, *tables)
+        if count:
+            return True
+    return not places
+
+
+async def _grants(session: MysqlSession) -> list[str]:
+    return [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
+
+
+async def _schemas(session: MysqlSession) -> list[str]:
+    found = await session.own(b"SELECT schema_name FROM information_schema.schemata")
+    return [str(row[0]) for row in found]
+
+
+async def _total(session: MysqlSession) -> int:
+    return sum([int(value) for _, value in await session.own(_COUNTS)])
