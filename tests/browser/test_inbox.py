@@ -347,6 +347,21 @@ def test_buttons_that_one_may_not_use_are_absent_with_the_reason(
     assert site.cards["ask-1"]["state"] == "pending"
 
 
+def test_a_question_that_one_may_not_allow_is_neither_counted_nor_announced(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(url)
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    site.put(canned.card(1, may=canned.may(allow=False, deny=True, why_not="The call is yours.")))
+    expect(page.locator(".cards li")).to_have_count(1)
+    expect(page).to_have_title("Inbox – Tidegate")
+    expect(page.locator(".rail .count")).to_have_count(0)
+    expect(page.get_by_role("status").filter(has_text="A question")).to_have_count(0)
+    site.put(canned.card(2))
+    expect(page).to_have_title("(1) Inbox – Tidegate")
+    expect(page.get_by_role("status").filter(has_text="A question")).to_have_count(1)
+
+
 @pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, NARROW], ids=["wide", "narrow"])
 def test_nothing_is_cut_of_a_long_statement_and_the_buttons_stay_in_reach(
     window: Window, site: Site, url: str, size: dict[str, int]

@@ -126,6 +126,8 @@ class Approvals:
             question = await self.request(approval_request)
         if question.askers == 1 and self.settings.dry_run:
             question = await self.attach_dry_run(question, await dry_run())
+        if client_may_ask and await asyncio.to_thread(self.why_not, question, "") is not None:
+            client_may_ask = False  # no yes from there counts: it is not asked
         if client_may_ask or not call.waits or not self.settings.wait_s:
             raise ApprovalNeeded(question, client_may_ask=client_may_ask)
         if call.progress is not None:
@@ -253,17 +255,24 @@ class Approvals:
     def why_not(self, question: PendingApproval, operator: str) -> str | None:
         """Why a yes of this operator does not count; empty is one that was given in no account, at
         the command line or in the caller's client. None if it counts."""
-        mode, owner = self.settings.four_eyes, question.subject.owner
+        return self._why_not(question.subject.owner, operator)
+
+    def _why_not(self, owner: str, operator: str) -> str | None:
+        mode = self.settings.four_eyes
         if mode == "off" and owner and self._count_operators() > 1:
             mode = "own"
         if mode == "off" or (mode == "own" and not owner):
             return None
-        if operator and operator != owner:
-            return None
-        if operator:
-            return "The token that asks is yours: another operator must answer"
-        other = f", other than {owner}" if owner else ""
-        return f"An operator must answer in the console{other}"
+        if not owner:
+            return (
+                "It is not known whose call this is, and two people must agree"
+                " (`approvals.four_eyes`): give the caller a token with an owner"
+            )
+        if not operator:
+            return f"An operator must answer in the console, other than {owner}"
+        if operator.casefold() == owner.casefold():
+            return "The call is yours: another operator must answer"
+        return None
 
     def most_minutes(self, question: PendingApproval) -> int:
         """For how many minutes a grant of this question can be given at most; 0: for one call."""

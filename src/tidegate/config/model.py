@@ -88,8 +88,9 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     In the console an approval can be given for up to `grant_minutes` minutes and `grant_uses`
     calls. `four_eyes`: `own` takes no yes from the operator whose token asks, neither in the
-    console nor in that operator's client; `always` takes each yes in the console alone, from
-    another operator; `off` takes any. From the second operator on, `off` means `own`.
+    console nor in that operator's client nor at the command line; `always` takes none either for
+    callers of whom no operator is the owner, so that there are two people to each call; `off` takes
+    any. From the second operator on, `off` means `own`.
 
     `webhook`: a server of yours that gets a message when a call waits.
     """

@@ -102,7 +102,7 @@ function receive(event) {
   } else {
     const waits = name === "card" && data.state === "pending" && !cards.all.peek().has(data.id);
     cards.receive(event);
-    if (waits) say(`A question: ${data.sentence}`);
+    if (waits && data.may.allow) say(`A question: ${data.sentence}`);
   }
 }
 
@@ -140,7 +140,8 @@ async function leave(everywhere) {
   }
 }
 
-const waiting = computed(() => cards.pending.length);
+// What this operator may not answer is there to look at, and does not call for it.
+const waiting = computed(() => cards.pending.filter(({ may }) => may.allow).length);
 
 function shell() {
   effect(() => {
