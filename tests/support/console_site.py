@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import tidegate
 from support import console_cards as canned
 from support.console_data import Data
+from support.console_statements import Statements
 
 PAGE = Path(tidegate.__file__).parent / "edges" / "console" / "page"
 POLICY = (
@@ -60,6 +61,7 @@ class Site:
         self.seq = 1
         self._lock = threading.Lock()
         self.data = Data(self.publish)
+        self.statements = Statements(self.publish, self.put)
 
     def add(self, *cards: Json) -> None:
         for each in cards:
@@ -90,6 +92,7 @@ class Site:
         """Change a card, or add it, as all pages hear."""
         self.cards[card["id"]] = card
         self.publish("card", card)
+        self.statements.answered(card)
         return card
 
     def cut_streams(self) -> None:
@@ -123,7 +126,7 @@ class Site:
             case ["access"]:
                 return 200, self.access
             case ["data", *parts]:
-                return self.data.get(parts, query)
+                return self.statements.get(parts, query) or self.data.get(parts, query)
             case _:
                 return 404, {"error": "not_found", "message": "It is not here.", "hint": ""}
 
@@ -147,7 +150,7 @@ class Site:
             case ["activity", "export-ticket"]:
                 return 200, {"ticket": f"ticket-{body['format']}"}
             case ["data", *parts]:
-                return self.data.post(parts, body)
+                return self.statements.post(parts, body) or self.data.post(parts, body)
             case _:
                 return 200, {}
 

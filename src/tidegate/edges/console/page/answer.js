@@ -107,8 +107,9 @@ export async function revoke(card) {
 }
 
 /** Put the rows of a change back, after a look at them.
- * @param {string} changeId @param {string} cardId @returns {Promise<boolean>} */
-export async function putBack(changeId, cardId) {
+ * @param {string} changeId @param {string} cardId under which problems are reported
+ * @param {boolean} [hasCard] false for a change without a question @returns {Promise<boolean>} */
+export async function putBack(changeId, cardId, hasCard = true) {
   report(cardId, "");
   const place = `changes/${encodeURIComponent(changeId)}`;
   let wanted = session.peek()?.confirmed === false;
@@ -122,7 +123,7 @@ export async function putBack(changeId, cardId) {
       const done = await post(`${place}/undo`, wanted ? { passphrase: answer } : {});
       if (wanted) confirmed();
       say(`${counted(done.rows, "row")} put back.`);
-      await cards.reload(cardId).catch(() => {});
+      if (hasCard) await cards.reload(cardId).catch(() => {});
       return true;
     } catch (caught) {
       if (needsPassphrase(caught)) {

@@ -7,10 +7,11 @@ import { dataTree } from "./data_tree.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
+import { queryTab } from "./query_tab.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
 import { listen, route, tabNotice } from "./state.js";
 import { tablePage } from "./table_page.js";
-import { isolated, visible } from "./text.js";
+import { visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 /** @typedef {import("./data_contract.js").TabEvent} TabEvent */
@@ -20,7 +21,7 @@ const KEPT_TABLES = 6;
 
 /** The view, once its styles are there. @returns {Promise<() => Node>} */
 export async function dataView() {
-  await loadStyle("data.css");
+  await Promise.all([loadStyle("data.css"), loadStyle("query.css")]);
   return view;
 }
 
@@ -159,14 +160,9 @@ function make(id) {
     return h("div", {
       class: "tab-panel", role: "tabpanel", id: `panel-${id}`, tabindex: "-1",
       "aria-labelledby": `tab-${id}`,
-    }, first.kind === "table" ? tablePage(tab) : queryPlace(tab));
+    }, first.kind === "table" ? tablePage(tab) : queryTab(tab));
   });
   return { node, stop, kind: first.kind };
-}
-
-/** @param {import("./signals.js").Signal<DataTab>} tab */
-function queryPlace(tab) {
-  return h("div", { class: "empty" }, h("p", {}, isolated(tab.peek().title)));
 }
 
 /** Keys of the page: they are free in browsers, and work wherever the focus is. */

@@ -26,6 +26,7 @@ const PATHS = /** @type {const} */ ({
   copy: "M7 7h9v9H7zM4 13V4h9",
   save: "M10 3v9M6 8.5l4 4 4-4M4 16.5h12",
   column: "M6 5h8M6 10h8M6 15h5",
+  run: "M6 4l10 6-10 6z",
   keys: "M3 5h14v10H3zM6 8h.5M10 8h.5M14 8h.5M6 12h8",
 });
 

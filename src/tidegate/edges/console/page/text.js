@@ -43,6 +43,18 @@ export function visible(text) {
   return parts;
 }
 
+/** Where a text has characters that hide or reorder others: the first of them.
+ * @param {string} text @param {number} [most] */
+export function hiddenIn(text, most = 100) {
+  const places = /** @type {number[]} */ ([]);
+  for (const match of text.matchAll(HIDDEN)) {
+    if (belongsToPicture(text, match.index, match[0])) continue;
+    places.push(match.index);
+    if (places.length >= most) break;
+  }
+  return places;
+}
+
 /** Joiners and selectors of an emoji are part of its picture.
  * @param {string} text @param {number} place @param {string} found */
 function belongsToPicture(text, place, found) {
