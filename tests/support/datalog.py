@@ -59,6 +59,7 @@ class Opened:
         self._datalog = datalog
 
     last_items: int | None = None
+    last_corrected = False
     last_json = b""
 
     def ask(
@@ -87,6 +88,7 @@ class Opened:
             effect = Effect.WRITE if request.writes else Effect.READ
         document: Any = self._datalog.run(self.engine.run(self.permit(request, effect), NEVER))
         self.last_items = document.items
+        self.last_corrected = document.corrected
         self.last_json = bytes(document.json)
         return json.loads(document.json)
 
@@ -133,10 +135,14 @@ class Datalog:
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         return self._runner.run(work)
 
-    def open(self, path: Path | str, access: str = "read") -> Opened:
+    def open(self, path: Path | str, access: str = "read", **options: str) -> Opened:
         """Open a directory, or a URL."""
         url = path if isinstance(path, str) else f"datalevin://{path}"
-        source = Source(str(url), "facts", url, "datalevin", "datalog", access=access)  # type: ignore[arg-type]
+        source = Source(
+            *(str(url), "facts", url, "datalevin", "datalog"),
+            access=access,  # type: ignore[arg-type]
+            options=tuple(options.items()),
+        )
         opened = Opened(self, self.run(DatalevinEngine.open(source)), source)
         self._opened.append(opened)
         return opened

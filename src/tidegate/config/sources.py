@@ -115,7 +115,8 @@ class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
     and `datalevin_open_kv` of the surface `datalog`. Without the first two a client on stdio may
     open what the user who started it can reach, and one over HTTP what `directories` and `hosts`
     list. With `datalog_changes` a token that may write may change what it opens over HTTP; on stdio
-    `--allow-writes` decides.
+    `--allow-writes` decides. With `datalog_private_copy_mb` a directory that a caller may only read
+    is read from a private copy of at most so many megabytes, and not a byte of it changes.
     """
 
     hosts: tuple[str, ...] = ()
@@ -126,6 +127,7 @@ class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
     datalog_directories: tuple[str, ...] | None = None
     datalog_hosts: tuple[str, ...] | None = None
     datalog_changes: bool = False
+    datalog_private_copy_mb: Annotated[int, msgspec.Meta(ge=1)] | None = None
     lifetime_s: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
     per_owner: Annotated[int, msgspec.Meta(ge=1)] = 16
 

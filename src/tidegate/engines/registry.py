@@ -120,7 +120,7 @@ def _cloud_path(url: str) -> str | None:
 DATALEVIN = Entry(
     *("datalevin", "datalog", "tidegate.engines.datalevin", "DatalevinEngine", "datalog"),
     language="tidegate.datalog.language",
-    options=("heap", "java", "journal"),
+    options=("heap", "java", "journal", "private_copy_mb"),
     locate=_locate_datalevin,
     path=_datalevin_path,
 )

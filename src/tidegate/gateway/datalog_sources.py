@@ -72,8 +72,12 @@ class DatalogSources:
         on_stdio, limits = not call.address, self._settings
         changes = call.actor.scope.covers(Scope.READ_WRITE) and (on_stdio or limits.datalog_changes)
         written = with_password(url, held.reference) if held is not None else url
+        options: dict[str, str] = {}
+        if limits.datalog_private_copy_mb is not None and not (changes or _is_remote(url)):
+            options["private_copy_mb"] = str(limits.datalog_private_copy_mb)
+        access = "write" if changes else "read"
         source = source_from_settings(
-            SourceSettings(name=name, url=written, access="write" if changes else "read")
+            SourceSettings(name=name, url=written, access=access, options=options)
         )
         return self._connections.add_temporary(
             source,
@@ -106,3 +110,8 @@ class DatalogSources:
         place = locate(url)
         if not is_listed_host(place.host, place.port or "", hosts):
             raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
+
+
+def _is_remote(url: str) -> bool:
+    path = find(url).path
+    return path is None or path(url) is None

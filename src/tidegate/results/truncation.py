@@ -23,6 +23,7 @@ import msgspec
 
 TRUNCATED = "Result truncated."
 ELSEWHERE = "See structuredContent."
+NOTHING: Mapping[str, Any] = {}
 
 
 class TruncationLimits(msgspec.Struct, frozen=True):
@@ -50,9 +51,11 @@ def forms(
     limits: TruncationLimits,
     *,
     original: int | None = None,
+    meta: Mapping[str, Any] = NOTHING,
 ) -> Iterator[Form]:
     """The forms of the object with `fields` and the member `result`, which is JSON, from the whole
-    to the shortest. `original`: how many items the list had, if `result` has not all of them."""
+    to the shortest. `original`: how many items the list had, if `result` has not all of them.
+    `meta` are other members of `meta`."""
     records: list[dict[str, Any]] = []
     result, items = _within(result, limits.items)
     if items is not None and max(items, original or 0) > limits.items:
@@ -65,7 +68,7 @@ def forms(
                 "original": max(items, original or 0),
             }
         )
-    whole = _body(fields, result, records)
+    whole = _body(fields, result, records, meta)
     if records:
         yield Form(whole, TRUNCATED)
     else:
@@ -73,7 +76,7 @@ def forms(
         yield Form(whole, ELSEWHERE)
     for mode, shown in (("preview", _preview(result, limits)), ("omitted", b"null")):
         step = {"kind": "bytes", "path": "result", "limit": limits.reply_bytes, "mode": mode}
-        yield Form(_body(fields, shown, [*records, step]), TRUNCATED)
+        yield Form(_body(fields, shown, [*records, step], meta), TRUNCATED)
 
 
 def _within(result: bytes, most: int) -> tuple[bytes, int | None]:
@@ -103,10 +106,16 @@ def _list(items: Sequence[msgspec.Raw]) -> bytes:
     return b"[" + b",".join(bytes(item) for item in items) + b"]"
 
 
-def _body(fields: Mapping[str, Any], result: bytes, records: Sequence[Mapping[str, Any]]) -> bytes:
+def _body(
+    fields: Mapping[str, Any],
+    result: bytes,
+    records: Sequence[Mapping[str, Any]],
+    meta: Mapping[str, Any],
+) -> bytes:
     members: dict[str, Any] = {**fields, "result": msgspec.Raw(result)}
-    if records:
-        members["meta"] = {"truncated": True, "truncations": records}
+    cut = {"truncated": True, "truncations": records} if records else {}
+    if cut or meta:
+        members["meta"] = {**cut, **meta}
     return _encode(members)
 
 

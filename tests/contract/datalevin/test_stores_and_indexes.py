@@ -169,3 +169,58 @@ def test_an_entry_of_a_list_is_refused_where_the_request_is_judged(store: Opened
         refused = store.refused("kv_transact", "kv", dbi="a", txs=[[form, 1, ["x", "y"]]])
         assert refused.code is Code.ARGUMENT_INVALID
     assert store.refused("kv_get", "kv", dbi="a", key=1).details["absent"] == "dbi"
+
+
+DOMAINS: list[dict[str, Any]] = [
+    # Options for all domains, and for those of the attribute, in each combination.
+    {":vector-opts": {":dimensions": 2}},
+    {":vector-opts": {":dimensions": 2}, ":vector-domains": {"other": {":dimensions": 2}}},
+    {":vector-opts": {":dimensions": 2}, ":vector-domains": {"at": {":dimensions": 2}}},
+    {":vector-domains": {"other": {":dimensions": 2}}},
+    {":vector-domains": {"other": {":dimensions": 2}, "at": {":dimensions": 2}}},
+]
+
+
+@pytest.mark.parametrize("options", DOMAINS)
+def test_vectors_are_kept_in_their_domains_and_their_own(
+    datalog: Datalog, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    vectors = datalog.open(tmp_path / "vectors", "write")
+    attribute = {":db/valueType": ":db.type/vec", ":db.vec/domains": ["other"]}
+    vectors.ask("open_database", create=True, options=options, schema={":at": attribute})
+    vectors.ask("transact", txData=[{":name": "near", ":at": [1.0, 0.0]}])
+    # One more such attribute, of a database that is there.
+    vectors.ask("open_database", create=True, schema={":place/at": attribute})
+    vectors.ask("transact", txData=[{":name": "far", ":at": [9.0, 9.0], ":place/at": [5.0, 5.0]}])
+    vectors.close()
+    again = datalog.open(tmp_path / "vectors")
+    for near in (":at", '{:domains ["other"] :top 1}', '{:domains ["at"] :top 1}'):
+        asked = f"$ {near} [1.0 0.1]" if near == ":at" else f"$ [1.0 0.1] {near}"
+        found = again.query(
+            f"[:find [?n ...] :where [(vec-neighbors {asked}) [[?e]]] [?e :name ?n]]"
+        )
+        assert "near" in found
+    found = again.query(
+        "[:find [?n ...] :where [(vec-neighbors $ :place/at [5 5]) [[?e]]] [?e :name ?n]]"
+    )
+    assert found == ["far"]
+
+
+def test_a_vector_attribute_without_its_options_is_refused_and_nothing_is_made(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    vectors = datalog.open(tmp_path / "vectors", "write")
+    plain = {":db/valueType": ":db.type/vec"}
+    incomplete: list[dict[str, Any]] = [
+        {},
+        {":vector-opts": {":metric-type": ":cosine"}},
+        {":vector-domains": {"another": {":dimensions": 2}}},
+    ]
+    for attribute in (plain, {**plain, ":db.vec/domains": ["other"]}):
+        for options in incomplete:
+            error = vectors.refused(
+                "open_database", create=True, options=options, schema={":at": attribute}
+            )
+            assert error.code is Code.ARGUMENT_INVALID, options
+            assert ":vector-opts" in error.message
+    assert not (tmp_path / "vectors" / "data.mdb").exists()

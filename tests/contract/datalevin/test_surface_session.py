@@ -231,6 +231,17 @@ def test_a_request_that_finds_nothing_says_which_attribute_was_meant(gate: Gate)
         assert "meta" not in call.reply("query", **database, query=query)
 
 
+def test_an_answer_that_the_planner_did_not_find_says_so(gate: Gate) -> None:
+    reader = gate.client(READER)
+    database = reader("open_database", dir="family")["database"]
+    query = "[:find [?n ...] :where [?e :parent ?p] [(< -1.5 ?p)] [?e :name ?n]]"
+    shown = reader.reply("query", database=database, query=query)
+    assert sorted(shown["result"]) == ["Ben", "Cy", "Di"]
+    assert "planner" in shown["meta"]["note"]
+    query = "[:find [?n ...] :where [?e :parent ?p] [?e :name ?n]]"
+    assert "meta" not in reader.reply("query", database=database, query=query)
+
+
 def test_the_schema_is_a_resource_by_id_and_by_name(gate: Gate) -> None:
     call = gate.client(READER)
     listed = call.ask("resources/list")["resources"]

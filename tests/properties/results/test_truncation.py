@@ -183,3 +183,10 @@ def test_a_long_list_a_wide_one_and_a_long_id_are_cut_as_measured() -> None:
     assert wide["meta"]["truncations"][0]["returned"] == 200
     assert '"mode":"omitted"' in agrees(1, ["y" * 200_000] * 5, DOCUMENT)
     assert agrees("i" * 600_000, [], DOCUMENT) == "-32000"
+
+
+def test_other_members_of_meta_stay_in_each_form() -> None:
+    limits = TruncationLimits(items=2, preview_items=1)
+    for result in (b"[1]", b"[1,2,3]"):
+        for form in forms({"id": "x"}, result, limits, meta={"note": "why"}):
+            assert json.loads(form.body)["meta"]["note"] == "why"

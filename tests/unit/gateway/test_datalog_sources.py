@@ -95,3 +95,12 @@ def test_a_password_is_nowhere_in_the_answer(tmp_path: Path) -> None:
     answer = opened(tmp_path, "dtlv://u:hunter2@h.example/db")
     assert "hunter2" not in f"{answer.place} {answer.source}"
     denied(tmp_path, "dtlv://u:hunter2@h.example/db", address=HTTP)
+
+
+def test_a_directory_that_is_only_read_is_copied_where_the_operator_says_so(tmp_path: Path) -> None:
+    url = f"datalevin://{tmp_path}/facts"
+    strict: dict[str, Any] = {"datalog_private_copy_mb": 100}
+    assert opened(tmp_path, url, **strict).source.options == (("private_copy_mb", "100"),)
+    assert opened(tmp_path, url).source.options == ()
+    assert opened(tmp_path, url, actor=WRITER, **strict).source.options == ()
+    assert opened(tmp_path, "dtlv://h.example/db", **strict).source.options == ()

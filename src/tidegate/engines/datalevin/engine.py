@@ -25,6 +25,12 @@ from tidegate.engines.datalevin.directory import DATA, check_directory, held_for
 from tidegate.engines.datalevin.dry_run import LIMITS, try_change
 from tidegate.engines.datalevin.journal import MOST_JOURNALED, Journal
 from tidegate.engines.datalevin.library import find_library
+from tidegate.engines.datalevin.private_copies import (
+    PrivateCopies,
+    give_back_copies,
+    most_mb_of,
+    take_copies,
+)
 from tidegate.engines.datalevin.process import Answer
 from tidegate.engines.datalevin.url import Place, place_of
 from tidegate.engines.datalevin.workers import HEAP, Worker, workers
@@ -80,9 +86,11 @@ class DatalevinEngine:
         *,
         writable: bool,
         journal: Journal | None = None,
+        copies: PrivateCopies | None = None,
     ) -> None:
         self._place = place
         self._journal = journal
+        self._copies = copies
         self._version = version
         self._worker = worker
         self._writable = writable
@@ -95,14 +103,21 @@ class DatalevinEngine:
     async def open(cls, source: Source) -> DatalevinEngine:
         options = resolve_options(source)
         place = place_of(source.url)
+        copy_mb = _copy_mb(options.get("private_copy_mb"), place, writable=source.writable)
         library = await asyncio.to_thread(find_library, options.get("java"))
         if place.is_remote:
             await _connectable(place)
         elif not source.writable or await asyncio.to_thread(Path(place.name).exists):
             await _check(place.name, library.version, creates=source.writable)
         worker = workers().take(library, options.get("heap", HEAP), place)
-        journal = Journal(options["journal"]) if "journal" in options else None
-        engine = cls(place, library.version, worker, writable=source.writable, journal=journal)
+        engine = cls(
+            place,
+            library.version,
+            worker,
+            writable=source.writable,
+            journal=Journal(options["journal"]) if "journal" in options else None,
+            copies=take_copies(place, worker, copy_mb) if copy_mb is not None else None,
+        )
         try:
             await worker.start()
         except BaseException:
@@ -212,6 +227,8 @@ class DatalevinEngine:
         if self._closed:
             return
         self._closed = True
+        if self._copies is not None:
+            await give_back_copies(self._place, self._worker, self._copies)
         await workers().give_back(self._worker, self._place)
 
     async def _operate(
@@ -251,7 +268,12 @@ class DatalevinEngine:
             report = bytes(answer.result)
             await asyncio.to_thread(journal.append, permit.call_id, permit.actor.id, report)
         affected = 1 if request.writes else 0
-        return Document(bytes(answer.result), items=answer.items, affected=affected)
+        return Document(
+            bytes(answer.result),
+            items=answer.items,
+            affected=affected,
+            corrected=answer.corrected,
+        )
 
     async def _attributes(self, permit: Permit, cancellation: Cancellation) -> bytes:
         """The attributes of the database as JSON: none if the directory holds a store, or if it is
@@ -322,6 +344,10 @@ class DatalevinEngine:
             "bytes": limits.max_bytes,
         }
         timeout_s = limits.timeout_s
+        if self._copies is not None and not changes:
+            async with self._copies.reading(timeout_s) as copy:
+                request["place"] = copy.name
+                return await self._worker.ask(request, copy, timeout_s, cancellation, changes=False)
         if not changes:
             return await self._worker.ask(request, place, timeout_s, cancellation, changes=False)
         async with self._changing:
@@ -377,6 +403,20 @@ def _checked(request: DatalogRequest) -> DatalogTarget:
             details={"field": "opts"},
         )
     return DatalogTarget(target.kind, options, client)
+
+
+def _copy_mb(option: str | None, place: Place, *, writable: bool) -> int | None:
+    """How large a private copy may be; None without one. Raises: TidegateError CONFIG_INVALID."""
+    if option is None:
+        return None
+    if place.is_remote or writable:
+        what = "a database of a server" if place.is_remote else "a source that may be written"
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"The option `private_copy_mb` is for a directory that is only read, not for {what}.",
+            hint="Take the option away, or set the source's access to `read`.",
+        )
+    return most_mb_of(option)
 
 
 async def _check(path: str, version: str, *, creates: bool) -> None:

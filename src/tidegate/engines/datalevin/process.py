@@ -33,6 +33,7 @@ class Answer(msgspec.Struct, frozen=True):
     number: int
     result: msgspec.Raw = msgspec.Raw(b"null")
     items: int | None = None
+    corrected: bool = False
     fault: Fault | None = None
 
 

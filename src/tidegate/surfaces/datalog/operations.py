@@ -43,6 +43,11 @@ _NAMES_ATTRIBUTES = frozenset(
 _NOTHING = (b"[]", b"{}", b"null", b"0")
 """Results that a misspelt attribute has: it is no error."""
 
+_CORRECTED = (
+    "The planner of Datalevin found nothing for this query. The answer was computed from the facts"
+    " of the attributes that it names."
+)
+
 _TEXTS = ("query", "docText", "dbi", "index")
 _KEYWORDS = ("keyType", "valueType")
 _NUMBERS = ("limit", "offset")
@@ -100,7 +105,8 @@ class Operations:
                 )
         if operation in (DatalogOperation.KV_GET, DatalogOperation.KV_RANGE):
             fields["dbi"] = arguments["dbi"]
-        shown = forms(fields, document.json, self._truncation, original=document.items)
+        meta = {"note": _CORRECTED} if document.corrected else {}
+        shown = forms(fields, document.json, self._truncation, original=document.items, meta=meta)
         return first_fitting(shown, self._truncation.reply_bytes)
 
 

@@ -187,6 +187,44 @@
   (when (and (not (:remote? store)) (.exists (File. ^String (:place store) "data.mdb")))
     (vector-options (or (local-kv store) (open-kv! store target)))))
 
+(defn- own-domain [attribute] (str/replace (subs (str attribute) 1) "/" "_"))
+
+(defn- with-own-domains
+  "Options with one for the index of each vector attribute that names other domains. Datalevin keeps a
+  vector in an index named by its attribute as well, and makes that one only if it names no others:
+  without this no such fact can be added."
+  [options schema]
+  (reduce-kv
+   (fn [{:keys [vector-opts vector-domains] :as options} attribute {:db/keys [valueType] :as more}]
+     (let [domains (:db.vec/domains more)
+           own (own-domain attribute)
+           like (or vector-opts (some #(get vector-domains %) domains))]
+       (if (and (= :db.type/vec valueType) (seq domains) like (not (contains? vector-domains own)))
+         (assoc-in options [:vector-domains own] (assoc like :domain own))
+         options)))
+   options schema))
+
+(defn- check-vector-options
+  "Refuse a vector attribute of which it is not known how long its vectors are, before anything is
+  made."
+  [{:keys [vector-opts vector-domains]} schema]
+  (doseq [[attribute {:db/keys [valueType] :as more}] schema
+          :when (= :db.type/vec valueType)
+          domain (conj (vec (:db.vec/domains more)) (own-domain attribute))]
+    (when-not (:dimensions (get vector-domains domain vector-opts))
+      (refuse :invalid-request
+              (str "The vectors of " attribute " need `:dimensions`, in opts: `:vector-opts"
+                   " {:dimensions N}` for all, or `:vector-domains {\"" domain
+                   "\" {:dimensions N}}`.")
+              {:field "opts"}))))
+
+(defn- kept-schema [store target]
+  (when (and (not (:remote? store)) (.exists (File. ^String (:place store) "data.mdb")))
+    (let [kv (or (local-kv store) (open-kv! store target))]
+      (when (has-datalog? kv)
+        (i/get-dbi kv c/schema false)
+        (into {} (i/get-range kv c/schema [:all] :attr :data))))))
+
 (defn- open-conn! [store target create? schema]
   (let [{:keys [conn kv]} @(:state store)
         options (get-in target [:options :database] {})
@@ -202,6 +240,8 @@
                 (absent "database"
                         "The directory holds a key-value store and no Datalog database."))))
           (let [options (merge (kept-vector-options store target) options)
+                options (with-own-domains options (merge (kept-schema store target) schema))
+                _ (when-not (:remote? store) (check-vector-options options schema))
                 _ (close-open! store)
                 conn (cond
                        (seq options) (d/get-conn (:place store) schema options)

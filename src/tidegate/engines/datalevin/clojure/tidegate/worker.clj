@@ -17,6 +17,7 @@
    [datalevin.query.resolve :as resolve]
    [jsonista.core :as json]
    [tidegate.maintenance :as maintenance]
+   [tidegate.query :as query]
    [tidegate.stores :as stores]
    [tidegate.values :as v :refer [decode encode refuse keyword-of]])
   (:import
@@ -125,33 +126,36 @@
 
 ;; Answers: a value; `counted` for a list of which the caller gets a part.
 
-(defrecord Counted [shown total])
+(defrecord Counted [shown total corrected])
+
+(defn- part [shown total] (->Counted shown total false))
 
 (defn- counted [most xs]
   (let [xs (vec xs)]
-    (->Counted (if (> (count xs) (long most)) (subvec xs 0 most) xs) (count xs))))
+    (part (if (> (count xs) (long most)) (subvec xs 0 most) xs) (count xs))))
 
 (defn- relation
   "A query's answer. A set has no order, so it gets one before it is cut."
   [most found]
   (cond
-    (or (set? found) (instance? java.util.Set found)) (->Counted (v/least most found) (count found))
+    (or (set? found) (instance? java.util.Set found)) (part (v/least most found) (count found))
     (or (sequential? found) (instance? java.util.List found)) (counted most found)
     :else found))
 
-(defn- over-database
-  "A query with `:in $` if it has no `:in`: Datalevin leaves the database out where no clause reads
-  it, and then refuses the one that it is given."
-  [query]
-  (cond
-    (map? query) (merge {:in ['$]} query)
-    (and (vector? query) (not-any? #{:in} query)) (into query [:in '$])
-    :else query))
+(defn- remote-database? [db]
+  (instance? datalevin.remote.DatalogStore (.-store ^datalevin.db.DB db)))
 
 (defn- run-query [conn args]
   (let [query (read-edn (text-of args "query") "query")
-        inputs (mapv decode (or (get args "inputs") []))]
-    [query (apply d/q (over-database query) (d/db conn) inputs)]))
+        inputs (mapv decode (or (get args "inputs") []))
+        [found corrected] (query/ask conn query inputs (remote-database? (d/db conn)))]
+    [query found corrected]))
+
+(defn- answer-query [conn args most]
+  (let [[_ found corrected] (run-query conn args)
+        answer (relation most found)
+        answer (if (instance? Counted answer) answer (part answer nil))]
+    (assoc answer :corrected corrected)))
 
 (defn- page-of [args most total]
   (let [offset (whole args "offset" 0)
@@ -170,11 +174,8 @@
 
 (defn- datoms-page [args most total all]
   (let [{:keys [offset shown total]} (page-of args most total)]
-    (->Counted (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
+    (part (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
                total)))
-
-(defn- remote-database? [db]
-  (instance? datalevin.remote.DatalogStore (.-store ^datalevin.db.DB db)))
 
 (defn- count-facts
   "How many facts there are. Of an entity Datalevin counts all facts, whatever their attribute is,
@@ -288,7 +289,7 @@
         wanted (key-range args)
         k-type (type-of args "keyType")
         {:keys [offset total shown]} (page-of args most (d/range-count kv dbi wanted k-type))]
-    (->Counted
+    (part
      (if (pos? (long shown))
        (into [] (drop offset)
              (d/get-first-n kv dbi (+ (long offset) (long shown)) wanted k-type
@@ -350,18 +351,9 @@
 
 (defn- column-name [x] (if (symbol? x) (str x) (pr-str x)))
 
-(defn- parts [query]
-  (if (map? query)
-    query
-    (loop [found {} left (seq query) at nil]
-      (cond
-        (nil? left) found
-        (keyword? (first left)) (recur (assoc found (first left) []) (next left) (first left))
-        :else (recur (update found at conj (first left)) (next left) at)))))
-
 (defn- table [conn args most]
   (let [[query found] (run-query conn args)
-        {:keys [find] :as given} (parts query)
+        {:keys [find] :as given} (query/parts query)
         names (or (:keys given) (:strs given) (:syms given))
         one? (and (vector? (first find)) (= '... (peek (first find))))
         tuple? (and (vector? (first find)) (not one?))
@@ -390,7 +382,8 @@
 (defn- explain [conn args _]
   (let [query (read-edn (text-of args "query") "query")
         inputs (mapv decode (or (get args "inputs") []))]
-    (with-out-str (pprint/pprint (apply d/explain {:run? false} query (d/db conn) inputs)))))
+    (with-out-str
+      (pprint/pprint (apply d/explain {:run? false} (query/as-asked conn query) (d/db conn) inputs)))))
 
 (def ^:private referred-entities 10)
 
@@ -435,7 +428,7 @@
 ;; The operations: (fn [target arguments most-items]) for those that read.
 
 (def ^:private reads
-  {"query"            (fn [conn args most] (relation most (second (run-query conn args))))
+  {"query"            answer-query
    "pull"             (fn [conn args _]
                         (d/pull (d/db conn) (pull-selector args) (decode (get args "eid"))))
    "pull_many"        (fn [conn args most]
@@ -517,13 +510,13 @@
                                     ;; Lazy parts are read while the store is held open.
                                     (if (instance? Counted found)
                                       (update found :shown encode)
-                                      (->Counted (encode found) nil)))))
+                                      (part (encode found) nil)))))
 
       (and (writes operation) (true? writes?))
       (stores/writing (stores/store-of place) target create? nil
                       (fn [thing]
                         (stores/refuse-own-index (stores/store-of place) target)
-                        (->Counted (encode ((writes operation) thing args create?)) nil)))
+                        (part (encode ((writes operation) thing args create?)) nil)))
 
       :else (refuse :unknown-operation (str "There is no operation `" operation "` here.")))))
 
@@ -585,6 +578,7 @@
             content (json/write-value-as-bytes
                      {"number" number
                       "items" (when (instance? Counted found) (:total found))
+                      "corrected" (and (instance? Counted found) (:corrected found))
                       "result" said}
                      mapper)
             most (long (or (get request "bytes") Integer/MAX_VALUE))]
@@ -680,6 +674,7 @@
     ;; What a library prints must not meet the frames.
     (System/setOut (PrintStream. (FileOutputStream. FileDescriptor/err) true))
     (fence!)
+    (query/keep-unused-variables!)
     (maintenance/open-with-vectors!)
     (if (= mode "train")
       (train directory)
