@@ -385,6 +385,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.console.conventions import ConsoleConventions
     from tidegate.edges.console.data_calls import DataCalls
     from tidegate.edges.console.data_page import DataPage
+    from tidegate.edges.console.runs import Runs
     from tidegate.edges.console.sign_in import PATH
     from tidegate.edges.console.tabs import DataTabs
     from tidegate.edges.http.endpoint import Endpoint
@@ -417,7 +418,8 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     )
     calls = DataCalls(app.gateway, app.config.limits)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
-    data = DataPage(calls, tabs)
+    runs = Runs(calls, app.approvals, app.operators, console.feed, app.directory)
+    data = DataPage(calls, tabs, runs)
     router = console.routes()
     router.include(data.routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())

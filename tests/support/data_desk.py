@@ -151,6 +151,7 @@ def desk(
     *,
     operators: bool = True,
     serves: Sequence[str] = (),
+    masks: bool = True,
 ) -> Iterator[Desk]:
     """The server with shops in these engines; `flags` are further ones by source, `serves` of
     `serve`."""
@@ -161,7 +162,8 @@ def desk(
     assert tidegate(*words, state=state).status == 0
     for name in engines:
         words = ["source", "add", name, MAKERS[name](directory), "--allow-writes"]
-        words += ["--mask", "customers.email=nothing", *(flags or {}).get(name, ())]
+        words += [*(["--mask", "customers.email=nothing"] if masks else [])]
+        words += [*(flags or {}).get(name, ())]
         words += ["--passphrase-file", str(directory / "consent")]
         ended = tidegate(*words, state=state)
         assert ended.status == 0, ended.err

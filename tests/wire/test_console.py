@@ -150,6 +150,9 @@ ROUTES = (
     ("GET", "data/tabs"),
     *(("POST", f"data/{path}") for path in ("tabs", "tabs/reopen", "tabs/x")),
     *(("POST", f"data/tabs/x/{what}") for what in ("focus", "close")),
+    *(("POST", f"data/{path}") for path in ("judge", "complete", "explain", "runs")),
+    *(("GET", f"data/{path}") for path in ("runs", "runs/x", "runs/x/rows", "runs/x/cell")),
+    *(("POST", f"data/runs/x/{what}") for what in ("cancel", "close")),
 )
 
 

@@ -31,7 +31,7 @@ from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model.decisions import Permit
 from tidegate.model.replies import Prepared
-from tidegate.model.requests import Browse, FetchMore, Prepare, Query
+from tidegate.model.requests import Browse, EngineRequest, Explain, FetchMore, Prepare, Query
 from tidegate.model.results import Document, Page, Truncation
 from tidegate.model.statements import Effect
 from tidegate.model.transactions import TransactionRequest
@@ -154,7 +154,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             await end_keeping(ctx, error)
         if not isinstance(error, TidegateError):
             raise
-        if request is not ctx.request and "position" in error.details:
+        if "position" in error.details and _text(request) != _text(ctx.request):
             del error.details["position"]  # in a text that the caller did not write
         if ctx.judgement.outside_transaction and error.code in _STOPPED:
             # Such as a procedure that commits: to send it again does what it had done once more.
@@ -184,6 +184,10 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     if query is not None and query.masked and permit.effect is Effect.READ:
         page = structs.replace(page, masked=query.masked)
     return page
+
+
+def _text(request: EngineRequest) -> str | None:
+    return request.statement.text if isinstance(request, (Query, Explain)) else None
 
 
 def _bounded(document: Document, permit: Permit, elapsed_ms: float) -> Document:

@@ -29,7 +29,7 @@ from tidegate.gateway.joined_tables import Joins, find_joined, read_joined
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import mask, source_key
 from tidegate.gateway.open_transactions import OpenTransactions
-from tidegate.gateway.preview import explain_call
+from tidegate.gateway.preview import explain_call, explain_text
 from tidegate.gateway.recorder import (
     add_to_history,
     record_failure,
@@ -208,6 +208,16 @@ class Gateway:
     async def abandon_transaction(self, transaction: str, reason: str) -> None:
         """Roll back a transaction whose owner has gone, if it is open. Raises nothing."""
         await self._services.transactions.abandon(transaction, reason)
+
+    async def judge(self, call: Call) -> tuple[Judgement, Explanation]:
+        """As `explain`, by the statement's text alone: opens no source and asks no database, which
+        may think it does more.
+
+        Raises: TidegateError SOURCE_UNKNOWN.
+        """
+        ctx = CallContext(self._services, call, "explain")
+        explanation = await explain_text(ctx)
+        return ctx.judgement, explanation
 
     async def explain(self, call: Call) -> tuple[Judgement, Explanation]:
         """What the gate would say to a call, and why. Runs nothing and records nothing.

@@ -21,9 +21,7 @@ async def explain_call(ctx: CallContext) -> Explanation:
 
     Raises: TidegateError SOURCE_UNKNOWN, POLICY_IDENTITY, and what opening the source raises.
     """
-    find(ctx)
-    await classify(ctx)
-    explanation = _explain(ctx)
+    explanation = await explain_text(ctx)
     if _refuses(explanation) or not isinstance(ctx.call.request, Query):
         return explanation
     bind_caller(ctx)
@@ -42,6 +40,16 @@ async def explain_call(ctx: CallContext) -> Explanation:
         if _refuses(explanation):
             return explanation
     return explanation if ctx.data_rules is None else under_data_rules(explanation, None)
+
+
+async def explain_text(ctx: CallContext) -> Explanation:
+    """The verdict of the policy on what the text shows. `ctx.judgement` is set.
+
+    Raises: TidegateError SOURCE_UNKNOWN.
+    """
+    find(ctx)
+    await classify(ctx)
+    return _explain(ctx)
 
 
 async def _explain_joined(ctx: CallContext) -> Explanation | None:

@@ -124,10 +124,11 @@ def _statement(
     text = question.subject.statement
     dialect = "" if source is None else source.dialect
     parts = highlight(text, dialect) if dialect in DIALECTS else [("plain", text)]
-    return list(_marked(parts))
+    return list(marked_parts(parts))
 
 
-def _marked(parts: list[Any]) -> Iterator[tuple[str, str]]:
+def marked_parts(parts: list[Any]) -> Iterator[tuple[str, str]]:
+    """Parts of a statement with what is invisible as marks of its own."""
     for kind, text in parts:
         for is_mark, piece in marked(text):
             yield ("mark" if is_mark else kind), piece

@@ -17,16 +17,17 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import SignedIn
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.replies import SourceEntry
+from tidegate.model.replies import Reply, SourceEntry
 from tidegate.model.requests import Browse, Call, ListSources, Progress, Request
 from tidegate.model.results import Limits
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
+from tidegate.model.statements import Judgement
+from tidegate.policy.explanation import Explanation
 from tidegate.sql.dialects import DIALECTS
 
 PayloadT = TypeVar("PayloadT")
 SURFACE = "console"
-MOST_SECONDS = 300.0
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -100,6 +101,14 @@ class DataCalls:
         if not isinstance(payload, expected):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return payload, reply.call_id
+
+    async def handle(self, call: Call) -> Reply:
+        """The answer to a call that `call` made. Raises: as `ask`; ApprovalNeeded."""
+        return await self._gateway.handle(call)
+
+    async def judge(self, call: Call) -> tuple[Judgement, Explanation]:
+        """What the gate would say to a call by its text alone."""
+        return await self._gateway.judge(call)
 
     async def sources(self, caller: Caller) -> tuple[SourceEntry, ...]:
         """The sources that the operator may read, by name."""

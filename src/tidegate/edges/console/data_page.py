@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
-from tidegate.edges.console.data_calls import Caller, DataCalls
-from tidegate.edges.console.data_rows import CellOf, DataRows, Narrowed, Rows
+import msgspec
+from msgspec import Meta
+
+from tidegate.edges.console.data_calls import Caller, DataCalls, decode
+from tidegate.edges.console.data_rows import MOST_ROWS, CellOf, DataRows, Narrowed, Rows
 from tidegate.edges.console.data_table import DataTables
 from tidegate.edges.console.data_tree import DataTree
+from tidegate.edges.console.runs import NewRun, Runs
 from tidegate.edges.console.sign_in import PATH
+from tidegate.edges.console.statements import Explained, Statements, Text, TextAt
 from tidegate.edges.console.tabs import DataTabs, NewTab, Written
 from tidegate.edges.http.router import (
     HttpRequest,
@@ -29,14 +34,30 @@ TEXT_LIMIT = 1_600_000
 """Bytes of a body with the text of a tab, each character of which may be written with six."""
 
 
+class RowsOf(msgspec.Struct, frozen=True):
+    """The fields of `runs/ID/rows`."""
+
+    offset: Annotated[int, Meta(ge=0)] = 0
+    limit: Annotated[int, Meta(ge=1, le=MOST_ROWS)] = 200
+
+
+class CellAt(msgspec.Struct, frozen=True):
+    """The fields of `runs/ID/cell`."""
+
+    row: Annotated[int, Meta(ge=0)]
+    column: Annotated[int, Meta(ge=0)]
+
+
 class DataPage:
     """The Data page of one server."""
 
-    def __init__(self, calls: DataCalls, tabs: DataTabs) -> None:
+    def __init__(self, calls: DataCalls, tabs: DataTabs, runs: Runs) -> None:
         self._tree = DataTree(calls)
         self._tables = DataTables(calls)
         self._rows = DataRows(calls)
         self._tabs = tabs
+        self._runs = runs
+        self._statements = Statements(calls)
 
     def routes(self, guard: Guard) -> Router:
         """All routes, as whole paths."""
@@ -56,6 +77,16 @@ class DataPage:
             ("POST", "tabs/{id}", self._write_tab),
             ("POST", "tabs/{id}/focus", self._focus_tab),
             ("POST", "tabs/{id}/close", self._close_tab),
+            ("POST", "judge", self._judge),
+            ("POST", "complete", self._complete),
+            ("POST", "explain", self._explain),
+            ("GET", "runs", self._list_runs),
+            ("POST", "runs", self._begin_run),
+            ("GET", "runs/{id}", self._run),
+            ("GET", "runs/{id}/rows", self._run_rows),
+            ("GET", "runs/{id}/cell", self._run_cell),
+            ("POST", "runs/{id}/cancel", self._cancel_run),
+            ("POST", "runs/{id}/close", self._close_run),
         ):
             router.add(method, f"{PATH}/api/data/{pattern}", guard(answer))
         return router
@@ -114,6 +145,48 @@ class DataPage:
 
     async def _close_tab(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         await self._tabs.close(request.parameters["id"], _caller(request, signed_in))
+        return HttpResponse(204)
+
+    # Statements
+
+    async def _judge(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, Text, TEXT_LIMIT)
+        return _json(await self._statements.judge(body, _caller(request, signed_in)))
+
+    async def _complete(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, TextAt, TEXT_LIMIT)
+        return _json(await self._statements.complete(body, _caller(request, signed_in)))
+
+    async def _explain(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, Explained, TEXT_LIMIT)
+        return _json(await self._statements.explain(body, _caller(request, signed_in)))
+
+    async def _list_runs(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return _json(self._runs.list(request.query.get("tab", ""), signed_in))
+
+    async def _begin_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, NewRun, TEXT_LIMIT)
+        return _json(await self._runs.begin(body, _caller(request, signed_in)))
+
+    async def _run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return _json(self._runs.find(request.parameters["id"], signed_in).fields())
+
+    async def _run_rows(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        wanted = decode(request.query, RowsOf)
+        id, caller = request.parameters["id"], _caller(request, signed_in)
+        rows = await self._runs.rows(id, wanted.offset, wanted.limit, caller)
+        return HttpResponse(200, rows, [(b"content-type", b"application/json")])
+
+    async def _run_cell(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        wanted = decode(request.query, CellAt)
+        id, caller = request.parameters["id"], _caller(request, signed_in)
+        return _json(await self._runs.cell(id, wanted.row, wanted.column, caller))
+
+    async def _cancel_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return _json(self._runs.cancel(request.parameters["id"], signed_in))
+
+    async def _close_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        self._runs.close(request.parameters["id"], signed_in)
         return HttpResponse(204)
 
 

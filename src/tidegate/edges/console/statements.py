@@ -1,0 +1,204 @@
+"""What the editor of the Data page is told of a statement before it runs: what it would do, how it
+goes on, and how the database would run it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tidegate.edges.console.cards import marked_parts
+from tidegate.edges.console.data_calls import Caller, DataCalls, Place, check_sql, speaks_sql
+from tidegate.edges.console.plan_tree import (
+    PlanNode,
+    duckdb_plan,
+    mariadb_plan,
+    plan_text,
+    postgres_plan,
+    sqlite_plan,
+)
+from tidegate.edges.console.runs import MOST_STATEMENT, Value, statement_of
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Explain, Query, ReadRows
+from tidegate.model.results import Limits, Page
+from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Statement
+from tidegate.sql.completion import MOST_TEXT, complete
+from tidegate.sql.dialects import find
+from tidegate.sql.highlighting import highlight
+from tidegate.sql.statement_parts import Utf16, statement_parts
+
+MOST_PARTS = 100
+"""Statements of one text that are judged."""
+MOST_PLAN_ROWS = 10_000
+_ROWS = msgspec.json.Decoder(list[list[Any]])
+_ASKS = {"allow": "allow", "ask": "ask", "confirm": "ask", "deny": "deny"}
+_OPTIONS = "EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "
+_JSON_PLANS = {
+    "postgres": (*_OPTIONS, postgres_plan),
+    "duckdb": (*_OPTIONS, duckdb_plan),
+    "mysql": ("EXPLAIN FORMAT=JSON ", "ANALYZE FORMAT=JSON ", mariadb_plan),
+}
+"""What is put before a statement to be planned, and to be run for its plan; and the reader."""
+_TRAILING = re.compile(r"[;\s]+\Z")
+
+
+class Text(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The body of `judge`."""
+
+    statement: Annotated[str, Meta(max_length=MOST_TEXT)]
+
+
+class TextAt(Text, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The body of `complete`: a place in the text, in UTF-16 code units."""
+
+    at: Annotated[int, Meta(ge=0)]
+
+
+class Explained(Text, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The body of `explain`."""
+
+    params: dict[str, Value] | list[Value] | None = None
+    analyze: bool = False
+
+
+class Statements:
+    """Statements that are looked at before they run."""
+
+    def __init__(self, calls: DataCalls) -> None:
+        self._calls = calls
+
+    async def judge(self, body: Text, caller: Caller) -> dict[str, Any]:
+        """What each statement of a text would do and what the gate would say, by the text alone."""
+        source = await self._calls.source(caller, body.source)
+        text, units = body.statement, Utf16(body.statement)
+        if not speaks_sql(source):
+            judged = await self._judged(text, 0, len(text), units, body, caller)
+            return {"statements": [judged] if text.strip() else [], "spans": None, "error": None}
+        parts, unreadable = statement_parts(text, source.dialect)
+        statements = [
+            await self._judged(
+                text[part.start : part.end], part.start, part.end, units, body, caller
+            )
+            for part in parts[:MOST_PARTS]
+        ]
+        error = None
+        if unreadable is not None:
+            at = 0 if unreadable.at is None else units.units(unreadable.at)
+            error = {"message": unreadable.message, "at": at}
+        spans = None
+        if len(text) <= MOST_STATEMENT:
+            spans = list(marked_parts(list(highlight(text, source.dialect))))
+        return {"statements": statements, "spans": spans, "error": error}
+
+    async def _judged(
+        self, text: str, start: int, end: int, units: Utf16, place: Place, caller: Caller
+    ) -> dict[str, Any]:
+        query = Query(Statement(text), database=place.database, schema=place.schema)
+        call = self._calls.call(caller, query, place.source, tool="run")
+        judgement, explanation = await self._calls.judge(call)
+        verdict = explanation.verdict
+        why = judgement.reason if verdict.kind == "allow" else verdict.reason
+        return {
+            "start": units.units(start),
+            "end": units.units(end),
+            "effect": judgement.effect.label,
+            "tables": list(judgement.tables),
+            "verdict": _ASKS[verdict.kind],
+            "why": why,
+        }
+
+    async def complete(self, body: TextAt, caller: Caller) -> dict[str, Any]:
+        """How the text may go on at a place."""
+        source = await self._calls.source(caller, body.source)
+        if not speaks_sql(source):
+            return {"from": body.at, "to": body.at, "items": []}
+        catalog = await self._calls.catalog(caller, body)
+        units = Utf16(body.statement)
+        found = complete(body.statement, units.characters(body.at), source.dialect, catalog)
+        return {
+            "from": units.units(found.start),
+            "to": units.units(found.end),
+            "items": [each._asdict() for each in found.items],
+        }
+
+    async def explain(self, body: Explained, caller: Caller) -> dict[str, Any]:
+        """How the database would run a statement, or with `analyze` has run one that reads."""
+        source = await self._calls.source(caller, body.source)
+        check_sql(source)
+        text = _TRAILING.sub("", body.statement)
+        statement = statement_of(text, body.params, source)
+        limits = Limits(
+            MOST_PLAN_ROWS, self._calls.limits.max_bytes, self._calls.limits.max_timeout_s
+        )
+        name = find(source.dialect).name
+        if body.analyze:
+            return await self._analyze(statement, body, source, limits, caller)
+        before, _, read = _JSON_PLANS.get(name, ("", "", None))
+        place: Any = {"limits": limits, "database": body.database, "schema": body.schema}
+        request = (
+            Explain(statement, **place)
+            if read is None
+            else ReadRows(Statement(before + statement.text, statement.params), **place)
+        )
+        page, _ = await self._calls.ask(caller, request, body.source, Page)
+        rows = _ROWS.decode(page.rows)
+        if name == "sqlite":
+            return _plan(sqlite_plan(rows), "")
+        if read is not None and rows:
+            return _plan(read(rows), _lines(rows))
+        reason = f"{find(source.dialect).title or source.engine} shows its plans as text alone."
+        return {"text": _lines(rows), "tree": None, "reason": reason}
+
+    async def _analyze(
+        self, statement: Statement, body: Explained, source: Source, limits: Limits, caller: Caller
+    ) -> dict[str, Any]:
+        plan = _JSON_PLANS.get(find(source.dialect).name)
+        if plan is None:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                f"{source.name} does not measure a statement that it runs",
+                hint="Explain it without running it.",
+            )
+        _, before, read = plan
+        query = Query(statement, database=body.database, schema=body.schema)
+        judgement, _ = await self._calls.judge(
+            self._calls.call(caller, query, body.source, tool="run")
+        )
+        if judgement.effect is not Effect.READ:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "To measure this statement would be to run it, and it does not only read",
+                hint="Explain it without running it.",
+            )
+        request = ReadRows(
+            Statement(before + statement.text, statement.params),
+            limits=limits,
+            database=body.database,
+            schema=body.schema,
+        )
+        page, _ = await self._calls.ask(caller, request, body.source, Page)
+        rows = _ROWS.decode(page.rows)
+        return _plan(read(rows), _lines(rows))
+
+
+def _plan(tree: PlanNode | None, text: str) -> dict[str, Any]:
+    reason = "" if tree is not None else "The plan has a form that is not known here."
+    shown = text if tree is None else plan_text(tree)
+    return {
+        "text": shown,
+        "tree": None if tree is None else msgspec.to_builtins(tree),
+        "reason": reason,
+    }
+
+
+def _lines(rows: list[list[Any]]) -> str:
+    return "\n".join(["  ".join([_cell(cell) for cell in row]) for row in rows])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
