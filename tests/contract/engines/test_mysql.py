@@ -11,7 +11,7 @@ from support.engine_cases import CASES
 from support.eventually import HANG_S, until
 from tidegate.engines.mysql.account import privilege_warnings
 from tidegate.engines.mysql.command_protocol import CommandProtocol
-from tidegate.engines.mysql.inspect import first_word
+from tidegate.engines.mysql.inspect import MOST_DEPTH, Prepared, PreparedCache, first_word
 from tidegate.engines.mysql.types import well_known_text
 from tidegate.engines.mysql.url import parse_conninfo
 from tidegate.errors import Code, TidegateError
@@ -210,6 +210,17 @@ async def test_a_stored_function_is_refused_wherever_it_hides(shop, change):
             opinion = await engine.inspect(Statement(text), judge(text, "mysql"))
             assert opinion.effect > Effect.READ or text == "SELECT f()"
         assert len(await shop.ask(engine, "SELECT * FROM plain")) == 10
+
+
+async def test_views_nested_more_deeply_than_is_looked_at_are_refused(shop, change):
+    """Behind the last one that is looked at anything could be called."""
+    views = ["CREATE VIEW v0 AS SELECT name FROM items"]
+    views += [f"CREATE VIEW v{n} AS SELECT name FROM v{n - 1}" for n in range(1, MOST_DEPTH + 1)]
+    change("; ".join(views))
+    async with shop.opened() as engine:
+        assert len(await shop.ask(engine, f"SELECT * FROM v{MOST_DEPTH - 3}")) == 10
+        error = await refused(shop, engine, f"SELECT * FROM v{MOST_DEPTH}")
+        assert (error.code, "nested too deeply" in error.message) == (Code.SQL_FUNCTION, True)
 
 
 async def test_a_view_whose_definition_is_hidden_is_refused_with_a_way_out(shop, change):
@@ -529,3 +540,16 @@ async def test_a_line_is_in_order_after_its_caller_went_away_while_a_statement_w
     finally:
         line.close()
         await line.closed()
+
+
+def test_only_short_texts_that_read_are_kept_as_known():
+    cache = PreparedCache()
+    reads, changes = Prepared(Effect.READ, ""), Prepared(Effect.WRITE, "")
+    long = "SELECT '" + "x" * 100_000 + "'"
+    cache.put(("SELECT 1", "shop"), reads)
+    cache.put(("DELETE FROM t", "shop"), changes)
+    cache.put((long, "shop"), reads)
+    assert cache.get(("SELECT 1", "shop")) is not None
+    assert cache.get(("SELECT 1", "other")) is None
+    assert cache.get(("DELETE FROM t", "shop")) is None
+    assert cache.get((long, "shop")) is None

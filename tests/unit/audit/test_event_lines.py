@@ -142,3 +142,9 @@ def test_a_line_has_no_line_break():
     event = Event(call_id="c", phase="refusal", actor="a", client="a\nb", statement="SELECT\r\n1")
     assert b"\n" not in encode(event, 1, 0.0)
     assert b"\r" not in encode(event, 1, 0.0)
+
+
+@pytest.mark.parametrize("field", ["client", "tool", "source", "address"])
+def test_short_text_that_cannot_be_encoded_is_written_without_what_cannot(field):
+    assert line(**{field: "a\ud800"})[field] == "a?"
+    assert line(**{field: "\u00e9"})[field] == "\u00e9"

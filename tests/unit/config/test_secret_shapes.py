@@ -378,3 +378,21 @@ def test_the_password_of_a_url_is_in_no_statement_that_is_kept(text: str, dialec
     written = text.format("postgres://bob:hush@h/d")
     assert redact_statement(written, dialect) == text.format(f"postgres://bob:{MASK}@h/d")
     assert mask_url_logins(written) == text.format(f"postgres://bob:{MASK}@h/d")
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("${ENV:}", "`${ENV:}` in the URL names no secret."),
+        ("${env:PGPASS}", "`${env:PGPASS}` in the URL is not a reference."),
+        ("${PGPASS}", "`${PGPASS}` in the URL is not a reference."),
+        ("${VAULT:PGPASS}", "`${VAULT:PGPASS}` in the URL refers to no known kind of secret."),
+        ("${ENV:PGPASS", "`${` in the URL has no `}`."),
+    ],
+)
+def test_a_reference_that_cannot_be_one_is_quoted_whole_unless_its_end_is_missing(
+    reference: str, problem: str
+) -> None:
+    with pytest.raises(TidegateError) as caught:
+        check_references(f"postgresql://app:{reference}@db/shop")
+    assert (caught.value.code, caught.value.message) == (Code.SOURCE_URL, problem)

@@ -36,3 +36,20 @@ def test_a_name_or_a_sign_that_may_do_more_than_read_is_found(text: str) -> None
 )
 def test_what_only_looks_like_one_is_no_name(text: str) -> None:
     assert opinion(text, UNSAFE, changes=True) is None
+
+
+LONG = "f" * 62
+"""Two letters shorter than PostgreSQL cuts names to, in bytes: 63."""
+CUT = UnsafeObjects(names=frozenset({LONG + "g"}), operators=frozenset())
+
+
+@pytest.mark.parametrize("name", [LONG + "g" + "x", LONG + "g" + "x" * 100, LONG + "g" + "\u00e9"])
+def test_a_name_too_long_is_the_name_that_the_database_cuts_it_to(name: str):
+    against = opinion(f"SELECT {name}(1)", CUT, changes=True)
+    assert against is not None and against.effect is Effect.UNKNOWN
+
+
+def test_a_name_that_is_not_cut_is_no_other_that_it_begins_with():
+    unsafe = UnsafeObjects(names=frozenset({"f" * 61}), operators=frozenset())
+    assert opinion(f"SELECT {'f' * 63}(1)", unsafe, changes=True) is None
+    assert opinion(f"SELECT {'f' * 61}(1)", unsafe, changes=True) is not None

@@ -106,9 +106,10 @@ async def test_what_is_neither_a_read_nor_a_write_gives_and_takes_nothing(tmp_pa
 
 async def test_what_the_database_refuses_to_prepare_is_an_error_of_the_database(tmp_path: Path):
     async with shop(tmp_path) as built:
-        with pytest.raises(TidegateError) as refused:
-            await built.prepare("SELECT nothing FROM t")
-        assert refused.value.code is Code.SQL_FAILED
+        for text in ("SELECT nothing FROM t", "INSERT INTO nothing VALUES (1)"):
+            with pytest.raises(TidegateError) as refused:
+                await built.prepare(text, changes=True)
+            assert refused.value.code is Code.SQL_FAILED
 
 
 async def test_the_digest_changes_with_whatever_is_shown(tmp_path: Path):

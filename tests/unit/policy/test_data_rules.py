@@ -188,6 +188,14 @@ def test_a_catalog_shows_listed_tables_and_no_name_of_another():
     assert visible_metadata(counts, DataRules(only=("orders",)), None) == Counts({})
 
 
+def test_metadata_names_the_schema_that_the_actor_switched_to():
+    whole = Catalog("d", "s", ("s", "t"), (table("s", "a"),), "1")
+    assert visible_metadata(whole, None, "t") == structs.replace(whole, default_schema="t")
+    assert visible_metadata(whole, None, None) == whole
+    counts = Counts({("s", "a"): 1})
+    assert visible_metadata(counts, None, "t") == counts
+
+
 def test_a_name_that_could_be_two_tables_is_none():
     tables = (table("s", "A"), table("s", "a"))
     whole = Catalog("d", "s", ("s",), tables, "1")

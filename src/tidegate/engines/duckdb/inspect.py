@@ -92,7 +92,7 @@ def read(text: str) -> Reading:
             raise TidegateError(Code.SQL_MULTIPLE, "The text holds more than one statement.")
         only = statements[0]
         return Reading(text, only.type.name, frozenset(only.named_parameters))
-    except UnicodeEncodeError as error:
+    except (UnicodeEncodeError, TypeError) as error:  # which of them depends on the version
         raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from error
     except ValueError:  # a type that the driver has no name for
         return Reading(text, "UNKNOWN", frozenset())

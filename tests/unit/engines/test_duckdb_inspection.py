@@ -1,0 +1,139 @@
+"""What DuckDB's own parser and planner say of a statement before it may run.
+
+The engine asks in a process of its own; here the same functions are asked directly.
+"""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from tidegate.engines.duckdb.inspect import explained, read
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import Effect
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """Run a script in the database, and give it back as the planner sees it: to be read only."""
+
+    def opened(script: str = "") -> duckdb.DuckDBPyConnection:
+        with duckdb.connect(tmp_path / "shop.duckdb") as made:
+            made.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, kind TEXT, n INTEGER)")
+            made.execute("INSERT INTO t VALUES (1, 'a', 10), (2, 'b', 20); CREATE SEQUENCE s")
+            made.execute(script or "SELECT 1")
+        connections.append(duckdb.connect(tmp_path / "shop.duckdb", read_only=True))
+        return connections[-1]
+
+    connections: list[duckdb.DuckDBPyConnection] = []
+    yield opened
+    for connection in connections:
+        connection.close()
+
+
+MERGE = "MERGE INTO t USING (SELECT 1 AS id) u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n = 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "gives"),
+    [
+        ("SELECT 1", True),
+        ("INSERT INTO t VALUES (3, 'c', 1)", False),
+        ("INSERT INTO t VALUES (3, 'c', 1) RETURNING id", True),
+        ("UPDATE t SET n = 1", False),
+        ("UPDATE t SET n = 1 RETURNING n", True),
+        ("DELETE FROM t", False),
+        ("DELETE FROM t RETURNING id", True),
+        (MERGE, False),
+        (f"{MERGE} RETURNING id", True),
+        ("CREATE TABLE u (a INTEGER)", False),
+    ],
+)
+def test_rows_come_from_what_reads_and_from_changes_that_return_some(text: str, gives: bool):
+    assert read(text).returns is gives
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PRAGMA table_info('t')",
+        "pragma TABLE_INFO('t')",
+    ],
+)
+def test_a_pragma_that_describes_is_a_read(text: str):
+    assert read(text).judgement.effect is Effect.READ
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PRAGMA memory_limit='1GB'",
+        "PRAGMA enable_profiling",
+        "PRAGMA threads=1",
+        "PRAGMA database_size_of_nothing",
+    ],
+)
+def test_a_pragma_that_is_not_known_to_describe_is_refused(text: str):
+    judged = read(text).judgement
+    assert judged.effect > Effect.READ
+    assert judged.code == Code.POLICY_DENIED.value
+
+
+def test_of_statements_that_stand_for_several_only_a_pivot_is_let_through(shop):
+    cursor = shop()
+    pivot = "PIVOT t ON kind USING sum(n)"
+    assert read(pivot).kind == "MULTI"
+    assert explained(read(pivot), cursor).effect is Effect.READ
+    # The word alone, as a name or in a text, makes no pivot.
+    assert read("PIVOT t ON kind USING sum(n) -- other").judgement.effect is Effect.READ
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW counted AS SELECT id, kind, nextval('s') AS n FROM t",
+        "CREATE MACRO counted(a) AS nextval('s') + a",
+    ],
+)
+def test_a_pivot_that_names_what_may_write_is_raised_to_a_write(shop, made: str):
+    cursor = shop(made)
+    over = "counted" if "VIEW" in made else "(SELECT id, kind, counted(n) AS n FROM t)"
+    judged = explained(read(f"PIVOT {over} ON kind USING sum(n)"), cursor)
+    assert judged.effect is Effect.WRITE
+
+
+def test_a_view_that_no_pivot_names_changes_nothing_of_its_judgement(shop):
+    cursor = shop("CREATE VIEW counted AS SELECT nextval('s') AS n")
+    assert explained(read("PIVOT t ON kind USING sum(n)"), cursor).effect is Effect.READ
+
+
+def test_the_planner_is_asked_about_queries_alone(shop):
+    """A change that would fail to be planned keeps the effect that its kind has."""
+    judged = explained(read("INSERT INTO nowhere VALUES (1)"), shop())
+    assert judged.effect is Effect.WRITE
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", Code.SQL_EMPTY),
+        ("SELECT 1; SELECT 2", Code.SQL_MULTIPLE),
+        ("SELECT '\0'", Code.SQL_UNREADABLE),
+        ("SELECT '\ud800'", Code.SQL_UNREADABLE),
+    ],
+)
+def test_what_is_no_single_statement_is_refused_with_its_reason(text: str, code: Code):
+    with pytest.raises(TidegateError) as caught:
+        read(text)
+    assert caught.value.code is code
+
+
+def test_a_query_that_takes_the_next_of_a_sequence_is_raised_to_a_write(shop):
+    cursor = shop()
+    assert explained(read("SELECT nextval('s')"), cursor).effect is Effect.WRITE
+    assert explained(read("SELECT n FROM t WHERE id = ?"), cursor).effect is Effect.READ
+
+
+def test_a_word_in_a_text_or_a_name_is_no_keyword():
+    assert not read("INSERT INTO t VALUES (3, 'returning', 1)").judgement.returns_rows
+    assert not read('INSERT INTO "returning" VALUES (3)').judgement.returns_rows
