@@ -39,7 +39,7 @@ from tidegate.history.history import History
 from tidegate.identity.authenticator import Authenticator, Verifier
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
-from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN
+from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN, stdio
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import OperatorPassphrase
 from tidegate.identity.operators import PREFIX as OPERATOR
@@ -127,6 +127,7 @@ class App:
             note=self.server_audit.record,
             note_done=self.server_audit.record_done,
             tell=self.server_audit.record_anonymous,
+            owners=lambda: [each.name for each in self.operators.list()],
             shared=self.state.shared,
         )
         self.connections = SourceConnections(
@@ -282,6 +283,17 @@ class App:
         """Gives the actor of a call over HTTP, as `Authenticator.authenticate`; without
         authentication (`auth = false`) an anonymous caller."""
         return self.authenticator.authenticate if self.config.auth else _anonymous
+
+    def callers_without_token(self) -> tuple[tuple[Actor, str], ...]:
+        """The callers that hold no token of ours, each with where its rights are kept."""
+        writes = "--allow-writes" if self.config.allow_writes else "started without --allow-writes"
+        callers = [(stdio(self.config.allow_writes), f"how a server on stdio is started: {writes}")]
+        if self.config.auth:
+            if self.config.bridge.enabled:
+                callers.append((self.bridge_tokens.actor(), "`bridge` in the settings file"))
+        else:
+            callers.append((ANONYMOUS, "the program: without `auth` a caller reads, and no more"))
+        return tuple(callers)
 
     @property
     def count_request(self) -> Callable[[str], None] | None:

@@ -31,6 +31,7 @@ class Code(Enum):
     APPROVAL_NEEDED = "approval.needed"
     APPROVAL_DECLINED = "approval.declined"
     APPROVAL_CHANGED = "approval.changed"
+    ACCESS_CHANGED = "access.changed"
     OPERATOR_CONSENT = "operator.consent"
     CONSOLE_SIGNED_OUT = "console.signed_out"
     ARGUMENT_INVALID = "argument.invalid"
@@ -152,6 +153,7 @@ FATES: dict[Code, Fate] = {
     Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
     Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry without asking the user."),
     Code.APPROVAL_CHANGED: Fate(-32602, 409, "22023", 65, "Look at it again."),
+    Code.ACCESS_CHANGED: Fate(-32602, 409, "22023", 65, "Look at it again."),
     Code.CONSOLE_SIGNED_OUT: Fate(
         -32001, 401, "28000", 77, "Sign in; `tidegate console` opens the console signed in."
     ),

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from ssl import SSLObject
 
     from tidegate.bridge.handshake_writer import HandshakeWriter
+    from tidegate.config.model import Config
+    from tidegate.edges.console.access_routes import AccessRoutes
+    from tidegate.edges.console.inbox import Inbox
     from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
@@ -381,6 +384,7 @@ def http_endpoints(
 
 
 def _console(app: App, checks: RequestChecks) -> Endpoint:
+    from tidegate.edges.console.access_routes import AccessRoutes
     from tidegate.edges.console.console import Console
     from tidegate.edges.console.conventions import ConsoleConventions
     from tidegate.edges.console.data_calls import DataCalls
@@ -401,6 +405,26 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
             return app.connections.sources()
         return asyncio.run_coroutine_threadsafe(read(), loop).result()
 
+    current = app.config
+
+    def follow(config: Config) -> None:
+        nonlocal current
+        current = config
+
+    app.settings_listeners.append(follow)
+
+    def make_access(
+        sources: Callable[[], Sequence[Source]], inbox: Inbox, hashing: asyncio.Lock
+    ) -> AccessRoutes:
+        return AccessRoutes(
+            *(app.gateway, app.operators, app.tokens, app.pairing_service),
+            *(sources, inbox, hashing),
+            note=app.server_audit.record_as,
+            note_done=app.server_audit.record_done_as,
+            others=app.callers_without_token,
+            global_rules=lambda: (current.masks, current.filters),
+        )
+
     console = Console(
         app.gateway,
         app.approvals,
@@ -408,7 +432,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         sources,
         partial(app.state.shared.secret, "console"),
         checks,
-        tokens=app.tokens,
+        access=make_access,
         changes=app.state.changes,
         index=app.activity_index,
         prover=app.prover,

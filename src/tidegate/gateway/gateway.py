@@ -228,6 +228,10 @@ class Gateway:
         explanation = await explain_call(ctx)
         return ctx.judgement, explanation
 
+    def statement_rules(self, source: Source) -> StatementRules | None:
+        """The rules for classes of statements of a source, if it has some."""
+        return self._services.statement_rules(source)
+
 
 def _watches_changes(ctx: CallContext) -> bool:
     """Whether changes are kept or limited here."""

@@ -82,8 +82,12 @@ class BridgeTokens:
         if self._clock() >= ends:
             raise TidegateError(Code.AUTH_EXPIRED, "The token has expired.")
         sources = self._sources()  # also applies changed settings, so it comes before reading them
+        return restrict(self.actor(ends), asked, sources)
+
+    def actor(self, ends: float | None = None) -> Actor:
+        """A bridge that asks for all that the settings let it have."""
         settings = self.settings
-        actor = Actor(
+        return Actor(
             id=NAME,
             name=NAME,
             scope=Scope(settings.scope),
@@ -92,7 +96,6 @@ class BridgeTokens:
             tags=_some(settings.tags),
             tables=_some(settings.tables),
         )
-        return restrict(actor, asked, sources)
 
 
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from msgspec import structs
@@ -27,9 +28,11 @@ from tidegate.store.api import OperatorStore
 from tidegate.store.records import OperatorEntry, OperatorSession
 
 LINK_S = 120.0
+INVITATION_S = 3_600.0
 IDLE_S = 1_800.0
 SESSION_S = 43_200.0
-"""How long a link, a quiet session and any session last, in seconds."""
+"""How long a link, the first link of a new operator, a quiet session and any session last, in
+seconds."""
 MOST_NAME = 64
 PREFIX = "operator:"
 """What the id of an operator starts with where it acts, on record."""
@@ -100,24 +103,99 @@ class Operators:
 
     def add(self, name: str, passphrase: str, roles: tuple[RoleGrant, ...], by: str) -> None:
         """Add an operator. Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE."""
+        salt, hashed = _hashed(passphrase)
+        self._add(name, salt, hashed, roles, by)
+
+    def invite(
+        self, name: str, roles: tuple[RoleGrant, ...], by: str, details: Mapping[str, str]
+    ) -> str:
+        """Add an operator without a passphrase; the secret of a link that signs it in once, within
+        `INVITATION_S` seconds, so that it can set one. Raises: as `add`."""
+        operator = self._add(name, b"", b"", roles, by, details)
+        return self._make_link(operator, INVITATION_S)
+
+    def invite_again(self, name: str, by: str, details: Mapping[str, str]) -> str:
+        """Another link for an operator who has set no passphrase yet: a link for one who has would
+        sign in somebody else. Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE."""
+        operator = self.find(name)
+        if operator.hash:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"{operator.name} has a passphrase, and signs in with it.",
+                hint="At the command line, `tidegate operator passphrase` sets another one.",
+            )
+        self._note("console.link_made", by, {"operator": operator.name, **details})
+        return self._make_link(operator, INVITATION_S)
+
+    def set_first_passphrase(self, signed_in: SignedIn, passphrase: str) -> SignedIn:
+        """The session of an operator that had no passphrase, with this one, as if typed now.
+
+        Raises: TidegateError ARGUMENT_INVALID if it is too short, OPERATOR_CONSENT if there is one,
+        AUDIT_UNAVAILABLE.
+        """
+        salt, hashed = _hashed(passphrase)
+        now, operator = self._clock(), self.find(signed_in.operator.name)
+
+        def check(before: Collection[OperatorEntry]) -> None:
+            if not any(each.id == operator.id and not each.hash for each in before):
+                raise TidegateError(
+                    Code.OPERATOR_CONSENT,
+                    "There is a passphrase already; nothing was changed.",
+                    hint="At the command line, `tidegate operator passphrase` sets another one.",
+                )
+
+        check((operator,))
+        details = {"operator": operator.name, "session": signed_in.session.id}
+        self._note("operator.passphrase_changed", signed_in.actor_id, details)
+        operator = structs.replace(operator, salt=salt, hash=hashed)
+        self._store.change(operator, check)
+        self._store.touch_session(signed_in.session.id, now, now)
+        return SignedIn(operator, structs.replace(signed_in.session, confirmed_at=now))
+
+    def _add(
+        self,
+        name: str,
+        salt: bytes,
+        hashed: bytes,
+        roles: tuple[RoleGrant, ...],
+        by: str,
+        details: Mapping[str, str] = MappingProxyType({}),
+    ) -> OperatorEntry:
         if len(name) > MOST_NAME or not _NAME.fullmatch(name):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"An operator's name has up to {MOST_NAME} letters, digits, spaces and . @ + - _"
                 " and begins with a letter or digit.",
             )
-        salt, hashed = _hashed(passphrase)
-        self._note("operator.added", by, {"operator": name, "roles": roles_text(roles)})
-        self._store.add(
-            OperatorEntry(os.urandom(8).hex(), name, salt, hashed, roles, self._clock())
-        )
+        given = {"operator": name, "roles": roles_text(roles), **details}
+        self._note("operator.added", by, given)
+        operator = OperatorEntry(os.urandom(8).hex(), name, salt, hashed, roles, self._clock())
+        self._store.add(operator)
+        return operator
 
-    def set_roles(self, name: str, roles: tuple[RoleGrant, ...], by: str) -> None:
-        """Give an operator these roles in place of those before; they count at once."""
+    def set_roles(
+        self,
+        name: str,
+        roles: tuple[RoleGrant, ...],
+        by: str,
+        *,
+        was: tuple[RoleGrant, ...] | None = None,
+        details: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Give an operator these roles in place of those before, which are `was` where that is
+        given; they count at once.
+
+        Raises: TidegateError ARGUMENT_INVALID if there is none, AUDIT_UNAVAILABLE; where `was` is
+        given, ACCESS_CHANGED, and OPERATOR_CONSENT if no admin of all sources would be left.
+        """
         operator = self.find(name)
-        details = {"operator": operator.name, "roles": roles_text(roles)}
-        self._note("operator.roles_changed", by, details)
-        self._store.change(structs.replace(operator, roles=roles))
+        given = {"operator": operator.name, "roles": roles_text(roles), **details}
+        check = None
+        if was is not None:
+            check = _checked_change(operator, was, roles)
+            check(self._store.list())  # before it goes on record
+        self._note("operator.roles_changed", by, given)
+        self._store.change(structs.replace(operator, roles=roles), check)
 
     def set_passphrase(self, name: str, passphrase: str, by: str) -> None:
         """Give an operator another passphrase, and end its sessions."""
@@ -127,11 +205,20 @@ class Operators:
         self._store.change(structs.replace(operator, salt=salt, hash=hashed))
         self._store.end_sessions(operator=operator.id)
 
-    def remove(self, name: str, by: str) -> None:
-        """Remove an operator with its sessions."""
+    def remove(
+        self,
+        name: str,
+        by: str,
+        *,
+        keeps_admin: bool = False,
+        details: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Remove an operator with its sessions; with `keeps_admin` not if no admin of all sources
+        would be left. Raises: TidegateError ARGUMENT_INVALID, OPERATOR_CONSENT."""
         operator = self.find(name)
-        self._store.remove(operator.id)
-        self._note_done("operator.removed", by, {"operator": operator.name})
+        check = _checked_change(operator, None, ()) if keeps_admin else None
+        if self._store.remove(operator.id, check):
+            self._note_done("operator.removed", by, {"operator": operator.name, **details})
 
     # Signing in
 
@@ -140,10 +227,13 @@ class Operators:
 
         Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE.
         """
-        operator, now = self.find(name), self._clock()
+        operator = self.find(name)
         self._note("console.link_made", by, {"operator": operator.name})
-        secret = secrets.token_urlsafe(24)
-        self._store.add_link(_digest(secret), operator.id, now + LINK_S, now)
+        return self._make_link(operator, LINK_S)
+
+    def _make_link(self, operator: OperatorEntry, lasts_s: float) -> str:
+        now, secret = self._clock(), secrets.token_urlsafe(24)
+        self._store.add_link(_digest(secret), operator.id, now + lasts_s, now)
         return secret
 
     def sign_in_by_link(self, secret: str, address: str, browser: str) -> tuple[SignedIn, str]:
@@ -177,9 +267,10 @@ class Operators:
         operator = next(
             (each for each in self._store.list() if each.name.casefold() == name.casefold()), None
         )
-        salt = b"no operator here" if operator is None else operator.salt
+        has_one = operator is not None and operator.hash
+        salt = operator.salt if operator is not None and has_one else b"no operator here"
         hashed = hash_passphrase(passphrase, salt)
-        if operator is None or not hmac.compare_digest(hashed, operator.hash):
+        if operator is None or not has_one or not hmac.compare_digest(hashed, operator.hash):
             self._failed(address, name, "passphrase")
             raise TidegateError(
                 Code.AUTH_INVALID,
@@ -243,6 +334,12 @@ class Operators:
         Raises: TidegateError OPERATOR_CONSENT if it is wrong.
         """
         operator, now = signed_in.operator, self._clock()
+        if not operator.hash:
+            raise TidegateError(
+                Code.OPERATOR_CONSENT,
+                "You have set no passphrase yet; nothing was changed.",
+                hint="Set one under Access in the console.",
+            )
         if not hmac.compare_digest(hash_passphrase(passphrase, operator.salt), operator.hash):
             ended = self._lockout.failed(f"session {signed_in.session.id}", now)
             if ended:
@@ -291,6 +388,31 @@ class Operators:
             locked = self._lockout.failed(_account(name), now) or locked
         details = {"address": address, "by": by, "locked": str(locked).lower()}
         self._note_anonymous("console.sign_in_failed", details)
+
+
+def _checked_change(
+    operator: OperatorEntry, was: tuple[RoleGrant, ...] | None, roles: tuple[RoleGrant, ...]
+) -> Callable[[Collection[OperatorEntry]], None]:
+    """Refuses to give the operator these roles, none for one that is removed, where it has others
+    than `was`, or where no admin of all sources would be left."""
+
+    def check(before: Collection[OperatorEntry]) -> None:
+        now = next((each for each in before if each.id == operator.id), None)
+        if now is None or (was is not None and frozenset(now.roles) != frozenset(was)):
+            raise TidegateError(
+                Code.ACCESS_CHANGED,
+                f"{operator.name} was removed, or has other roles by now; nothing was changed.",
+            )
+        others = [each.roles for each in before if each.id != operator.id and each.hash]
+        left = [*others, roles] if operator.hash else others
+        if holds(now.roles, "admin", None) and not any(holds(r, "admin", None) for r in left):
+            raise TidegateError(
+                Code.OPERATOR_CONSENT,
+                f"{operator.name} is the last admin of all sources; nothing was changed.",
+                hint="Make somebody else an admin of all sources first.",
+            )
+
+    return check
 
 
 def roles_text(roles: Collection[RoleGrant]) -> str:

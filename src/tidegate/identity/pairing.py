@@ -1,7 +1,7 @@
 """Pairing: a client asks for a token, a person grants one, the client fetches it once.
 
-The client proves with PKCE (RFC 7636, S256) that it is the one that asked. A person at this
-machine decides, never a bearer: what decides here is called by the command line alone. The short
+The client proves with PKCE (RFC 7636, S256) that it is the one that asked. A person decides, never
+a bearer: what decides here is called by the command line and by the console alone. The short
 id, such as `7F3K-92QM`, is for people to compare; the code is for the client alone and is kept as
 a digest. Who has the code without the verifier can spoil it and gain nothing.
 """
@@ -12,7 +12,7 @@ import os
 import re
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -20,7 +20,15 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout, origin
-from tidegate.identity.tokens import Note, Tokens, check_token_name, rights_in_words
+from tidegate.identity.tokens import (
+    Note,
+    Records,
+    Tokens,
+    check_token_name,
+    rights_in_words,
+    widened_rights,
+)
+from tidegate.model.actors import Actor
 from tidegate.store.api import PairingStore, SharedStore
 from tidegate.store.records import Pairing, TokenRights
 
@@ -57,7 +65,7 @@ class Refused(Exception):
 
 class PairingService:
     """The two sides of pairing over one state: `ask` and `exchange` for a client without a
-    token, the rest for the person at this machine."""
+    token, the rest for the person who decides."""
 
     def __init__(
         self,
@@ -67,13 +75,16 @@ class PairingService:
         note: Note,
         note_done: Note | None = None,
         tell: Callable[[str, Mapping[str, str]], None],
+        owners: Callable[[], Sequence[str]] = tuple,
         shared: SharedStore | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`owners` gives the names of the operators, one of whom owns each token that is granted
+        as soon as there is one."""
         self._pairings = pairings
         self._tokens = tokens
-        self._note = note
-        self._note_done = note_done or note
+        self._records = Records(note, note_done or note)
+        self._owners = owners
         self._tell = tell
         self._clock = clock
         self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S, shared=shared, kind="pairing")
@@ -145,7 +156,7 @@ class PairingService:
         if not self._pairings.end(pairing.id, "approved", "exchanged"):
             raise Refused("gone")
         granted = pairing.granted
-        self._note("pairing.exchanged", {"id": pairing.id, "address": address})
+        self._records.before("pairing.exchanged", {"id": pairing.id, "address": address})
         plaintext, _ = self._tokens.create(
             pairing.token_name,
             granted.scope,
@@ -153,6 +164,8 @@ class PairingService:
             None if granted.lasts_s is None else now + granted.lasts_s,
             granted.tags,
             granted.tables,
+            max_rows_changed=granted.max_rows_changed,
+            owner=granted.owner,
         )
         return plaintext
 
@@ -162,7 +175,7 @@ class PairingService:
             self._tell("pairing.locked_out", {"address": address})
         return Refused(reason)
 
-    # For the person at this machine
+    # For the person who decides
 
     def waiting(self) -> tuple[Pairing, ...]:
         """The requests that can be answered now, oldest first."""
@@ -174,22 +187,31 @@ class PairingService:
         )
 
     def approve(
-        self, id: str, granted: TokenRights | None = None, name: str | None = None
+        self,
+        id: str,
+        granted: TokenRights | None = None,
+        name: str | None = None,
+        *,
+        records: Records | None = None,
     ) -> Pairing:
         """Grant a request: what it wants, or `granted` instead. The client then has `CODE_S`
-        seconds to fetch the token, which is named `name` or as the client is.
+        seconds to fetch the token, which is named `name` or as the client is. Without an owner in
+        `granted` it is the only operator's, if there is one.
 
         Raises: TidegateError ARGUMENT_INVALID if none waits under that id, if `granted` has a wider
-        scope than was asked for, or if the name is taken; AUDIT_UNAVAILABLE, STATE_FAILED.
+        scope than was asked for, if the name is taken, or if there is no such operator, or more
+        than one and none was named; AUDIT_UNAVAILABLE, STATE_FAILED.
         """
         pairing = self.find(id)
         now = self._clock()
         granted = granted or pairing.wanted
+        granted = structs.replace(granted, owner=self._owner(granted.owner))
         _refuse_more(granted, pairing.wanted)
         name = name or pairing.client
         check_token_name(name)
         self._tokens.refuse_taken(name)
-        self._note("pairing.approved", {"id": pairing.id, "token": name, **described(granted)})
+        details = {"id": pairing.id, "token": name, **described(granted)}
+        (records or self._records).before("pairing.approved", details)
         if not self._pairings.resolve(
             pairing.id,
             "approved",
@@ -201,13 +223,31 @@ class PairingService:
             raise _none(id)
         return structs.replace(pairing, state="approved", token_name=name, granted=granted)
 
-    def deny(self, id: str) -> Pairing:
+    def deny(self, id: str, *, records: Records | None = None) -> Pairing:
         """Refuse a request. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
         pairing = self.find(id)
         if not self._pairings.resolve(pairing.id, "denied", self._clock()):
             raise _none(id)
-        self._note_done("pairing.denied", {"id": pairing.id, "client": pairing.client})
+        details = {"id": pairing.id, "client": pairing.client}
+        (records or self._records).after("pairing.denied", details)
         return pairing
+
+    def _owner(self, name: str) -> str:
+        names = self._owners()
+        if not name and len(names) > 1:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "The token needs an owner, and there is more than one operator.",
+                hint="Name the operator whose client it is.",
+            )
+        found = [each for each in names if not name or each.casefold() == name.casefold()]
+        if name and not found:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"There is no operator `{name[:80]}`.",
+                hint="Name the operator whose client it is.",
+            )
+        return found[0] if found else ""
 
     def find(self, id: str) -> Pairing:
         """The request that waits under that id, however it is written. Raises: TidegateError
@@ -233,9 +273,33 @@ def challenge_of(verifier: str) -> str:
 def described(rights: TokenRights) -> dict[str, str]:
     """Rights as few words, for the record."""
     details = rights_in_words(rights)
+    if rights.owner:
+        details["owner"] = rights.owner
+    if rights.max_rows_changed is not None:
+        details["max_rows_changed"] = str(rights.max_rows_changed)
     if rights.lasts_s is not None:
         details["lasts_s"] = str(round(rights.lasts_s))
     return details
+
+
+def more_than_wanted(wanted: TokenRights, granted: TokenRights) -> tuple[str, ...]:
+    """The names of the rights that are granted and were not asked for."""
+    return widened_rights(client_of("", wanted), client_of("", granted))
+
+
+def client_of(name: str, rights: TokenRights) -> Actor:
+    """Who would hold a token with these rights. It holds none yet."""
+    return Actor(
+        f"pairing:{name}",
+        name,
+        rights.scope,
+        rights.sources,
+        tags=rights.tags,
+        tables=rights.tables,
+        expires_at=rights.lasts_s,
+        owner=rights.owner,
+        max_rows_changed=rights.max_rows_changed,
+    )
 
 
 def _check_rights(rights: TokenRights) -> None:

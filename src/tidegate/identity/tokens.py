@@ -15,6 +15,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from hashlib import sha256
+from typing import NamedTuple
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
@@ -41,6 +42,15 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 Note = Callable[[str, Mapping[str, str]], None]
 """Puts on record what is about to be done: (name, details). Raises: TidegateError."""
 
+
+class Records(NamedTuple):
+    """Where the doings of one person go on record, in the place of those of the process. `before`
+    goes before what gives a right, and `after`, which does not raise, after what takes one away."""
+
+    before: Note
+    after: Note
+
+
 _LONGEST_S = 100 * 366 * 86_400
 _PREFIX_CHARS = 8
 _TOUCH_S = 60.0
@@ -56,12 +66,13 @@ class _Known:
     __slots__ = ("actor", "expires_at", "touched_at")
 
     def __init__(self, entry: TokenEntry) -> None:
-        self.actor = _actor(entry)
+        self.actor = actor_of_token(entry)
         self.expires_at = _end(entry)
         self.touched_at = entry.last_used_at or 0.0
 
 
-def _actor(entry: TokenEntry) -> Actor:
+def actor_of_token(entry: TokenEntry) -> Actor:
+    """Who holds the token."""
     return Actor(
         id=entry.id,
         name=entry.name,
@@ -93,8 +104,7 @@ class Tokens:
         self._store = store
         self._files = files
         self._clock = clock
-        self._note = note
-        self._note_done = note_done or note
+        self._records = Records(note, note_done or note)
         self._known: dict[bytes, _Known] = {}
         self._generation = -1
         self._uses: WriteBehind[tuple[str, float]] = WriteBehind(
@@ -113,6 +123,7 @@ class Tokens:
         proxy: bool = False,
         max_rows_changed: int | None = None,
         owner: str = "",
+        records: Records | None = None,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
@@ -146,7 +157,7 @@ class Tokens:
             owner=owner,
         )
         self.refuse_taken(name)
-        self._note("token.created", described(entry))
+        (records or self._records).before("token.created", described(entry))
         self._store.add(entry, sha256(plaintext.encode()).digest())
         return plaintext, entry
 
@@ -166,6 +177,12 @@ class Tokens:
         TidegateError STATE_FAILED."""
         return self._store.list() + (() if self._files is None else self._files.entries())
 
+    def in_file(self, entry: TokenEntry) -> str | None:
+        """The file that the token is in; None for one of the state."""
+        if not entry.id.startswith(FILE_PREFIX) or self._files is None:
+            return None
+        return str(self._files.file_of(entry.name) or "")
+
     def holder(self, name: str) -> Actor:
         """Who would hold the active token of that name. Proves nothing: for explaining only.
 
@@ -175,7 +192,7 @@ class Tokens:
             if entry.name == name and entry.revoked_at is None:
                 if self._clock() >= _end(entry):
                     raise TidegateError(Code.AUTH_EXPIRED, f"The token `{name}` has expired.")
-                return _actor(entry)
+                return actor_of_token(entry)
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"There is no active token `{name[:80]}`.",
@@ -199,12 +216,13 @@ class Tokens:
             )
         return (active or found)[-1]
 
-    def change(self, entry: TokenEntry, was: TokenEntry) -> None:
+    def change(self, entry: TokenEntry, was: TokenEntry, *, records: Records | None = None) -> None:
         """Give a token other rights, in every process that shares the store. Like revoking, what
         only takes rights away needs no record to go on.
 
-        Raises: TidegateError ARGUMENT_INVALID if it is revoked or was changed meanwhile, a table's
-        name is unfit or the expiry is past; STATE_FAILED, AUDIT_UNAVAILABLE.
+        Raises: TidegateError ACCESS_CHANGED if it is revoked or was changed meanwhile,
+        ARGUMENT_INVALID if a table's name is unfit or the expiry is past; STATE_FAILED,
+        AUDIT_UNAVAILABLE.
         """
         self._refuse_of_file(was.name, was)
         check_tables(entry.tables or ())
@@ -215,17 +233,18 @@ class Tokens:
                 hint="Give it a later one, or end it with `tidegate token revoke`.",
             )
         gives = bool(widened_rights(was, entry))
+        before, after = records or self._records
         if gives:
-            self._note("token.changed", described(entry))
+            before("token.changed", described(entry))
         if not self._store.change(entry, was):
             raise TidegateError(
-                Code.ARGUMENT_INVALID,
+                Code.ACCESS_CHANGED,
                 f"The token `{was.name}` was revoked, or changed by another process at the same"
                 " time.",
-                hint="Look at it, then run the command again.",
+                hint="Look at it, then do it again.",
             )
         if not gives:
-            self._note_done("token.changed", described(entry))
+            after("token.changed", described(entry))
 
     def exceeding(self, actors: Iterable[Actor]) -> frozenset[str]:
         """The ids of those actors that hold more than their token grants now, or whose token is
@@ -238,12 +257,15 @@ class Tokens:
             and (entry.revoked_at is not None or widened_rights(entry, actor))
         )
 
-    def revoke(self, name: str) -> TokenEntry:
-        """Revoke the active token of that name permanently, in every process that shares the store.
+    def revoke(
+        self, name: str, *, id: str | None = None, records: Records | None = None
+    ) -> TokenEntry:
+        """Revoke the active token of that name permanently, in every process that shares the store;
+        with an `id` only if it is that one.
 
         Raises: TidegateError ARGUMENT_INVALID if there is none, STATE_FAILED.
         """
-        entry = self._store.revoke(name, self._clock())
+        entry = self._store.revoke(name, self._clock(), id)
         if entry is None:
             self._refuse_of_file(name)
             raise TidegateError(
@@ -252,7 +274,8 @@ class Tokens:
                 hint="`tidegate token list` shows their names.",
             )
         # Afterwards, unlike what gives a right: nothing may keep a right from being taken away.
-        self._note_done("token.revoked", {"id": entry.id, "name": entry.name})
+        after = (records or self._records).after
+        after("token.revoked", {"id": entry.id, "name": entry.name})
         return entry
 
     def generation(self) -> int:
@@ -371,7 +394,7 @@ def check_tables(tables: Collection[str]) -> None:
             )
 
 
-def widened_rights(before: TokenEntry, after: TokenEntry | Actor) -> tuple[str, ...]:
+def widened_rights(before: TokenEntry | Actor, after: TokenEntry | Actor) -> tuple[str, ...]:
     """The names of the rights that `after` has and `before` has not. A list that names other
     things counts as more, whatever they are."""
     found: list[str] = []
@@ -414,6 +437,8 @@ def rights_in_words(rights: TokenEntry | TokenRights) -> dict[str, str]:
 def described(entry: TokenEntry) -> dict[str, str]:
     """A token's rights as few words for the record."""
     details = {"id": entry.id, "name": entry.name, **rights_in_words(entry)}
+    if entry.owner:
+        details["owner"] = entry.owner
     if entry.proxy:
         details["proxy"] = "yes"
     if entry.max_rows_changed is not None:

@@ -44,7 +44,7 @@ def evaluate(
     if kept is not None:
         return kept[0]
     case = PolicyInput(actor, source, scope, judgement, confirmed, reads_only, statements)
-    verdict = _first(case)
+    verdict = first_verdict(case)
     if judgement.effect is Effect.READ:
         # The judge gives all reads of one template the same judgement; changes have their own.
         if len(_kept) >= _MAX_KEPT:
@@ -53,7 +53,8 @@ def evaluate(
     return verdict
 
 
-def _first(case: PolicyInput) -> Verdict:
+def first_verdict(case: PolicyInput) -> Verdict:
+    """The verdict of the first rule that has one, else `ALLOWED`; nothing of it is kept."""
     for look in _LOOKS:
         verdict = look(case)
         if verdict is not None:

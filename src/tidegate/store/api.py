@@ -122,8 +122,9 @@ class TokenStore(Protocol):
         """
         ...
 
-    def revoke(self, name: str, at: float) -> TokenEntry | None:
-        """Revoke the active token of that name permanently; None if there is none."""
+    def revoke(self, name: str, at: float, id: str | None = None) -> TokenEntry | None:
+        """Revoke the active token of that name permanently; None if there is none, or if it is not
+        the one with that id."""
         ...
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:
@@ -313,6 +314,9 @@ class WebhookStore(Protocol):
 # Operators
 
 
+CheckOperators = Callable[[Sequence[OperatorEntry]], None]
+
+
 class OperatorStore(Protocol):
     """The people with accounts, the links that sign them in, and their sessions. Links and sessions
     are found by the digest of their secret. What belongs to an operator goes with it."""
@@ -326,12 +330,14 @@ class OperatorStore(Protocol):
         case of its letters."""
         ...
 
-    def change(self, operator: OperatorEntry) -> bool:
-        """Keep other roles or another passphrase of an operator; False if there is none."""
+    def change(self, operator: OperatorEntry, check: CheckOperators | None = None) -> bool:
+        """Keep other roles or another passphrase of an operator; False if there is none. `check`
+        gets all operators as they are before, in the same transaction; what it raises undoes it."""
         ...
 
-    def remove(self, id: str) -> bool:
-        """Remove an operator with its links and sessions; False if there was none."""
+    def remove(self, id: str, check: CheckOperators | None = None) -> bool:
+        """Remove an operator with its links and sessions; False if there was none. `check` as in
+        `change`."""
         ...
 
     def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:

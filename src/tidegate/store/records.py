@@ -169,7 +169,8 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 
 class OperatorEntry(msgspec.Struct, frozen=True):
-    """A person with an account. `hash` is that of the passphrase with `salt`."""
+    """A person with an account. `hash` is that of the passphrase with `salt`, empty as long as the
+    person has set none."""
 
     id: str
     name: str
@@ -274,7 +275,8 @@ class TokenRights(msgspec.Struct, frozen=True):
     `tables` None: all there.
 
     `lasts_s` is how long the token is to live, in seconds from its making; None: it does not
-    expire.
+    expire. `max_rows_changed` is as in `model.actors.Actor`. `owner` is the operator whose token it
+    becomes: it is granted, never asked for.
     """
 
     scope: Scope = Scope.READ_ONLY
@@ -282,6 +284,8 @@ class TokenRights(msgspec.Struct, frozen=True):
     tags: frozenset[str] | None = None
     lasts_s: float | None = None
     tables: frozenset[str] | None = None
+    max_rows_changed: int | None = None
+    owner: str = ""
 
 
 class Pairing(msgspec.Struct, frozen=True):

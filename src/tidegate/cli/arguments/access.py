@@ -137,6 +137,9 @@ def add_pair(commands: Commands) -> None:
     approve.add_argument("--scope", choices=SCOPES, help="grant this scope instead")
     approve.add_argument("--name", help="list the token under this name (default: the client's)")
     approve.add_argument(
+        "--owner", metavar="OPERATOR", help="whose client it is (default: the only operator)"
+    )
+    approve.add_argument(
         "--expires", metavar="TIME", help="how long the token is valid, such as 30d, 12h or 2w"
     )
     approve.add_argument(

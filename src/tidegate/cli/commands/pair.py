@@ -93,6 +93,8 @@ async def _approve(app: App, arguments: argparse.Namespace) -> None:
         granted = structs.replace(granted, tables=frozenset(arguments.table))
     if arguments.expires:
         granted = structs.replace(granted, lasts_s=parse_expiry(arguments.expires, 0.0))
+    if arguments.owner:
+        granted = structs.replace(granted, owner=app.operators.find(arguments.owner).name)
     listed = Allowlist(granted.sources, granted.tags, granted.tables)
     if not arguments.allow_unknown:
         await refuse_unknown(app, "pair approve", listed)

@@ -19,7 +19,7 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.proof import Prover
-from tidegate.edges.console.access import Access
+from tidegate.edges.console.access_routes import AccessRoutes
 from tidegate.edges.console.activity import Activity
 from tidegate.edges.console.cards import color_of
 from tidegate.edges.console.changes import Changes, Undo
@@ -41,7 +41,6 @@ from tidegate.edges.http.router import (
 from tidegate.errors import TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import Note, Operators, SignedIn
-from tidegate.identity.tokens import Tokens
 from tidegate.model.sources import Source
 from tidegate.store.api import ChangeStore
 from tidegate.webhook.sender import WebhookHealth
@@ -72,6 +71,8 @@ MOST_TICKETS = 8
 TICKET_S = 60.0
 """How long after it was asked for a download may begin."""
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
+MakeAccess = Callable[[Callable[[], Sequence[Source]], Inbox, asyncio.Lock], AccessRoutes]
+"""Makes the routes of Access of the sources, the inbox, and the lock of what takes a passphrase."""
 
 
 class Console:
@@ -87,7 +88,7 @@ class Console:
         secret: Callable[[], bytes],
         checks: RequestChecks,
         *,
-        tokens: Tokens,
+        access: MakeAccess,
         changes: ChangeStore,
         index: ActivityIndex,
         prover: Prover,
@@ -108,12 +109,13 @@ class Console:
         self._inbox = Inbox(approvals, operators, sources, changes.find, clock)
         self._changes = Changes(gateway, changes, approvals, operators, self._hashing)
         self._activity = Activity(index, prover, sources)
-        self._access = Access(operators, tokens, self._inbox)
+        self._access = access(sources, self._inbox, self._hashing)
         self._note = note
         self._webhook = webhook
         self._tickets: dict[str, _Ticket] = {}
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
+            pairings=self._access.pairings,
             clock=clock,
         )
 
@@ -139,9 +141,7 @@ class Console:
             ("GET", "activity/lines/{n}", self._line),
             ("GET", "activity/proof", self._proof),
             ("POST", "activity/export-ticket", self._ticket),
-            ("GET", "access", self._show_access),
-            ("POST", "access/sessions/{id}/end", self._end_session),
-            ("POST", "access/tokens/{id}/revoke", self._revoke_token),
+            *self._access.routes(),
             ("GET", "events", self._events),
         ):
             router.add(method, f"{api}/{pattern}", partial(self._signed_in, answer))
@@ -200,6 +200,7 @@ class Console:
         visible = [each for each in self._sources() if signed_in.may("viewer", each.name)]
         return {
             "build": self._files.build,
+            "invited": not signed_in.operator.hash,
             "four_eyes": self._approvals.settings.four_eyes,
             "sources": [
                 {
@@ -340,20 +341,7 @@ class Console:
         ]
         return _protected(HttpResponse(200, text, headers))
 
-    # Access
-
-    async def _show_access(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        return json_response(200, await asyncio.to_thread(self._access.show, signed_in))
-
-    async def _end_session(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        id = request.parameters["id"]
-        await asyncio.to_thread(self._access.end_session, id, signed_in)
-        return HttpResponse(204)
-
-    async def _revoke_token(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        id = request.parameters["id"]
-        await asyncio.to_thread(self._access.revoke_token, id, signed_in)
-        return HttpResponse(204)
+    # What is live
 
     async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
         self.feed.check_room(signed_in)

@@ -18,12 +18,13 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.edges.console.cards import is_settled
 from tidegate.edges.console.inbox import Inbox
+from tidegate.edges.console.pairing_requests import PairingRequests
 from tidegate.edges.http.router import Sender
 from tidegate.edges.http.sse import MOST_BACKLOG
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.cancellation import Cancellation
-from tidegate.store.records import PendingApproval
+from tidegate.store.records import Pairing, PendingApproval
 
 LOOK_S = 0.25
 CHECK_S = 1.0
@@ -71,9 +72,12 @@ class LiveFeed:
         inbox: Inbox,
         build: Callable[[], str],
         count_lines: Callable[[], int] = lambda: 0,
+        pairings: PairingRequests | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._approvals = approvals
+        self._pairings = pairings
+        self._waiting: tuple[Pairing, ...] = ()
         self._operators = operators
         self._inbox = inbox
         self._build = build
@@ -132,6 +136,7 @@ class LiveFeed:
         if after and after != str(self.sequence):
             reader.send("reload", {}, self.sequence)
         self._send_count(reader)
+        self._send_pairings(reader)
         try:
             await reader.ended.wait()
         finally:
@@ -166,6 +171,8 @@ class LiveFeed:
         """Send what has changed since the last look."""
         before = self._questions
         now, lines = await asyncio.to_thread(self._read, before), self._counted()
+        if self._pairings is not None:
+            await self._look_at_pairings(self._pairings)
         changed = [each for id, each in now.items() if before.get(id) != each]
         gone = before.keys() - now.keys()
         self._questions = {id: each for id, each in now.items() if self._is_followed(each)}
@@ -188,6 +195,21 @@ class LiveFeed:
             self._number += 1
             for reader in list(self._readers):
                 reader.send("line", {"n": lines}, self.sequence)
+
+    async def _look_at_pairings(self, pairings: PairingRequests) -> None:
+        waiting = await asyncio.to_thread(pairings.waiting)
+        if waiting == self._waiting:
+            return
+        self._waiting = waiting
+        self._number += 1
+        for reader in list(self._readers):
+            self._send_pairings(reader)
+
+    def _send_pairings(self, reader: _Reader) -> None:
+        """All requests for a token that wait, for this reader."""
+        if self._pairings is not None:
+            shown = self._pairings.shown(self._waiting, reader.signed_in)
+            reader.send("pairing", {"pairings": shown}, self.sequence)
 
     def _counted(self) -> int:
         """The newest line by the last count that has ended. Questions wait for no count: that of a

@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant
+from tidegate.store.api import CheckOperators
 from tidegate.store.records import OperatorEntry, OperatorSession
 from tidegate.store.sqlite.connection import StateConnection
 
@@ -30,10 +31,7 @@ class SqliteOperatorStore:
 
     def list(self) -> tuple[OperatorEntry, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(_OPERATOR)} FROM operators ORDER BY name COLLATE NOCASE"
-            )
-            return tuple(map(_operator, rows))
+            return _all(connection)
 
     def add(self, operator: OperatorEntry) -> None:
         marks = ", ".join("?" * len(_OPERATOR))
@@ -55,16 +53,20 @@ class SqliteOperatorStore:
                     "UPDATE windows SET owner = ? WHERE owner = ''", (operator.name,)
                 )
 
-    def change(self, operator: OperatorEntry) -> bool:
+    def change(self, operator: OperatorEntry, check: CheckOperators | None = None) -> bool:
         with self._file.changing(uses_reserve=True) as connection:
+            if check is not None:
+                check(_all(connection))
             connection.execute(
                 "UPDATE operators SET (salt, hash, roles) = (?, ?, ?) WHERE id = ?",
                 (operator.salt, operator.hash, _column("roles", operator.roles), operator.id),
             )
             return connection.changes() > 0
 
-    def remove(self, id: str) -> bool:
+    def remove(self, id: str, check: CheckOperators | None = None) -> bool:
         with self._file.changing(uses_reserve=True) as connection:
+            if check is not None:
+                check(_all(connection))
             for table in ("windows", "closed_tabs", "window_pages", "tab_events"):
                 connection.execute(
                     f"DELETE FROM {table} WHERE owner IN (SELECT name FROM operators WHERE id = ?)",
@@ -126,6 +128,13 @@ class SqliteOperatorStore:
                 f"SELECT {', '.join(_SESSION)} FROM operator_sessions {rest}", values
             )
             return tuple(OperatorSession(*row) for row in rows)
+
+
+def _all(connection: apsw.Connection) -> tuple[OperatorEntry, ...]:
+    rows = connection.execute(
+        f"SELECT {', '.join(_OPERATOR)} FROM operators ORDER BY name COLLATE NOCASE"
+    )
+    return tuple(map(_operator, rows))
 
 
 def _column(name: str, value: Any) -> Any:

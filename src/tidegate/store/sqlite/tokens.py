@@ -80,12 +80,12 @@ class SqliteTokenStore:
             )
             return connection.changes() > 0
 
-    def revoke(self, name: str, at: float) -> TokenEntry | None:
+    def revoke(self, name: str, at: float, id: str | None = None) -> TokenEntry | None:
         with self._rights.changing() as connection:
             row = connection.execute(
-                "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
-                f" RETURNING {_COLUMNS}",
-                (at, name),
+                "UPDATE tokens SET revoked_at = ?1 WHERE name = ?2 AND revoked_at IS NULL"
+                f" AND (?3 IS NULL OR id = ?3) RETURNING {_COLUMNS}",
+                (at, name, id),
             ).fetchone()
             return None if row is None else _token(row)
 
