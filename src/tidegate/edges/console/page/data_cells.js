@@ -20,12 +20,12 @@ export function cellText(value) {
 export function fillCell(node, value) {
   const text = cellText(value);
   if (text === null) {
-    node.textContent = value === undefined ? "" : "NULL";
+    setText(node, value === undefined ? "" : "NULL");
     return;
   }
   const whole = text.length <= SHOWN;
   const shown = whole ? text : text.slice(0, SHOWN);
-  if (whole && !hides(shown) && !LINES.test(shown)) node.textContent = shown;
+  if (whole && !hides(shown) && !LINES.test(shown)) setText(node, shown);
   else {
     const lines = shown.split(LINES);
     node.replaceChildren(...lines.flatMap((line, index) =>
@@ -35,6 +35,14 @@ export function fillCell(node, value) {
   if (value !== null && typeof value === "object" && "binary" in value) {
     node.append(h("span", { class: "bytes" }, ` ${value.binary} bytes`));
   }
+}
+
+/** Nodes are used again and again while a grid is scrolled, so that little is thrown away.
+ * @param {HTMLElement} node @param {string} text */
+function setText(node, text) {
+  const { firstChild } = node;
+  if (firstChild instanceof Text && !firstChild.nextSibling) firstChild.data = text;
+  else node.textContent = text;
 }
 
 /** The class of a value. @param {DataCell | undefined} value @param {DataColumn} column */

@@ -91,27 +91,38 @@ class Grid {
   #follow() {
     const { columns, rows, sort } = this.#options;
     effect(() => {
-      void rows.changed.value;
       const all = columns();
-      const names = all.map(({ name, type }) => `${name}\n${type}`).join("\0");
-      const sample = () => [...Array(40).keys()].map((index) => rows.rowAt(index));
-      const ready = rows.rowAt(0) !== undefined;
-      if (names !== this.#names || (ready && !this.#fitted)) {
+      const names = JSON.stringify(all.map(({ name, type }) => [name, type]));
+      if (names === this.#names) this.#columns.all = all;
+      else {
         this.#names = names;
-        this.#fitted = ready;
-        this.#columns.set(all, sample());
-        this.#drawn.version = -1;
-      } else this.#columns.all = all;
-      const { count } = rows;
-      this.#measure(count.value);
+        this.#fit(all);
+      }
       void sort?.();
       this.draw(true);
     });
+    effect(() => {
+      void rows.changed.value;
+      if (!this.#fitted && rows.rowAt(0)) this.#fit(this.#columns.all);
+      this.#measure(rows.count.value);
+      this.draw(false);
+    });
+  }
+
+  /** @param {DataColumn[]} all */
+  #fit(all) {
+    const { rows } = this.#options;
+    this.#fitted = rows.rowAt(0) !== undefined;
+    this.#columns.set(all, [...Array(40).keys()].map((index) => rows.rowAt(index)));
+    this.#drawn.version = -1;
+    this.#widen();
   }
 
   /** @param {number} count */
   #measure(count) {
-    this.#numberWidth = 26 + 8 * String(Math.max(100, count)).length;
+    const numberWidth = 26 + 8 * String(Math.max(100, count)).length;
+    if (numberWidth !== this.#numberWidth) this.#drawn.version = -1;
+    this.#numberWidth = numberWidth;
     this.box.setAttribute("aria-rowcount", String(this.#options.isCounted?.() === false ? -1 : count + 1));
     this.box.setAttribute("aria-colcount", String(this.#columns.all.length + 1));
     this.body.style.height = `${count * ROW}px`;
@@ -156,7 +167,8 @@ class Grid {
     for (let index = first; index < last; index += 1) {
       const found = this.#views.get(index);
       const view = found ?? this.#take(index, before);
-      if (!found || fresh || moved) this.#drawRow(view, !found || fresh || moved);
+      const other = !found || fresh || moved;
+      if (other || view.shown !== rows.rowAt(index)) this.#drawRow(view, other);
       before = view.node;
     }
     for (const view of this.#free.splice(0)) view.node.remove();
@@ -219,7 +231,8 @@ class Grid {
   #fill(node, value, column) {
     const about = this.#columns.all[column];
     const follows = value != null && (this.#options.followName?.(column) ?? "") !== "";
-    node.className = cellClass(value, about) + (follows ? " follows" : "");
+    const kind = cellClass(value, about) + (follows ? " follows" : "");
+    if (node.className !== kind) node.className = kind;
     fillCell(node, value);
     if (follows) node.append(h("span", { class: "follow", "aria-hidden": "true" }, icon("follow")));
   }

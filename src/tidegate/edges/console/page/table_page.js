@@ -24,6 +24,7 @@ import { counted, isolated, number, visible } from "./text.js";
 /** @typedef {import("./table_state.js").TableState} TableState */
 
 const VIEWS = /** @type {const} */ ([["rows", "Rows"], ["structure", "Structure"], ["ddl", "DDL"]]);
+const FACTS_MS = 800;
 const FORMATS = /** @type {const} */ ([["csv", "CSV"], ["json", "JSON"], ["jsonl", "JSON lines"], ["sql", "SQL"]]);
 
 /** What the parts of the page share. */
@@ -45,14 +46,19 @@ class TablePage {
       this.#ended.abort();
       this.found.rows.clear();
     });
-    void this.readFacts();
-    effect(() => this.ask(this.question));
+    // Pages of rows are as long as the number of columns makes sense, so that is waited for a little.
+    const ready = signal(false);
+    void this.readFacts().then(() => (ready.value = true));
+    const patience = setTimeout(() => (ready.value = true), FACTS_MS);
+    onEnd(() => clearTimeout(patience));
+    effect(() => ready.value && this.ask(this.question));
   }
 
   async readFacts() {
     try {
       this.facts.value = await get(`data/table?${query({ ...this.place, table: this.table })}`, this.#ended.signal);
       this.error.value = "";
+      this.found.likely = this.facts.value?.columns.length || this.found.likely;
     } catch (error) {
       if (!this.#ended.signal.aborted) this.error.value = errorText(error);
     }

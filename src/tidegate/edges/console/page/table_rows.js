@@ -22,6 +22,8 @@ export class TableRows {
   known = signal({ count: 0, all: false, limited: false, elapsed: 0 });
   /** @type {RowsQuestion | null} */
   question = null;
+  /** How many columns there will be, as far as is known before rows have come. */
+  likely = 40;
   /** Where each page begins. @type {(string | null)[]} */
   #cursors = [null];
   /** @type {WeakMap<DataCell[], string[]>} */
@@ -30,7 +32,7 @@ export class TableRows {
   constructor() {
     this.rows = new PagedRows({
       load: (offset, limit, signal) => this.#load(offset / limit, limit, signal),
-      columns: () => this.columns.peek().length || 40,
+      columns: () => this.columns.peek().length || this.likely,
     });
   }
 
