@@ -446,7 +446,7 @@ def test_the_palette_goes_to_pages_and_questions(window: Window, site: Site, url
     page = window.tab(url)
     expect(title(page)).to_contain_text("(1)")
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox", name="Go to a page or a question")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Go to a page, a question or a table")).to_be_focused()
     page.keyboard.type("empty bin")
     expect(page.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Enter")

@@ -13,13 +13,14 @@ import { number, visible } from "./text.js";
 /** @typedef {import("./data_contract.js").WholeCell} WholeCell */
 
 const MOST_SHOWN = 5_000_000;
-const CHUNK = 20_000;
+const CHUNK = 10_000;
 const MOST_PRETTY = 1_000_000;
 
 /** @param {{ column: DataColumn, title: string, cell: DataCell, close: () => void,
- *   read?: ((signal: AbortSignal) => Promise<WholeCell>) | null, extra?: import("./dom.js").Child }} options
+ *   read?: ((signal: AbortSignal) => Promise<WholeCell>) | null, extra?: import("./dom.js").Child,
+ *   actions?: import("./dom.js").Child }} options
  * `read` gets the whole value where the cell holds a part; null where that is not possible. */
-export function cellPanel({ column, title, cell, close, read, extra }) {
+export function cellPanel({ column, title, cell, close, read, extra, actions }) {
   const whole = signal(/** @type {WholeCell | null} */ (null));
   const error = signal("");
   const ended = new AbortController();
@@ -50,7 +51,7 @@ export function cellPanel({ column, title, cell, close, read, extra }) {
     () => valueView(text(), column),
     h("div", { class: "panel-actions" },
       h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(text() ?? "").then(() => say("Copied")) },
-        icon("copy"), "Copy the value")),
+        icon("copy"), "Copy the value"), actions),
     extra);
 }
 
@@ -72,8 +73,8 @@ function valueView(text, column) {
   const chunks = [];
   for (let at = 0; at < shown.length;) {
     let end = Math.min(shown.length, at + CHUNK);
-    const line = shown.lastIndexOf("\n", end);
-    if (end < shown.length && line > at) end = line + 1;
+    const line = shown.slice(at, end).lastIndexOf("\n");
+    if (end < shown.length && line > 0) end = at + line + 1;
     else if (/[\ud800-\udbff]/.test(shown[end - 1] ?? "") && end < shown.length) end += 1;
     chunks.push(h("span", { class: "chunk" }, visible(shown.slice(at, end))));
     at = end;

@@ -12,7 +12,7 @@ import { signal } from "./signals.js";
 /** @typedef {import("./data_contract.js").TableInfo} TableInfo */
 /** @typedef {import("./data_contract.js").TablesPage} TablesPage */
 /**
- * @typedef {{ key: string, level: number, parent: string, at: number, of: number } & (
+ * @typedef {{ key: string, level: number, parent: string, at: number, of: number, lines: number } & (
  *   { kind: "source", source: DataSource, open: boolean } |
  *   { kind: "schema", place: Place, name: string, tables: number | null, open: boolean } |
  *   { kind: "table", place: Place, table: string, is: string, rows: number | null, comment: string } |
@@ -24,6 +24,7 @@ import { signal } from "./signals.js";
 
 const PAGE = 200;
 const MOST_MATCHES = 100;
+const MOST_LINES = 8;
 
 /** @param {Place} place */
 const placeKey = (place) => JSON.stringify([place.source, place.database, place.schema]);
@@ -119,7 +120,7 @@ export class Names {
     sources.forEach((source, at) => {
       const key = `source ${source.name}`;
       const open = this.open.value.has(key);
-      rows.push({ kind: "source", key, level: 1, parent: "", at: at + 1, of: sources.length, source, open });
+      rows.push({ kind: "source", key, level: 1, lines: 1, parent: "", at: at + 1, of: sources.length, source, open });
       if (open) this.#addSchemas(rows, source, key);
     });
     return rows;
@@ -146,7 +147,7 @@ export class Names {
         const place = { source: source.name, database, schema: name };
         const key = placeKey(place);
         const open = this.open.value.has(key);
-        rows.push({ kind: "schema", key, level: 2, parent, at: at + 1, of: held.schemas.length, place,
+        rows.push({ kind: "schema", key, level: 2, lines: 1, parent, at: at + 1, of: held.schemas.length, place,
           name: name || database || "", tables, open });
         if (open) this.#addTables(rows, place, key, 3);
       });
@@ -163,13 +164,13 @@ export class Names {
     }
     const of = held.total ?? (held.next ? -1 : held.tables.length);
     held.tables.forEach(({ name, kind, rows: count, comment, schema, database }, at) => rows.push({
-      kind: "table", key: `${parent} ${name}`, level, parent, at: at + 1, of, is: kind, rows: count, comment,
+      kind: "table", key: `${parent} ${name}`, level, lines: 1, parent, at: at + 1, of, is: kind, rows: count, comment,
       place: { source: place.source, database: database ?? place.database, schema: schema ?? place.schema },
       table: name,
     }));
     if (held.error) rows.push(note(parent, level, held.error, true));
     else if (held.next) {
-      rows.push({ kind: "more", key: `${parent} more`, level, parent, at: held.tables.length + 1, of, place });
+      rows.push({ kind: "more", key: `${parent} more`, level, lines: 1, parent, at: held.tables.length + 1, of, place });
     } else if (!held.tables.length) {
       rows.push(note(parent, level, held.loading ? "Loading …" : "There is no table."));
     }
@@ -179,7 +180,7 @@ export class Names {
   get matches() {
     const { matches = [], more = false, unread = [] } = this.found.value ?? {};
     const rows = /** @type {TreeRow[]} */ (matches.map((match, at) => ({
-      kind: "match", level: 1, parent: "", at: at + 1, of: matches.length, is: match.kind,
+      kind: "match", level: 1, lines: 1, parent: "", at: at + 1, of: matches.length, is: match.kind,
       key: `match ${JSON.stringify([match.source, match.database, match.schema, match.table, match.column])}`,
       place: { source: match.source, database: match.database, schema: match.schema },
       table: match.table, column: match.column, type: match.type,
@@ -193,4 +194,5 @@ export class Names {
 
 /** @param {string} parent @param {number} level @param {string} text @returns {TreeRow} */
 const note = (parent, level, text, bad = false) =>
-  ({ kind: "note", key: `${parent} note`, level, parent, at: 1, of: 1, text, bad });
+  ({ kind: "note", key: `${parent} note`, level, parent, at: 1, of: 1, text, bad,
+    lines: Math.min(MOST_LINES, Math.ceil(text.length / (34 - 4 * level))) });

@@ -80,6 +80,11 @@ class DataState {
     this.tabs.value = inOrder([...rest, tab]);
   }
 
+  /** What a reply says of a tab, unless it was closed meanwhile. @param {DataTab} tab */
+  #replace(tab) {
+    if (this.tabs.peek().some(({ id }) => id === tab.id)) this.put(tab);
+  }
+
   /** Take a tab out, and show the one beside it if it was in front. @param {string} id */
   drop(id) {
     const tabs = this.tabs.peek();
@@ -130,7 +135,7 @@ class DataState {
 
   /** Say which tab is in front, so that agents and other pages know. @param {string} id */
   async focus(id) {
-    await post(`${path(id)}/focus`, {}).then((tab) => this.put(tab), (error) => {
+    await post(`${path(id)}/focus`, {}).then((tab) => this.#replace(tab), (error) => {
       if (error instanceof ApiError && error.status === 404) this.drop(id);
     });
   }
@@ -160,7 +165,7 @@ class DataState {
     const known = this.tabs.peek().find((each) => each.id === id);
     if (!known) return false;
     try {
-      this.put(await post(path(id), { ...changes, version: known.version }));
+      this.#replace(await post(path(id), { ...changes, version: known.version }));
       return true;
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409) throw error;

@@ -15,7 +15,7 @@ export function tabBar() {
   }, each(() => data.tabs.value, ({ id }) => id, tabView));
   effect(() => {
     const id = data.active.value;
-    queueMicrotask(() => document.getElementById(`tab-${id}`)?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+    setTimeout(() => document.getElementById(`tab-${id}`)?.scrollIntoView({ block: "nearest", inline: "nearest" }));
   });
   return bar;
 }
@@ -84,6 +84,6 @@ export function newQueryButton() {
       },
     }, h("span", { class: "chip" }, h("span", { class: "dot", "aria-hidden": "true" }), isolated(source.name)))));
   return h("div", { class: "new-query" },
-    h("button", { class: "small", popovertarget: "new-query" }, icon("add"), h("span", { class: "wide-only" }, "Query"),
-      h("span", { class: "sr" }, "New query")), menu);
+    h("button", { class: "small", popovertarget: "new-query" }, icon("add"), h("span", { class: "sr" }, "New "),
+      h("span", { class: "wide-only" }, "Query")), menu);
 }

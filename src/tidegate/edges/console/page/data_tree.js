@@ -11,6 +11,7 @@ import { isolated, number, visible } from "./text.js";
 /** @typedef {import("./data_names.js").TreeRow} TreeRow */
 
 const ROW = 28;
+const LINE = 19;
 const MARGIN = 10;
 const WAIT_MS = 120;
 const names = perSession(() => new Names());
@@ -81,6 +82,8 @@ class Tree {
   /** @type {Map<string, { node: HTMLElement, row: TreeRow }>} */
   #kept = new Map();
   #typed = { text: "", at: 0 };
+  /** Where each row begins: a note may have several lines. */
+  #tops = [0];
 
   /** @param {import("./signals.js").Signal<TreeRow[]>} rows @param {Names} held @param {() => void} onOpened
    * @param {() => boolean} isSearch */
@@ -99,7 +102,9 @@ class Tree {
     size.observe(this.box);
     onEnd(() => size.disconnect());
     effect(() => {
-      this.list.style.height = `${rows.value.length * ROW}px`;
+      this.#tops = [0];
+      for (const { lines } of rows.value) this.#tops.push(/** @type {number} */ (this.#tops.at(-1)) + ROW + (lines - 1) * LINE);
+      this.list.style.height = `${this.#tops.at(-1)}px`;
       void [this.#active.value, data.active.value, data.tabs.value];
       this.#draw();
     });
@@ -109,10 +114,21 @@ class Tree {
     return this.#rows.peek().find(({ key }) => key === this.#active.peek());
   }
 
+  /** The row at a distance from the top. @param {number} top */
+  #rowAt(top) {
+    let [low, high] = [0, Math.max(0, this.#tops.length - 2)];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.#tops[middle] <= top) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
   #draw() {
     const rows = this.#rows.peek();
-    const first = Math.max(0, Math.floor(this.box.scrollTop / ROW) - MARGIN);
-    const last = Math.min(rows.length, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW) + MARGIN);
+    const first = Math.max(0, this.#rowAt(this.box.scrollTop) - MARGIN);
+    const last = Math.min(rows.length, this.#rowAt(this.box.scrollTop + this.box.clientHeight) + 1 + MARGIN);
     const tab = data.tab(data.active.peek());
     const seen = new Set();
     let before = /** @type {HTMLElement | null} */ (null);
@@ -127,7 +143,8 @@ class Tree {
         this.#kept.set(row.key, entry);
       }
       const { node } = entry;
-      node.style.top = `${index * ROW}px`;
+      node.style.top = `${this.#tops[index]}px`;
+      node.style.height = `${this.#tops[index + 1] - this.#tops[index]}px`;
       node.id = `tree-item-${index}`;
       node.setAttribute("aria-selected", String(isOf(row, tab)));
       const here = row.key === this.#active.peek();
@@ -195,8 +212,9 @@ class Tree {
     const at = Math.max(0, Math.min(index, rows.length - 1));
     if (!rows[at]) return;
     const { box } = this;
-    if (at * ROW < box.scrollTop) box.scrollTop = at * ROW;
-    else if ((at + 1) * ROW > box.scrollTop + box.clientHeight) box.scrollTop = (at + 1) * ROW - box.clientHeight;
+    const [top, bottom] = [this.#tops[at], this.#tops[at + 1]];
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
     this.#active.value = rows[at].key;
     this.#draw();
   }
@@ -260,7 +278,8 @@ function nameOf(row) {
 /** Whether a row is the table of a tab.
  * @param {TreeRow} row @param {import("./data_contract.js").DataTab | undefined} tab */
 const isOf = (row, tab) => (row.kind === "table" || row.kind === "match") && tab?.kind === "table" &&
-  tab.table === row.table && tab.source === row.place.source && (tab.schema ?? null) === row.place.schema;
+  tab.table === row.table && tab.source === row.place.source &&
+  (row.place.schema === null || tab.schema === null || tab.schema === row.place.schema);
 
 /** @param {TreeRow} row */
 function content(row) {

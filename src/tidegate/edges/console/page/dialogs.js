@@ -99,6 +99,19 @@ const KEYS = [
   ["Escape", "close, or take the a back"],
   ["?", "this list"],
 ];
+const DATA_KEYS = [
+  ["/", "search the tables of all sources"],
+  ["Alt PgDn, PgUp", "next and previous tab"],
+  ["Alt W", "close the tab; with Shift: open it again"],
+  ["Enter", "open a value; in the head: sort"],
+  ["Ctrl Enter", "go to the row that a value refers to"],
+  ["Ctrl C", "copy the chosen cells"],
+  ["Shift ←, →", "choose cells; in the head: width of the column"],
+];
+
+/** @param {string[][]} keys */
+const keyList = (keys) => h("dl", { class: "keys" },
+  keys.map(([key, does]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, does))));
 
 export function showKeys() {
   const toggle = h("input", { type: "checkbox", id: "single", checked: singleKeys.value === "on" });
@@ -106,8 +119,7 @@ export function showKeys() {
     title: "Keys", action: "Done",
     read: () => ((singleKeys.value = toggle.checked ? "on" : "off"), true),
     body: [
-      h("dl", { class: "keys" },
-        KEYS.map(([key, does]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)))),
+      keyList(KEYS), h("h4", {}, "In Data"), keyList(DATA_KEYS),
       h("label", { class: "check" }, toggle, "Single letters are keys"),
     ],
   });

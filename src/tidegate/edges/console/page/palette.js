@@ -1,7 +1,8 @@
 /** Ctrl K: go to a page or a question by a few letters. */
 
+import { get, query } from "./api.js";
 import { each, h } from "./dom.js";
-import { computed, root, signal } from "./signals.js";
+import { computed, effect, onEnd, root, signal } from "./signals.js";
 import { cards, go, theme } from "./state.js";
 import { isolated } from "./text.js";
 
@@ -27,16 +28,43 @@ function entries() {
   ];
 }
 
+const WAIT_MS = 150;
+const MOST_TABLES = 8;
+
+/** Tables of all sources whose name has what is typed, a moment after it was typed.
+ * @param {import("./signals.js").Signal<string>} typed */
+function tables(typed) {
+  const found = signal(/** @type {Entry[]} */ ([]));
+  effect(() => {
+    const text = typed.value.trim();
+    const pending = new AbortController();
+    const timer = setTimeout(() => text.length > 1 && void get(
+      `data/search?${query({ q: text, limit: 3 * MOST_TABLES })}`, pending.signal,
+    ).then(({ matches }) => (found.value = matches.map(tableEntry)), () => {}), WAIT_MS);
+    found.value = [];
+    onEnd(() => (clearTimeout(timer), pending.abort()));
+  });
+  return found;
+}
+
+/** @param {import("./data_contract.js").Match} match @returns {Entry} */
+const tableEntry = ({ source, database, schema, table, column }) => ({
+  id: `table-${encodeURIComponent(JSON.stringify([source, database, schema, table, column]))}`, hint: `${column ? `has ${column}, ` : ""}on ${source}`, label: table,
+  run: () => go(`#/data?${query({ source, database, schema, table })}`),
+});
+
 export function openPalette() {
   if (document.querySelector("dialog[open]")) return;
   const [dialog, stop] = root(() => {
     const typed = signal("");
     const at = signal(0);
     const all = entries();
+    const held = tables(typed);
     const found = computed(() => {
       const words = typed.value.toLowerCase().split(/\s+/).filter(Boolean);
-      return all.filter(({ label, hint }) =>
-        words.every((word) => `${label} ${hint}`.toLowerCase().includes(word))).slice(0, 12);
+      const own = all.filter(({ label, hint }) =>
+        words.every((word) => `${label} ${hint}`.toLowerCase().includes(word)));
+      return [...own.slice(0, 12), ...held.value.slice(0, MOST_TABLES)];
     });
     const current = computed(() => found.value[Math.min(at.value, found.value.length - 1)]);
     /** @param {Entry | undefined} entry */
@@ -56,7 +84,7 @@ export function openPalette() {
     return h("dialog", { class: "palette", "aria-label": "Go to", oncancel: () => close() },
       h("input", {
         type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list",
-        "aria-label": "Go to a page or a question", "aria-autocomplete": "list", placeholder: "Go to …",
+        "aria-label": "Go to a page, a question or a table", "aria-autocomplete": "list", placeholder: "Go to …",
         autocomplete: "off", spellcheck: "false",
         "aria-activedescendant": () => current.value?.id ?? null,
         oninput: (/** @type {Event} */ event) => {

@@ -188,10 +188,11 @@ function rowTools(page) {
     h("button", {
       class: () => `small ${state.filters.value.length ? "set" : ""}`, "aria-expanded": () => String(state.filtering.value),
       onclick: () => (state.filtering.value = !state.filtering.peek()),
-    }, icon("filter"), () => (state.filters.value.length ? `Filter (${state.filters.value.length})` : "Filter")),
+    }, icon("filter"), h("span", { class: "wide-only" }, "Filter"),
+      () => (state.filters.value.length ? h("span", {}, `(${state.filters.value.length})`) : null)),
     h("button", { class: "small", title: "Read the rows again", onclick: () => page.ask() }, icon("refresh"),
-      h("span", { class: "wide-only" }, "Refresh"), h("span", { class: "sr narrow-only" }, "Refresh")),
-    h("button", { class: "small", popovertarget: id }, icon("save"), "Export"), menu,
+      h("span", { class: "wide-only" }, "Refresh")),
+    h("button", { class: "small", popovertarget: id }, icon("save"), h("span", { class: "wide-only" }, "Export")), menu,
   ];
 }
 
@@ -294,14 +295,12 @@ function rowPanel(page, spot, close) {
   const text = cellText(cell);
   return cellPanel({
     column, cell, close, title: `Row ${number(spot.row + 1)}`,
+    actions: () => (column.masked || (cell !== null && typeof cell === "object") ? null
+      : h("button", { class: "small", onclick: () => state.show([...state.filters.peek(), text === null
+        ? { column: column.name, operator: "is null", value: "", second: "" } : equals(column.name, text)]) },
+      icon("filter"), "Only rows with this value")),
     read: key ? (signal) => post("data/cell", { ...place, table, key, column: column.name }, signal) : null,
-    extra: () => [
-      column.masked || (cell !== null && typeof cell === "object") ? null
-        : h("button", { class: "small", onclick: () => state.show([...state.filters.peek(), text === null
-          ? { column: column.name, operator: "is null", value: "", second: "" } : equals(column.name, text)]) },
-        icon("filter"), "Only rows with this value"),
-      links(page, spot),
-    ],
+    extra: () => links(page, spot),
   });
 }
 
@@ -316,7 +315,7 @@ function links(page, spot) {
     return shown.length ? h("section", { class: "part" }, h("h3", {}, heading), h("ul", { class: "plain" },
       shown.map(({ end, values }) => h("li", {}, h("button", {
         class: "small link", onclick: () => void openRows(place, end, /** @type {string[]} */ (values)),
-      }, icon("follow"), isolated(end.table), h("span", { class: "note" }, "where ", end.columns.map((name, at) =>
+      }, icon("follow"), isolated(end.table), " ", h("span", { class: "note" }, "where ", end.columns.map((name, at) =>
         [at ? ", " : "", isolated(name), " = ", isolated(/** @type {string[]} */ (values)[at])]))))))) : null;
   };
   return [list("Refers to", to), list("Referenced by", from)];
