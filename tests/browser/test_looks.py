@@ -25,6 +25,8 @@ PAGES = {
     "sessions": ("#/activity", ".fold"),
     "line": ("#/activity?view=calls&line=399", ".panel h2"),
     "access": ("#/access", ".records"),
+    "rows": ("#/data?source=shop&schema=main&table=customers", ".grid-cell.is-masked"),
+    "references": ("#/data?source=shop&schema=main&table=orders", ".grid-cell.follows"),
 }
 
 

@@ -368,7 +368,8 @@ class Grid {
       if (row === -1) this.#sort(column, event.shiftKey);
       else if (control) this.#options.onFollow?.(row, column);
       else if (this.#options.rows.count.peek()) this.#options.onOpenCell?.(row, column);
-    } else if (control && event.key.toLowerCase() === "a") {
+    } else if (event.key === "Escape") this.#go({ row, column }, false);
+    else if (control && event.key.toLowerCase() === "a") {
       event.preventDefault();
       this.#anchor = { row: 0, column: 0 };
       this.active.value = { row: this.#options.rows.count.peek() - 1, column: this.#columns.all.length - 1 };

@@ -8,7 +8,7 @@ import { batch, signal } from "./signals.js";
 /** @typedef {import("./data_contract.js").DataCell} DataCell */
 /** @typedef {(offset: number, limit: number, signal: AbortSignal) => Promise<DataCell[][]>} LoadRows */
 
-const PAGE_CELLS = 8_000;
+const PAGE_CELLS = 16_000;
 const MOST_CELLS = 200_000;
 const LONGEST_PAGE = 1_000;
 const SHORTEST_PAGE = 50;
