@@ -1,4 +1,4 @@
-"""The grid of Data in Chromium: many rows and columns, keys, copying, widths, texts of all kinds."""
+"""The grid of Data in Chromium: many rows and columns, keys, copying, widths, all kinds of texts."""
 
 from __future__ import annotations
 
@@ -168,9 +168,7 @@ def test_chosen_cells_are_copied_between_tabs(window: Window, site: Site, url: s
     assert copied() == "3"
 
 
-def test_columns_are_made_wider_by_pointer_and_by_key(
-    window: Window, site: Site, url: str
-) -> None:
+def test_columns_are_made_wider_by_pointer_and_by_key(window: Window, site: Site, url: str) -> None:
     page = open_table(window, site, url, ORDERS)
     head = page.get_by_role("columnheader", name="status")
 

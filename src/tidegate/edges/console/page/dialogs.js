@@ -119,7 +119,7 @@ export function showKeys() {
     title: "Keys", action: "Done",
     read: () => ((singleKeys.value = toggle.checked ? "on" : "off"), true),
     body: [
-      keyList(KEYS), h("h4", {}, "In Data"), keyList(DATA_KEYS),
+      keyList(KEYS), h("h3", {}, "In Data"), keyList(DATA_KEYS),
       h("label", { class: "check" }, toggle, "Single letters are keys"),
     ],
   });
