@@ -1,4 +1,4 @@
-"""The grid of Data in Chromium: many rows and columns, keys, copying, widths, all kinds of texts."""
+"""The grid of Data in Chromium: many rows, keys, copying, widths, texts of all kinds."""
 
 from __future__ import annotations
 
