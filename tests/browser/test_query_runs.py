@@ -89,6 +89,24 @@ def test_all_run_in_order_each_with_a_result_of_its_own_and_stop_at_the_first_fa
     expect(cells(page).first).to_be_visible()
 
 
+def test_statements_past_those_that_the_server_judges_at_once_are_judged_and_run_as_well(
+    window: Window, site: Site, url: str
+) -> None:
+    site.statements.most = 3
+    texts = [f"SELECT {n}" for n in range(10)]
+    page = open_query(window, site, url, ";\n".join(texts) + "; -- the end")
+    expect(judged(page)).to_contain_text("Of many: reads no table")
+    for _ in range(7):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(".numbers .runs")).to_have_text(["8"])
+    page.keyboard.press("Control+Enter")
+    wait_until(lambda: sent(site) == ["SELECT 7"], "the run")
+    page.keyboard.press("Control+Shift+Enter")
+    expect(page.locator(".run-tab")).to_have_count(10)
+    expect(page.locator(".run-state.s-done")).to_have_count(10)
+    assert sent(site)[1:] == texts
+
+
 def test_an_error_is_marked_where_it_is_and_the_mark_goes_when_the_text_changes(
     window: Window, site: Site, url: str
 ) -> None:
@@ -282,6 +300,11 @@ def test_results_stay_by_the_tab_and_are_found_again_after_a_reload(
     page.reload()
     expect(cells(page).first).to_have_text("1")
     assert sent(site) == ["SELECT 1"]
+    site.statements.gone.add(next(iter(site.statements.runs)))
+    window.expected = ["410"]
+    page.reload()
+    page.locator(".run-gone").get_by_role("button", name="Run again").click()
+    wait_until(lambda: sent(site) == ["SELECT 1", "SELECT 1"], "the second run")
     assert other["id"] == "tab-2"
 
 

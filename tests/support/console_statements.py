@@ -58,6 +58,11 @@ def kind(piece: str) -> str:
     return "name" if piece[0].isalnum() or piece[0] in '_"' else "operator"
 
 
+def bare(text: str) -> str:
+    """Without comments."""
+    return re.sub(r"--[^\n]*", "", text)
+
+
 def units(text: str) -> int:
     """The length as JavaScript counts it."""
     return len(text.encode("utf-16-le")) // 2
@@ -70,7 +75,7 @@ def split(text: str) -> list[tuple[int, int, str]]:
     part = ""
     for piece in [*PIECE.findall(text), ";"]:
         if piece == ";":
-            if part.strip():
+            if bare(part).strip():
                 found.append((start, at, part))
             part, start = "", at + 1
         else:
@@ -86,6 +91,7 @@ class Statements:
         self._publish = publish
         self._ask = ask
         self.runs: dict[str, Json] = {}
+        self.texts: dict[str, str] = {}
         self.columns: list[Json] = [
             {"name": "id", "type": "INTEGER", "kind": "number", "masked": False},
             {"name": "name", "type": "TEXT", "kind": "text", "masked": False},
@@ -116,13 +122,16 @@ class Statements:
             for n in range(1, 61)
         ]
         self.plan: Json = plan()
+        self.most = 100
+        """Statements of a text that are judged."""
         self.held: dict[str, Event] = {}
         """Texts that are answered about only when their event is set."""
 
     def get(self, parts: list[str], query: dict[str, str]) -> Answer | None:
         match parts:
             case ["runs"]:
-                return 200, {"runs": [r for r in self.runs.values() if r["tab"] == query["tab"]]}
+                found = [r for r in self.runs.values() if r["tab"] == query["tab"]]
+                return 200, {"runs": [{**r, "statement": self.texts[r["id"]]} for r in found]}
             case ["runs", key, *_] if key in self.gone:
                 return 410, _refusal("result.gone", "The result is no longer held.")
             case ["runs", key] if key in self.runs:
@@ -168,7 +177,7 @@ class Statements:
 
     def judge(self, text: str) -> Json:
         wrong = text.find("SELEC ")
-        statements = [self._judged(*each) for each in split(text)]
+        statements = [self._judged(*each) for each in split(text)[: self.most]]
         return {
             "statements": statements,
             "spans": [[kind(piece), piece] for piece in PIECE.findall(text)],
@@ -178,8 +187,7 @@ class Statements:
         }
 
     def _judged(self, start: int, end: int, text: str) -> Json:
-        words = re.sub(r"--[^\n]*", "", text).split()
-        effect = EFFECTS.get(words[0].lower(), "unknown") if words else "unknown"
+        effect = EFFECTS.get(bare(text).split()[0].lower(), "unknown")
         verdict = VERDICTS.get(effect, "deny")
         return {
             "start": start,
@@ -199,7 +207,8 @@ class Statements:
     def _run(self, body: Json) -> Json:
         key = f"r{len(self.runs) + 1}-{time.monotonic_ns()}"
         text = body["statement"]
-        first_word = re.sub(r"--[^\n]*", "", text).split()[0].lower()
+        first_word = bare(text).split()[0].lower()
+        self.texts[key] = text
         self.runs[key] = {
             "id": key,
             "tab": body["tab"],

@@ -41,6 +41,11 @@ export class Judging {
   statement;
   /** The text of the last judgement is the text as it is. */
   isFresh;
+  /** The server has judged only the first statements. */
+  isPartial;
+  /** What the server said about the text from its beginning, without what `near` added.
+   * @type {{ text: string, judgement: Judgement } | null} */
+  #first = null;
   #editor;
   #place;
   #asked = new AbortController();
@@ -52,6 +57,7 @@ export class Judging {
     this.#editor = editor;
     this.#place = place;
     this.isFresh = computed(() => this.last.value?.text === editor.text.value);
+    this.isPartial = computed(() => (this.last.value ? Boolean(restOf(this.last.value.text, this.#first?.judgement ?? this.last.value.judgement)) : false));
     this.statement = computed(() => {
       const { last } = this;
       if (!last.value || !editor.text.value.trim()) return null;
@@ -67,8 +73,14 @@ export class Judging {
         this.problem.value = "";
         return;
       }
-      const wait = text.length > LONG_TEXT ? WAIT_LONG_MS : WAIT_MS;
-      this.#timer = setTimeout(() => void this.fresh().catch(() => {}), wait);
+      this.#later(() => this.fresh(), text);
+    });
+    effect(() => {
+      const caret = editor.selection.value.to;
+      const { last } = this;
+      if (!last.value || !this.isFresh.value || this.#reaches(last.value.judgement, caret)) return;
+      clearTimeout(this.#timer);
+      this.#later(() => this.#near(), last.value.text);
     });
     onEnd(() => {
       clearTimeout(this.#timer);
@@ -76,23 +88,73 @@ export class Judging {
     });
   }
 
+  /** @param {() => Promise<unknown>} work @param {string} text */
+  #later(work, text) {
+    const wait = text.length > LONG_TEXT ? WAIT_LONG_MS : WAIT_MS;
+    this.#timer = setTimeout(() => void work().catch(() => {}), wait);
+  }
+
   /** The judgement of the text as it is now. @returns {Promise<Judgement>} */
   async fresh() {
     const text = this.#editor.text.peek();
     const last = this.last.peek();
     if (last?.text === text) return last.judgement;
+    return this.#ask(async (signal) => {
+      const judgement = await this.of(text, signal);
+      if (this.#editor.text.peek() === text) {
+        this.problem.value = "";
+        this.#first = this.last.value = { text, judgement };
+        this.#editor.serve(judgement.spans);
+      }
+      return judgement;
+    });
+  }
+
+  /** Of a long text the server judges the first statements: here those at the caret are added, as far
+   * as the light lexer knows where they begin. They are shown; what runs is found by `upTo`. */
+  async #near() {
+    const { lines, selection } = this.#editor;
+    const { last } = this;
+    const shown = last.peek();
+    const [from, to] = lines.around(selection.peek().to);
+    if (!shown || !shown.text.slice(from, to).trim()) return;
+    await this.#ask(async (signal) => {
+      const { statements } = await this.of(shown.text.slice(from, to), signal);
+      if (last.peek() !== shown) return;
+      const first = covered(shown.judgement);
+      const moved = shifted(statements, from).filter(({ start }) => start >= first);
+      last.value = { text: shown.text, judgement: { ...shown.judgement, statements: [...shown.judgement.statements, ...moved] } };
+    });
+  }
+
+  /** Whether statements are known as far as a place, or there are no more.
+   * @param {Judgement} judgement @param {number} place */
+  #reaches(judgement, place) {
+    return place <= covered(judgement) || !restOf(this.#editor.text.peek(), judgement);
+  }
+
+  /** The statements of a text as far as a place: the server's boundaries from its beginning on.
+   * @param {string} text @param {number} place @returns {Promise<Judged[]>} */
+  async upTo(text, place) {
+    let found = /** @type {Judged[]} */ ([]);
+    for (let from = 0; ;) {
+      const known = from === 0 && this.#first?.text === text ? this.#first.judgement : null;
+      const { statements, error } = known ?? await this.of(text.slice(from));
+      found = [...found, ...shifted(statements, from)];
+      const end = found.at(-1)?.end ?? text.length;
+      if (error || !statements.length || end >= place || !restOf(text, { statements: found })) return found;
+      from = end + (/^[\s;]*/.exec(text.slice(end))?.[0].length ?? 0);
+    }
+  }
+
+  /** @template T @param {(signal: AbortSignal) => Promise<T>} work @returns {Promise<T>} */
+  async #ask(work) {
     clearTimeout(this.#timer);
     this.#asked.abort();
     this.#asked = new AbortController();
     const { signal } = this.#asked;
     try {
-      const judgement = await this.of(text, signal);
-      if (this.#editor.text.peek() === text && !signal.aborted) {
-        this.problem.value = "";
-        this.last.value = { text, judgement };
-        this.#editor.serve(judgement.spans);
-      }
-      return judgement;
+      return await work(signal);
     } catch (error) {
       if (!signal.aborted) {
         this.last.value = null;
@@ -108,6 +170,18 @@ export class Judging {
     return post("data/judge", { ...this.#place(), statement }, signal);
   }
 }
+
+/** @param {Pick<Judgement, "statements">} judgement */
+const covered = ({ statements }) => statements.at(-1)?.end ?? 0;
+
+/** What stands behind the last statement and may be more of them.
+ * @param {string} text @param {Pick<Judgement, "statements">} judgement */
+const restOf = (text, judgement) =>
+  (judgement.statements.length ? text.slice(covered(judgement)).replace(/^[\s;]+/, "") : "");
+
+/** @param {Judged[]} statements @param {number} by */
+const shifted = (statements, by) =>
+  statements.map((each) => ({ ...each, start: each.start + by, end: each.end + by }));
 
 /** The statement that the caret is in or behind. @param {Judged[]} statements @param {number} caret */
 export function statementAt(statements, caret) {

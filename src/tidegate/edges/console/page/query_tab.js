@@ -11,12 +11,14 @@ import { planView } from "./explain_tree.js";
 import { chooseFromHistory } from "./history_list.js";
 import { icon } from "./icons.js";
 import { doesText, isSuperseded, Judging, statementAt, verdictText } from "./judging.js";
+import { lexerOf } from "./lexer.js";
 import { NONE, parametersForm, parametersIn, Values } from "./parameters.js";
 import { errorPlace, runsView, sayEnd } from "./run_view.js";
 import { forgetRuns, runsOf } from "./runs.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { listen, say, session } from "./state.js";
 import { conflictView, forgetText, TabText } from "./tab_text.js";
+import { TextLines } from "./text_lines.js";
 import { counted, hiddenIn, isolated, number, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -147,18 +149,25 @@ class QueryTab {
     return true;
   }
 
-  /** The parts of a text that are statements. @param {Judged[]} statements @param {number} from where the
-   * text begins in the editor's @returns {Part[]} */
-  #parts(statements, from) {
-    const { editor } = this;
-    const text = editor.text.peek();
-    return statements.map(({ start, end }) => {
-      const [begin, stop] = [from + start, from + end];
-      const statement = text.slice(begin, stop);
-      const blank = /^\s*/.exec(statement)?.[0].length ?? 0;
-      const params = this.#values.of(parametersIn(editor.lines, begin, stop, this.#source()));
-      return { statement: statement.slice(blank), from: begin + blank, params: Array.isArray(params) && !params.length ? null : params };
-    }).filter(({ statement }) => statement.trim());
+  /** What is to run: the statements, or where the server sees none, the text as it is: it will say why.
+   * @param {string} text @param {Judged[]} statements @param {number} from where the text begins in the
+   * editor's @returns {Part[]} */
+  #parts(text, statements, from) {
+    return (statements.length ? statements : [{ start: 0, end: text.length }]).map(({ start, end }) => {
+      const statement = text.slice(start, end).trim();
+      const begin = from + start + text.slice(start, end).indexOf(statement);
+      // In lines of its own: the text in the editor may be another one by now.
+      const params = this.#values.of(this.#parametersOf(statement));
+      return { statement, from: begin, params: Array.isArray(params) && !params.length ? null : params };
+    }).filter(({ statement }) => statement);
+  }
+
+  /** @param {string} statement */
+  #parametersOf(statement) {
+    const source = this.#source();
+    const lines = new TextLines(lexerOf(source.language, source.dialect));
+    lines.update(statement);
+    return parametersIn(lines, 0, statement.length, source);
   }
 
   /** The selection's statements, or the one at the caret. @returns {Promise<Part[]>} */
@@ -167,14 +176,11 @@ class QueryTab {
     editor.look();
     const { from, to } = editor.selection.peek();
     const selected = editor.text.peek().slice(from, to);
-    if (selected.trim()) {
-      const { statements } = await judging.of(selected);
-      return this.#parts(statements.length ? statements : [{ ...WHOLE, end: selected.length }], from);
-    }
-    // The caret counts as it was when the key was pressed.
-    const { statements } = await judging.fresh();
-    const found = statementAt(statements, to);
-    return this.#parts(found ? [found] : [{ ...WHOLE, end: editor.text.peek().length }], 0);
+    if (selected.trim()) return this.#parts(selected, await judging.upTo(selected, selected.length), from);
+    // The caret and the text count as they were when the key was pressed.
+    const text = editor.text.peek();
+    const found = statementAt(await judging.upTo(text, to), to);
+    return this.#parts(text, found ? [found] : [], 0);
   }
 
   async run() {
@@ -183,8 +189,8 @@ class QueryTab {
 
   async runAll() {
     await this.#try(async () => {
-      const { statements } = await this.judging.fresh();
-      await this.#start(this.#parts(statements.length ? statements : [{ ...WHOLE, end: this.editor.text.peek().length }], 0));
+      const text = this.editor.text.peek();
+      await this.#start(this.#parts(text, await this.judging.upTo(text, text.length), 0));
     });
   }
 
@@ -289,7 +295,7 @@ class QueryTab {
       const found = judging.statement.value;
       const at = found ? statements.indexOf(found) + 1 : 0;
       return [
-        statements.length > 1 ? h("span", { class: "note" }, `${number(at)} of ${number(statements.length)}: `) : null,
+        statements.length > 1 ? h("span", { class: "note" }, judging.isPartial.value ? "Of many: " : `${number(at)} of ${number(statements.length)}: `) : null,
         error ? h("span", { class: "bad" }, errorWhere(editor, error.at), visible(error.message)) : null,
         found && !error ? [h("span", { class: `does effect-${found.effect.replace(/[^a-z]/g, "")}` }, visible(doesText(found))),
           h("span", { "aria-hidden": "true" }, " · "), h("span", { class: "sr" }, ", "),
@@ -374,7 +380,6 @@ class QueryTab {
 
 /** @type {Map<string, number>} */
 const heights = new Map();
-const WHOLE = /** @type {Judged} */ ({ start: 0, end: 0, effect: "unknown", tables: [], verdict: "deny", why: "" });
 
 const KEYS = [
   ["Ctrl Enter", "run the statement at the caret, or the selection"],

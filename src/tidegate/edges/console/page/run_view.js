@@ -30,9 +30,11 @@ export function duration(ms) {
  * @param {RunItem} item @param {string} text @returns {number | null} */
 export function errorPlace(item, text) {
   const at = item.run.value?.at;
-  const { from, statement } = item.part;
-  if (at === null || at === undefined || item.run.value?.state !== "failed" || from < 0) return null;
-  return text.startsWith(statement, from) ? from + Math.min(at, statement.length) : null;
+  const { statement } = item.part;
+  if (at === null || at === undefined || item.run.value?.state !== "failed" || !statement) return null;
+  // Of a run from before the page was loaded, the place is not known.
+  const from = item.part.from < 0 ? text.indexOf(statement) : item.part.from;
+  return from >= 0 && text.startsWith(statement, from) ? from + Math.min(at, statement.length) : null;
 }
 
 /** @param {RunItem} item @param {Actions} actions @param {() => string} text of the editor */

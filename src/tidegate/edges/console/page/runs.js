@@ -64,6 +64,7 @@ export class RunItem {
     batch(() => {
       this.run.value = next;
       this.rows.count.value = next.row_count;
+      if (next.rows_gone) this.gone.value = true;
     });
   }
 
@@ -175,7 +176,7 @@ export class TabRuns {
     try {
       const { runs } = await get(`data/runs?${query({ tab: this.#id })}`);
       if (this.items.peek().length) return;
-      const items = runs.map((/** @type {DataRun & { statement?: string }} */ run) => {
+      const items = runs.map((/** @type {DataRun} */ run) => {
         const place = { source: run.source, database: null, schema: null };
         const item = new RunItem({ statement: run.statement ?? "", from: -1, params: null }, place);
         item.began = run.started_at * 1000;
