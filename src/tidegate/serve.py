@@ -388,6 +388,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.console.console import Console
     from tidegate.edges.console.conventions import ConsoleConventions
     from tidegate.edges.console.data_calls import DataCalls
+    from tidegate.edges.console.data_export import DataExports
     from tidegate.edges.console.data_page import DataPage
     from tidegate.edges.console.runs import Runs
     from tidegate.edges.console.sign_in import PATH
@@ -443,9 +444,10 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     calls = DataCalls(app.gateway, app.config.limits)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
     runs = Runs(calls, app.approvals, app.operators, console.feed, app.directory)
-    data = DataPage(calls, tabs, runs)
+    exports = DataExports(calls, runs, app.server_audit.record_as, app.directory)
+    data = DataPage(calls, tabs, runs, exports)
     router = console.routes()
-    router.include(data.routes(console.guard))
+    router.include(data.routes(console.guard, console.guard_download))
     return Endpoint(PATH, router, ConsoleConventions())
 
 

@@ -158,6 +158,8 @@ ROUTES = (
     *(("POST", f"data/{path}") for path in ("judge", "complete", "explain", "runs")),
     *(("GET", f"data/{path}") for path in ("runs", "runs/x", "runs/x/rows", "runs/x/cell")),
     *(("POST", f"data/runs/x/{what}") for what in ("cancel", "close")),
+    ("POST", "data/export-ticket"),
+    ("GET", "data/history"),
 )
 
 

@@ -75,7 +75,8 @@ class History:
         free: list[str] = []
         bound: list[str] = []
         for source in sources:
-            (bound if hides_something(call.actor, source) else free).append(source.name)
+            is_bound = request.own or hides_something(call.actor, source)
+            (bound if is_bound else free).append(source.name)
         found = await self._recall(request, free, None) if free or not bound else []
         if bound:
             found += await self._recall(request, bound, call.actor.id)

@@ -322,7 +322,8 @@ class Switch(Request, frozen=True):
 
 
 class SearchHistory(Request, frozen=True):
-    """Find statements that were run, by words; times are Unix seconds and inclusive."""
+    """Find statements that were run, by words; times are Unix seconds and inclusive. `own`: those
+    of the caller alone."""
 
     kind: ClassVar[str] = "history"
     judgement: ClassVar[Judgement | None] = metadata("history", "reads statements that were run")
@@ -332,6 +333,7 @@ class SearchHistory(Request, frozen=True):
     since: float | None = None
     until: float | None = None
     limit: int = 50
+    own: bool = False
 
 
 Progress = Callable[[float, str], None]

@@ -7,12 +7,11 @@ needs a session, and comes from the page alone. What reads the state or hashes r
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,6 +28,7 @@ from tidegate.edges.console.live import LiveFeed
 from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
 from tidegate.edges.console.request_checks import RequestChecks
 from tidegate.edges.console.sign_in import PATH, Sessions, SignIn, SignOut, actor_of
+from tidegate.edges.console.tickets import Tickets
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
     HttpRequest,
@@ -60,16 +60,6 @@ class ExportTicket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters: dict[str, str] = {}
 
 
-class _Ticket(NamedTuple):
-    query: dict[str, str]
-    signed_in: SignedIn
-    expires_at: float
-
-
-MOST_TICKETS = 8
-"""Downloads of one session that have been asked for and have not begun."""
-TICKET_S = 60.0
-"""How long after it was asked for a download may begin."""
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
 MakeAccess = Callable[[Callable[[], Sequence[Source]], Inbox, asyncio.Lock], AccessRoutes]
 """Makes the routes of Access of the sources, the inbox, and the lock of what takes a passphrase."""
@@ -112,7 +102,7 @@ class Console:
         self._access = access(sources, self._inbox, self._hashing)
         self._note = note
         self._webhook = webhook
-        self._tickets: dict[str, _Ticket] = {}
+        self._tickets: Tickets[dict[str, str]] = Tickets(clock)
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
             pairings=self._access.pairings,
@@ -145,12 +135,16 @@ class Console:
             ("GET", "events", self._events),
         ):
             router.add(method, f"{api}/{pattern}", partial(self._signed_in, answer))
-        router.add("GET", f"{api}/activity/export", self._export)
+        router.add("GET", f"{api}/activity/export", self.guard_download(self._export))
         return router
 
     def guard(self, answer: Answer) -> Callable[[HttpRequest], Awaitable[Any]]:
         """The handler of requests that a page of a session sends."""
         return partial(self._signed_in, answer)
+
+    def guard_download(self, answer: Answer) -> Callable[[HttpRequest], Awaitable[Any]]:
+        """The handler of downloads of a session, which come without the page's header."""
+        return partial(self._signed_in, answer, with_page=False)
 
     # The page
 
@@ -213,10 +207,13 @@ class Console:
             ],
         }
 
-    async def _signed_in(self, answer: Answer, request: HttpRequest) -> HttpResponse | HttpStream:
+    async def _signed_in(
+        self, answer: Answer, request: HttpRequest, *, with_page: bool = True
+    ) -> HttpResponse | HttpStream:
         """The answer to a request of a session, with what protects it."""
         self._checks.check(request.method, request.headers)
-        signed_in = await asyncio.to_thread(self._sessions.identify, request)
+        identify = partial(self._sessions.identify, request, with_page=with_page)
+        signed_in = await asyncio.to_thread(identify)
         response = await answer(request, signed_in)
         return _protected(response) if isinstance(response, HttpResponse) else response
 
@@ -303,43 +300,26 @@ class Console:
 
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, ExportTicket, BODY_LIMIT)
-        now = self._clock()
-        waiting = {key: each for key, each in self._tickets.items() if each.expires_at > now}
-        session = signed_in.session.id
-        own = [key for key, each in waiting.items() if each.signed_in.session.id == session]
-        for key in own[: max(0, len(own) - MOST_TICKETS + 1)]:
-            del waiting[key]  # the oldest
-        self._tickets = waiting
-        secret = secrets.token_urlsafe(24)
         query = {**body.filters, "format": body.format}
-        self._tickets[secret] = _Ticket(query, signed_in, now + TICKET_S)
-        return json_response(200, {"ticket": secret})
+        return json_response(200, {"ticket": self._tickets.give(query, signed_in)})
 
-    async def _export(self, request: HttpRequest) -> HttpResponse:
+    async def _export(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         """A download, which the browser asks for without the page's header: by a ticket, once."""
-        self._checks.check("GET", request.headers)
-        ticket = self._tickets.pop(request.query.get("ticket", ""), None)
-        if ticket is None or ticket.expires_at <= self._clock():
-            raise HttpRefusal(403, "The download was started before, or too late")
-        signed_in = await asyncio.to_thread(
-            partial(self._sessions.identify, request, with_page=False)
-        )
-        if signed_in.session.id != ticket.signed_in.session.id:
-            raise HttpRefusal(403, "The download belongs to another session")
+        query = self._tickets.take(request.query.get("ticket", ""), signed_in)
 
         def export() -> tuple[bytes, str]:
-            text, kind, count = self._activity.export(ticket.query, signed_in)
-            details = {"lines": str(count), "format": ticket.query["format"]}
+            text, kind, count = self._activity.export(query, signed_in)
+            details = {"lines": str(count), "format": query["format"]}
             self._note("console.exported", signed_in.actor_id, details)
             return text, kind
 
         text, kind = await asyncio.to_thread(export)
-        name = f"activity.{ticket.query['format']}"
+        name = f"activity.{query['format']}"
         headers = [
             (b"content-type", kind.encode()),
             (b"content-disposition", f'attachment; filename="{name}"'.encode()),
         ]
-        return _protected(HttpResponse(200, text, headers))
+        return HttpResponse(200, text, headers)
 
     # What is live
 

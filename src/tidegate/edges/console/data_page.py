@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from tidegate.edges.console.conventions import DATA
 from tidegate.edges.console.data_calls import Caller, DataCalls, decode
+from tidegate.edges.console.data_export import DataExports, Wanted, read_ticket
+from tidegate.edges.console.data_history import DataHistory
 from tidegate.edges.console.data_rows import MOST_ROWS, CellOf, DataRows, Narrowed, Rows
 from tidegate.edges.console.data_table import DataTables
 from tidegate.edges.console.data_tree import DataTree
 from tidegate.edges.console.runs import NewRun, Runs
-from tidegate.edges.console.sign_in import PATH
+from tidegate.edges.console.sign_in import PATH, actor_of
 from tidegate.edges.console.statements import Explained, Statements, Text, TextAt
 from tidegate.edges.console.tabs import DataTabs, NewTab, Written
+from tidegate.edges.console.tickets import Tickets
 from tidegate.edges.http.router import (
     HttpRequest,
     HttpResponse,
@@ -51,15 +56,18 @@ class CellAt(msgspec.Struct, frozen=True):
 class DataPage:
     """The Data page of one server."""
 
-    def __init__(self, calls: DataCalls, tabs: DataTabs, runs: Runs) -> None:
+    def __init__(self, calls: DataCalls, tabs: DataTabs, runs: Runs, exports: DataExports) -> None:
         self._tree = DataTree(calls)
         self._tables = DataTables(calls)
         self._rows = DataRows(calls)
         self._tabs = tabs
         self._runs = runs
         self._statements = Statements(calls)
+        self._history = DataHistory(calls)
+        self._exports = exports
+        self._tickets: Tickets[Wanted] = Tickets(time.time)
 
-    def routes(self, guard: Guard) -> Router:
+    def routes(self, guard: Guard, guard_download: Guard) -> Router:
         """All routes, as whole paths."""
         router = Router()
         for method, pattern, answer in (
@@ -87,8 +95,11 @@ class DataPage:
             ("GET", "runs/{id}/cell", self._run_cell),
             ("POST", "runs/{id}/cancel", self._cancel_run),
             ("POST", "runs/{id}/close", self._close_run),
+            ("POST", "export-ticket", self._give_ticket),
+            ("GET", "history", self._find_history),
         ):
             router.add(method, f"{PATH}/api/data/{pattern}", guard(answer))
+        router.add("GET", f"{PATH}/api/data/export", guard_download(self._export))
         return router
 
     # The tree
@@ -188,6 +199,21 @@ class DataPage:
     async def _close_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         self._runs.close(request.parameters["id"], signed_in)
         return HttpResponse(204)
+
+    # Downloads, and what was run before
+
+    async def _give_ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        wanted = read_ticket(await request.read(BODY_LIMIT))
+        await self._exports.check(wanted, _caller(request, signed_in))
+        return _json({"ticket": self._tickets.give(wanted, signed_in)})
+
+    async def _export(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
+        wanted = self._tickets.take(request.query.get("ticket", ""), signed_in)
+        export = await self._exports.make(wanted, _caller(request, signed_in))
+        return HttpStream(actor_of(signed_in), export.send, [*export.headers, *DATA])
+
+    async def _find_history(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return _json(await self._history.find(request.query, _caller(request, signed_in)))
 
 
 def _caller(request: HttpRequest, signed_in: SignedIn) -> Caller:

@@ -141,17 +141,33 @@ def page_statement(
 ) -> str:
     """The statement for a page of `limit` rows: behind the row with the values `after` of the
     order's terms, or leaving `offset` rows out. `conditions` are joined by AND."""
-    shown = ", ".join([identifier(each.name, dialect) for each in table.columns]) or "*"
-    wanted = [f"({each})" for each in conditions]
     if after is not None:
-        wanted.append(_behind(order.terms, after, dialect))
+        conditions = [*conditions, _behind(order.terms, after, dialect)]
+    text = f"{rows_statement(table, order, conditions, dialect)} LIMIT {limit}"
+    return f"{text} OFFSET {offset}" if offset else text
+
+
+def rows_statement(
+    table: Table,
+    order: PageOrder,
+    conditions: Sequence[str],
+    dialect: str,
+    columns: Sequence[str] | None = None,
+) -> str:
+    """The statement for all rows: of these columns, or all. Raises: TidegateError ARGUMENT_INVALID
+    for an unknown column."""
+    known = [each.name for each in table.columns]
+    for name in columns or ():
+        if name not in known:
+            raise TidegateError(Code.ARGUMENT_INVALID, f"{table.name} has no column {name[:80]!r}")
+    names = known if columns is None else list(columns)
+    shown = ", ".join([identifier(name, dialect) for name in names]) or "*"
     text = f"SELECT {shown} FROM {qualified(table.schema, table.name, dialect)}"
-    if wanted:
-        text += f" WHERE {' AND '.join(wanted)}"
+    if conditions:
+        text += f" WHERE {' AND '.join([f'({each})' for each in conditions])}"
     if order.terms:
         text += f" ORDER BY {', '.join([_sorted(term, dialect) for term in order.terms])}"
-    text += f" LIMIT {limit}"
-    return f"{text} OFFSET {offset}" if offset else text
+    return text
 
 
 def pages_by_values(values: Sequence[Any]) -> bool:
