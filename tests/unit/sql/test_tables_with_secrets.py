@@ -31,6 +31,11 @@ TABLES = {
     "oracle": ("v$sql", "gv$sql", "dba_users", "cdb_users", "sys.user$"),
     "tsql": ("sys.dm_exec_requests", "master.sys.sql_logins"),
     "sqlite": ("sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"),
+    "default": (
+        "system.users", "mysql.user", "sys.sql_logins", "shop.sys.users", "master.logins",
+        "msdb.jobs", "pg_authid", "pg_shadow", "pg_catalog.pg_authid", "dba_users", "cdb_users",
+        "v$sql", "gv$sql", "user$", "performance_schema.threads", "information_schema.processlist",
+    ),
 }  # fmt: skip
 CASES = [(dialect, table) for dialect, tables in TABLES.items() for table in tables]
 

@@ -1,0 +1,32 @@
+"""Where dialects read the same text in different ways, each reads it as its database does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.sql.judge import judge
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tables"),
+    [("postgres", ("b",)), ("mysql", ("b",)), ("duckdb", ("b",)), ("default", ("b",)),
+     ("sqlite", ())],
+)  # fmt: skip
+def test_a_common_table_that_comes_later_is_no_table_in_sqlite_alone(
+    dialect: str, tables: tuple[str, ...]
+) -> None:
+    text = "WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a"
+    assert judge(text, dialect).tables == tables
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "duckdb"])
+def test_a_backslash_in_an_escape_string_hides_no_second_statement(dialect: str) -> None:
+    assert judge(r"SELECT E'\''; DROP TABLE t --'", dialect).rule == "text.statements"
+    assert judge(r"SELECT E'\'; DROP TABLE t --'", dialect).effect.label == "read"
+
+
+def test_a_function_as_a_method_is_known_in_duckdb_alone() -> None:
+    for text in ("SELECT name.upper() FROM t", "SELECT t.name.upper() FROM t"):
+        assert judge(text, "duckdb").functions == ("upper",)
+        for dialect in ("postgres", "sqlite", "mysql", "default"):
+            assert judge(text, dialect).rule == "function.upper"
