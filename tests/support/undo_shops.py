@@ -29,15 +29,17 @@ OTHER = Actor("tok_other", "other", Scope.READ_WRITE)
 READER = Actor("tok_agent", "agent", Scope.READ_ONLY)
 PERSON = Actor("cli", "cli", Scope.READ_WRITE, kind="human")
 
-SHOP = """
+TABLES = """
 CREATE TABLE items (id INTEGER PRIMARY KEY, name VARCHAR(200), price INTEGER);
-INSERT INTO items VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, NULL);
 CREATE TABLE notes (a INTEGER NOT NULL, b VARCHAR(20) NOT NULL, note VARCHAR(200),
   PRIMARY KEY (a, b));
-INSERT INTO notes VALUES (1, 'x', NULL), (1, 'y', 'why'), (2, 'x', 'ex');
 CREATE TABLE loose (x INTEGER);
-INSERT INTO loose VALUES (1), (1);
 CREATE TABLE many (id INTEGER PRIMARY KEY, value INTEGER);
+"""
+ROWS = """
+INSERT INTO items VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, NULL);
+INSERT INTO notes VALUES (1, 'x', NULL), (1, 'y', 'why'), (2, 'x', 'ex');
+INSERT INTO loose VALUES (1), (1);
 """
 
 
@@ -51,7 +53,12 @@ class Shop:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.url = self.build()
-        self.script(SHOP)
+        self.script(TABLES)
+        self.fill()
+
+    def fill(self) -> None:
+        """Put the rows in that each test begins with."""
+        self.script(ROWS)
 
     def build(self) -> str:
         """Make an empty database; returns its URL."""

@@ -24,7 +24,7 @@ _NO_TABLES = frozenset({"ONLY", "IGNORE", "LOW_PRIORITY", "QUICK", "OR", "LATERA
 
 _CONFLICTS = frozenset({("ON", "CONFLICT"), ("ON", "DUPLICATE")})
 _PLAIN_INSERT = "only a plain INSERT of VALUES or of a SELECT is tried."
-_HIDDEN_END = "its last word, or a comment behind it, holds a semicolon."
+HIDDEN_END = "its last word, or a comment behind it, holds a semicolon."
 
 Placeholder = tuple[str, int]
 """How it is written, and the place of its parameter from 0."""
@@ -74,7 +74,7 @@ def parse_dml(text: str, dialect: str) -> DmlStatement | str:
     except Refusal as refusal:
         return f"{refusal.finding.reason}."
     keys = [token.key for token in tokens]
-    places = _placeholders(tokens, numbered=find(dialect).numbered_parameters)
+    places = placeholders_of(tokens, numbered=find(dialect).numbered_parameters)
     if places is None:
         return "its parameters are not plain placeholders."
     if ("NEXT", "VALUE", "FOR") in zip(keys, keys[1:], keys[2:], strict=False):
@@ -89,65 +89,54 @@ def parse_dml(text: str, dialect: str) -> DmlStatement | str:
         return "only a plain INSERT, UPDATE or DELETE is tried."
     if not _NOWHERE.isdisjoint(keys):
         return "it reads more than the table that it changes."
-    name, end = _name(tokens, start)
-    outside = _outside(tokens)
+    name, end = name_at(tokens, start)
+    outside = outside_brackets(tokens)
     conditions = [at for at in outside if tokens[at].key == "WHERE"]
     stop = outside[-1] + 1 if not conditions else conditions[0]
     deletes = start == 2
     assigned: frozenset[str] = frozenset()
     if not deletes:
         sets = [at for at in outside if tokens[at].key == "SET"]
-        assigned = _assigned(tokens[sets[0] : stop]) if sets else assigned
+        assigned = assigned_in(tokens[sets[0] : stop]) if sets else assigned
         stop = sets[0] if sets else end
     alias = tokens[end:stop]
     if alias and alias[0].key == "AS":
         alias = alias[1:]
-    odd = not name or len(conditions) > 1 or len(alias) > 1 or any(not _names(a) for a in alias)
+    odd = not name or len(conditions) > 1 or len(alias) > 1 or any(not is_name(a) for a in alias)
     if odd or any(tokens[at].key in _NOT_OUTSIDE for at in outside if at >= start):
         return "only a plain UPDATE or DELETE of one table is tried."
-    if _hides_its_end(text, tokens):
-        return _HIDDEN_END
-    close = _end(text, tokens)
+    if hides_its_end(text, tokens):
+        return HIDDEN_END
+    close = end_of(text, tokens)
     where = Part()
     if conditions:
-        where = _part(text, tokens[conditions[0]].at + len("WHERE"), close, places)
+        where = part_of(text, tokens[conditions[0]].at + len("WHERE"), close, places)
     return DmlStatement(
         verb="delete" if deletes else "update",
         name=name,
         target=text[tokens[start].at : tokens[stop].at if stop < len(tokens) else close],
         where=where,
-        calls=_calls(tokens),
-        qualified=_qualified(keys),
-        parameters=_count(places),
+        calls=calls_in(tokens),
+        qualified=has_qualified_call(keys),
+        parameters=count_of(places),
         assigned=assigned,
     )
-
-
-def without_returning(text: str, dialect: str) -> str | None:
-    """The statement up to the RETURNING that is in no brackets; None if it has none, or cannot be
-    read."""
-    try:
-        tokens = scan(text, find(dialect))
-    except Refusal:
-        return None
-    places = [at for at in _outside(tokens) if tokens[at].key == "RETURNING"]
-    return text[: tokens[places[0]].at] if places else None
 
 
 def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> DmlStatement | str:
     """The outline of an INSERT of VALUES, or of a query that is at its end."""
     keys = [token.key for token in tokens]
-    name, at = _name(tokens, 2)
+    name, at = name_at(tokens, 2)
     columns: tuple[tuple[str, bool], ...] | None = None
     if name and keys[at : at + 1] == ["("]:
         close = keys.index(")", at) if ")" in keys[at:] else at
         listed = tokens[at + 1 : close : 2]
         commas = {token.key for token in tokens[at + 2 : close : 2]}
-        if not listed or not all(map(_names, listed)) or not commas <= {","}:
+        if not listed or not all(map(is_name, listed)) or not commas <= {","}:
             return _PLAIN_INSERT
         columns = tuple([(token.text, token.kind == NAME) for token in listed])
         at = close + 1
-    outside = [tokens[place].key for place in _outside(tokens) if place > at]
+    outside = [tokens[place].key for place in outside_brackets(tokens) if place > at]
     if not name or keys[at : at + 1] not in (["VALUES"], ["SELECT"]):
         return _PLAIN_INSERT
     if keys[at] == "VALUES":
@@ -157,25 +146,25 @@ def _insert(text: str, tokens: list[Token], places: dict[int, Placeholder]) -> D
         plain = _NOT_IN_QUERY.isdisjoint(outside) and pairs.isdisjoint(_CONFLICTS)
     if not plain:
         return _PLAIN_INSERT
-    if _hides_its_end(text, tokens):
-        return _HIDDEN_END
-    close = _end(text, tokens)
+    if hides_its_end(text, tokens):
+        return HIDDEN_END
+    close = end_of(text, tokens)
     start = tokens[at].at
     return DmlStatement(
         verb="insert",
         name=name,
         target=text[tokens[2].at : start],
         where=Part(),
-        calls=_calls(tokens[at + (keys[at] == "VALUES") :]),
-        qualified=_qualified(keys[at:]),
-        parameters=_count(places),
+        calls=calls_in(tokens[at + (keys[at] == "VALUES") :]),
+        qualified=has_qualified_call(keys[at:]),
+        parameters=count_of(places),
         columns=None if "DEFAULT" in keys else columns,
-        query=_part(text, start, close, places) if keys[at] == "SELECT" else Part(),
+        query=part_of(text, start, close, places) if keys[at] == "SELECT" else Part(),
         body=text[:close],
     )
 
 
-def _assigned(tokens: list[Token]) -> frozenset[str]:
+def assigned_in(tokens: list[Token]) -> frozenset[str]:
     """The names before the signs of equality that are in no brackets: in a list of columns all
     names, of a dotted one each part."""
     found: set[str] = set()
@@ -184,26 +173,26 @@ def _assigned(tokens: list[Token]) -> frozenset[str]:
         depth += (token.key == "(") - (token.key == ")")
         if not depth and token.key in ("=", ","):
             target = token.key == ","
-        elif target and _names(token):
+        elif target and is_name(token):
             found.add(token.text.lower())
     return frozenset(found)
 
 
-def _calls(tokens: list[Token]) -> frozenset[str]:
+def calls_in(tokens: list[Token]) -> frozenset[str]:
     return frozenset(
         token.text if token.kind == NAME else token.text.lower()
         for token, after in pairwise(tokens)
-        if after.key == "(" and _names(token)
+        if after.key == "(" and is_name(token)
     )
 
 
-def _qualified(keys: list[str]) -> bool:
+def has_qualified_call(keys: list[str]) -> bool:
     return any(
         before == "." and after == "(" for before, after in zip(keys, keys[2:], strict=False)
     )
 
 
-def _placeholders(tokens: list[Token], *, numbered: bool) -> dict[int, Placeholder] | None:
+def placeholders_of(tokens: list[Token], *, numbered: bool) -> dict[int, Placeholder] | None:
     """The placeholders by where they are; None if one is neither `?` nor, where such are
     `numbered`, `$1`."""
     found: dict[int, Placeholder] = {}
@@ -219,14 +208,21 @@ def _placeholders(tokens: list[Token], *, numbered: bool) -> dict[int, Placehold
     return None if len({text == "?" for text, _ in found.values()}) > 1 else found
 
 
-def _count(places: dict[int, Placeholder]) -> int:
+def count_of(places: dict[int, Placeholder]) -> int:
     return max([number + 1 for _, number in places.values()], default=0)
 
 
-def _part(text: str, start: int, end: int, places: dict[int, Placeholder]) -> Part:
+def part_of(text: str, start: int, end: int, places: dict[int, Placeholder]) -> Part:
     """The part from `start` to `end`, with its numbered placeholders renumbered."""
-    pieces: list[str] = []
     params: list[int] = []
+    return Part(piece_of(text, start, end, places, params), tuple(params))
+
+
+def piece_of(
+    text: str, start: int, end: int, places: dict[int, Placeholder], params: list[int]
+) -> str:
+    """A piece of a part that takes the `params`, to which those of the piece are added."""
+    pieces: list[str] = []
     for at, (written, number) in places.items():
         if start <= at < end:
             pieces.append(text[start:at])
@@ -238,10 +234,10 @@ def _part(text: str, start: int, end: int, places: dict[int, Placeholder]) -> Pa
                 if number not in params:
                     params.append(number)
                 pieces.append(f"${params.index(number) + 1}")
-    return Part("".join([*pieces, text[start:end]]), tuple(params))
+    return "".join([*pieces, text[start:end]])
 
 
-def _hides_its_end(text: str, tokens: list[Token]) -> bool:
+def hides_its_end(text: str, tokens: list[Token]) -> bool:
     """Whether a semicolon could be the last word's or a comment's: cut there, a comment would take
     what is written behind it."""
     last = tokens[-1]
@@ -249,17 +245,17 @@ def _hides_its_end(text: str, tokens: list[Token]) -> bool:
     return -1 < comment < end or (last.kind not in (WORD, NUMBER, OP) and ";" in last.text)
 
 
-def _names(token: Token) -> bool:
+def is_name(token: Token) -> bool:
     return token.kind in (WORD, NAME)
 
 
-def _name(tokens: list[Token], start: int) -> tuple[tuple[tuple[str, bool], ...], int]:
+def name_at(tokens: list[Token], start: int) -> tuple[tuple[tuple[str, bool], ...], int]:
     """The parts of the name that starts there, and where it ends."""
     parts: list[tuple[str, bool]] = []
     at = start
     if at < len(tokens) and tokens[at].key in _NO_TABLES:
         return (), at
-    while at < len(tokens) and _names(tokens[at]):
+    while at < len(tokens) and is_name(tokens[at]):
         parts.append((tokens[at].text, tokens[at].kind == NAME))
         at += 1
         if at >= len(tokens) or tokens[at].key != ".":
@@ -268,7 +264,7 @@ def _name(tokens: list[Token], start: int) -> tuple[tuple[tuple[str, bool], ...]
     return (), at
 
 
-def _outside(tokens: list[Token]) -> list[int]:
+def outside_brackets(tokens: list[Token]) -> list[int]:
     """The places of the tokens that are in no brackets."""
     places: list[int] = []
     depth = 0
@@ -282,7 +278,7 @@ def _outside(tokens: list[Token]) -> list[int]:
     return places
 
 
-def _end(text: str, tokens: list[Token]) -> int:
+def end_of(text: str, tokens: list[Token]) -> int:
     """Where the statement ends: before the semicolons behind it, wherever there are comments."""
     last = tokens[-1].at + 1
     # What follows is the rest of the last token, then comments and semicolons.

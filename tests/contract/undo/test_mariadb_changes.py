@@ -46,31 +46,6 @@ async def test_what_is_not_offered_is_known_before_the_yes(shop: MariadbShop, ta
         assert shop.rows("SELECT b FROM t") == [(2,)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "REPLACE INTO items VALUES (1, 'x', 1)",
-        "INSERT INTO items VALUES (1, 'x', 1) ON DUPLICATE KEY UPDATE price = 4",
-        "INSERT IGNORE INTO items VALUES (1, 'x', 1), (70, 'y', 2)",
-        "UPDATE items SET price = 1 WHERE RAND() < 2",
-        "UPDATE items SET id = id + 10",
-        "DELETE FROM items ORDER BY id LIMIT 1",
-        "UPDATE items JOIN notes ON notes.a = items.id SET price = 3",
-    ],
-)
-async def test_statements_whose_rows_are_not_known_before_are_not_kept(
-    shop: MariadbShop, text: str
-) -> None:
-    before = shop.contents("items")
-    async with gate_of(shop, undo="require") as gate:
-        error = await gate.error(Query(Statement(text)))
-        assert error.code is Code.UNDO_UNAVAILABLE, error
-        assert shop.contents("items") == before
-    async with gate_of(shop) as gate:
-        assert (await gate.change(text)).change == ""
-        assert shop.contents("items") != before
-
-
 async def test_rows_that_an_update_leaves_as_they_are_do_not_count(shop: MariadbShop) -> None:
     before = shop.contents("items")
     async with gate_of(shop) as gate:

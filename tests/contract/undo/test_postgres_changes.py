@@ -54,33 +54,6 @@ async def test_what_is_not_offered_is_known_before_the_yes(shop: PostgresShop, t
         assert shop.rows("SELECT * FROM t") == []
 
 
-UNKEPT_STATEMENTS = {
-    "UPDATE items SET id = id + 10": "key",
-    "UPDATE items SET price = 1 FROM notes WHERE a = id": "plain",
-    "DELETE FROM items WHERE id IN (SELECT a FROM notes)": "plain",
-    "WITH n AS (SELECT 1 AS id) DELETE FROM items USING n WHERE n.id = items.id": "plain",
-    "UPDATE items SET price = 1 WHERE random() < 2": "more than compute",
-    "INSERT INTO items (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET price = 4": "plain",
-    "INSERT INTO items (id) VALUES (50) RETURNING id": "RETURNING",
-}
-
-
-@pytest.mark.parametrize("text", UNKEPT_STATEMENTS)
-async def test_statements_whose_rows_are_not_known_before_are_not_kept(
-    shop: PostgresShop, text: str
-) -> None:
-    before = shop.contents("items")
-    async with gate_of(shop, undo="require") as gate:
-        error = await gate.error(Query(Statement(text)))
-        assert error.code is Code.UNDO_UNAVAILABLE
-        assert UNKEPT_STATEMENTS[text] in error.message
-        assert shop.contents("items") == before
-    async with gate_of(shop) as gate:
-        page = await gate.change(text)
-        assert page.affected > 0 and page.change == ""
-        assert shop.contents("items") != before
-
-
 async def test_rows_with_identities_and_generated_columns_return(shop: PostgresShop) -> None:
     shop.script(
         "CREATE TABLE numbered (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a int,"

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidegate.engines.common.dry_run import rekeys
 from tidegate.model.changes import ChangeImage, ImageColumn, Row, RowImage, TableImage
-from tidegate.sql.dml_parser import DmlStatement, parse_dml, without_returning
+from tidegate.sql.change_outline import COLUMNS, ChangeOutline, outline_change
 
 ROW_BYTES = 64
 """About what a kept row takes beside its values."""
@@ -40,33 +39,37 @@ class KeptTable(NamedTuple):
         return tuple([names.index(name) for name in self.key])
 
 
-def outline_of(text: str, dialect: str, parameters: int) -> DmlStatement | str:
-    """The outline of a change whose rows can be kept, or why there is none, as a clause.
-
-    A RETURNING of an UPDATE or DELETE only shows rows.
-    """
-    outline = parse_dml(text, dialect)
-    if isinstance(outline, str):
-        shorter = without_returning(text, dialect)
-        if shorter is not None:
-            found = parse_dml(shorter, dialect)
-            if not isinstance(found, str) and found.verb == "insert":
-                return "it is an INSERT with RETURNING"
-            outline = found
-    if isinstance(outline, str):
-        return f"it is not a plain INSERT, UPDATE or DELETE of one table: {outline.rstrip('.')}"
-    if outline.parameters != parameters and outline.parameters > parameters:
+def outline_of(text: str, dialect: str, parameters: int) -> ChangeOutline | str:
+    """The outline of a change whose rows can be kept, or why there is none, as a clause."""
+    outline = outline_change(text, dialect)
+    if not isinstance(outline, str) and outline.parameters > parameters:
         return "its parameters are not those of the statement"
     return outline
 
 
-def key_objection(outline: DmlStatement, table: KeptTable) -> str:
+def key_objection(outline: ChangeOutline, table: KeptTable) -> str:
     """Why rows of the table cannot be found again behind the change; empty if they can."""
     if not table.key:
         return f"{table.name} has no primary key"
-    if outline.verb == "update" and rekeys(outline, table.key):
+    if not outline.assigned.isdisjoint(name.lower() for name in table.key):
         return "it changes the primary key"
     return ""
+
+
+def reading_rows(outline: ChangeOutline, columns: str) -> str:
+    """The query for the rows of an UPDATE or DELETE, with what it reads of each."""
+    return outline.rows.text.replace(COLUMNS, columns)
+
+
+def returning(outline: ChangeOutline, columns: str) -> str:
+    """The statement, which shows these columns of the rows that it adds behind its own."""
+    own = f"{outline.returning},\n" if outline.returning else ""
+    return f"{outline.body}\nRETURNING {own}{columns}"
+
+
+def each_once(rows: Sequence[Row], places: Sequence[int]) -> list[Row]:
+    """The rows without those whose key was there before: a join finds some several times."""
+    return list({tuple([row[place] for place in places]): row for row in rows}.values())
 
 
 def row_bound(max_bytes: int) -> int:
@@ -80,19 +83,22 @@ def too_large(max_bytes: int) -> str:
 
 def image_of_change(
     table: KeptTable,
-    outline: DmlStatement,
+    outline: ChangeOutline,
     before: Sequence[Row],
     after: Sequence[Row],
     affected: int,
 ) -> ChangeImage | str:
-    """The image of a change from its rows before and after it, or why they do not fit together."""
+    """The image of a change from its rows before and after it, or why they do not fit together. Of
+    an INSERT or MERGE `before` has the rows that it changed or deleted."""
     places = table.key_places
 
     def key(row: Row) -> Row:
         return tuple([row[place] for place in places])
 
-    if outline.verb == "insert":
-        rows = [RowImage(None, row) for row in after]
+    if outline.verb in ("insert", "merge"):
+        then = {key(row): row for row in after}
+        was = {key(row): row for row in before}
+        rows = [RowImage(was.get(each), then.get(each)) for each in {**was, **then}]
     elif outline.verb == "delete":
         if after:
             return "a row that it deletes is there all the same"

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.kept_rows import (
     KeptTable,
     image_of_change,
     key_objection,
     outline_of,
     parts_of,
+    reading_rows,
+    returning,
     row_bound,
     too_large,
 )
@@ -48,9 +49,9 @@ from tidegate.model.changes import (
 )
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
+from tidegate.sql.change_outline import ChangeOutline
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import words
-from tidegate.sql.dml_parser import DmlStatement
 
 _quote = find("mysql").quote
 
@@ -115,7 +116,7 @@ async def run_kept(
     session: MysqlSession,
     text: bytes,
     params: tuple[object, ...] | None,
-    outline: DmlStatement,
+    outline: ChangeOutline,
     database: str | None,
     permit: Permit,
     keeper: ChangeKeeper,
@@ -136,10 +137,11 @@ async def run_kept(
         reason = too_large(keeper.max_bytes) if len(before) > most else ""
     added: Rows = []
     if not reason and not isinstance(found, str) and outline.verb == "insert":
-        returning = f"{outline.body}\nRETURNING {_reads(found.table)}"
-        columns, rows = (), []
-        _, added, affected = await _run(session, returning.encode(), params)
-        added = _values(found.table, added)
+        shown = returning(outline, _reads(found.table)).encode()
+        columns, rows, affected = await _run(session, shown, params)
+        width = len(columns) - len(found.table.columns)
+        added = _values(found.table, [row[width:] for row in rows])
+        columns, rows = columns[:width], [row[:width] for row in rows] if width else []
     else:
         columns, rows, affected = await _run(session, text, params)
     if counter is not None:
@@ -235,15 +237,20 @@ async def _run(
     return columns, rows, len(rows)
 
 
-async def _find(session: MysqlSession, outline: DmlStatement, database: str | None) -> _Found | str:
+async def _find(
+    session: MysqlSession, outline: ChangeOutline, database: str | None
+) -> _Found | str:
     name = outline.name[-1][0]
     schema = outline.name[0][0] if len(outline.name) > 1 else database
     if schema is None or len(outline.name) > 2:
         return "its database is not known"
     known = {function.lower() for function in find("mysql").functions} | _NO_CALLS
     calls = {call.lower() for call in outline.calls}
-    if outline.qualified or not calls <= known or not calls.isdisjoint(_NOT_TWICE):
+    twice = {call.lower() for call in outline.row_calls}
+    if outline.qualified or not calls <= known or not twice.isdisjoint(_NOT_TWICE):
         return "it calls a function that may do more than compute"
+    if outline.verb == "merge":
+        return "MERGE is no statement of this database"
     if outline.verb == "insert" and not session.setting.mariadb:
         return "MySQL does not say which rows an INSERT has added"
     grants = [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
@@ -361,15 +368,15 @@ def _place(table: KeptTable) -> str:
 
 async def _locked(
     session: MysqlSession,
-    outline: DmlStatement,
+    outline: ChangeOutline,
     table: KeptTable,
     params: tuple[object, ...] | None,
     most: int,
 ) -> Rows:
     """The rows that the statement is about, which stay locked."""
-    where = f"WHERE ({outline.where.text}\n)" if outline.where.text else ""
-    text = f"SELECT {_reads(table)} FROM {outline.target}\n{where} LIMIT {most} FOR UPDATE"
-    found = await session.own(text.encode(), *shared.taken(outline.where, params))
+    text = f"{reading_rows(outline, _reads(table))} LIMIT {most} FOR UPDATE"
+    taken = [params[place] for place in outline.rows.params] if params else []
+    found = await session.own(text.encode(), *taken)
     return _values(table, found)
 
 

@@ -16,14 +16,16 @@ from typing import Any, NamedTuple
 
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.kept_rows import (
     KeptTable,
     changed_places,
+    each_once,
     image_of_change,
     key_objection,
     outline_of,
     parts_of,
+    reading_rows,
+    returning,
     row_bound,
     too_large,
 )
@@ -49,14 +51,16 @@ from tidegate.model.changes import (
 )
 from tidegate.model.decisions import Permit
 from tidegate.model.sources import Identity
+from tidegate.sql.change_outline import ChangeOutline
 from tidegate.sql.dialects import find
-from tidegate.sql.dml_parser import DmlStatement
 
 _quote = find("postgres").quote
 
 BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 _READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 TRIES = 5
+_RETURNS_OLD = 180000
+_OLD_AND_NEW = frozenset({"old", "new"})
 _SERIALIZATION = ("40001", "40P01")
 
 _LOOK = """
@@ -70,8 +74,9 @@ SELECT c.oid::text, n.nspname, c.relname,
     AND k.confupdtype NOT IN ('a', 'r')),
   pg_catalog.has_table_privilege(c.oid, 'SELECT')
     AND pg_catalog.has_table_privilege(c.oid, 'UPDATE'),
-  EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.proname = ANY ($2::name[])
-    AND p.provolatile = 'v'),
+  EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.provolatile = 'v'
+    AND (p.proname = ANY ($2::name[]) OR (p.proname = ANY ($3::name[])
+      AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace))),
   (SELECT pg_catalog.json_agg(t.tgname ORDER BY t.tgname) FROM pg_catalog.pg_trigger AS t
     WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D')::text,
   (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
@@ -91,7 +96,7 @@ WHERE c.oid = """
 _BY_NAME = f"{_LOOK}pg_catalog.to_regclass($1)".encode()
 _BY_PLACE = (
     f"{_LOOK}(SELECT o.oid FROM pg_catalog.pg_class AS o JOIN pg_catalog.pg_namespace AS m"
-    " ON m.oid = o.relnamespace WHERE o.relname = $1 AND m.nspname = $3 LIMIT 1)"
+    " ON m.oid = o.relnamespace WHERE o.relname = $1 AND m.nspname = $4 LIMIT 1)"
 ).encode()
 
 
@@ -110,6 +115,15 @@ class Settings(NamedTuple):
     identity: Identity | None = None
 
 
+class Ran(NamedTuple):
+    """A change that has run: its result, of which the first `width` columns are its own, and how
+    many rows it changed."""
+
+    result: PGresult
+    width: int
+    affected: int
+
+
 class _Found(NamedTuple):
     """A table in the catalog, with what prevents that its rows are kept."""
 
@@ -126,7 +140,7 @@ async def reversibility(
         return Reversibility(False, outline)
     *_, look = await send_queries(session, (_READS, None), _settings(settings), _look(outline))
     await session.end(ROLLBACK)
-    found = _found(look, outline)
+    found = _found(look, outline, session.line.server_version)
     if isinstance(found, str) or found.objection:
         return Reversibility(False, found if isinstance(found, str) else found.objection)
     return Reversibility(True, triggers=found.table.triggers)
@@ -136,12 +150,12 @@ async def run_kept(
     session: PostgresSession,
     text: bytes,
     params: list[bytes | None],
-    outline: DmlStatement,
+    outline: ChangeOutline,
     settings: Settings,
     permit: Permit,
     keeper: ChangeKeeper,
-) -> tuple[PGresult, int]:
-    """Run a change, keep its rows and commit it. Returns its result, and how many rows it changed.
+) -> Ran:
+    """Run a change, keep its rows and commit it.
 
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
     """
@@ -162,60 +176,76 @@ async def _try(
     session: PostgresSession,
     text: bytes,
     params: list[bytes | None],
-    outline: DmlStatement,
+    outline: ChangeOutline,
     settings: Settings,
     permit: Permit,
     keeper: ChangeKeeper,
-) -> tuple[PGresult, int]:
+) -> Ran:
     counter = counter_of(permit)
     *_, look = await send_queries(session, (BEGIN, None), _settings(settings), _look(outline))
-    found = _found(look, outline)
+    found = _found(look, outline, session.line.server_version)
     reason = found if isinstance(found, str) else found.objection
-    before: Rows = []
+    table = None if reason or isinstance(found, str) else found.table
     if counter is not None:
         counter.begin(await session.run_own(COUNT))
-    if not reason and not isinstance(found, str) and outline.verb != "insert":
+    before: Rows = []
+    if table is not None and outline.rows.text:
         most = row_bound(keeper.max_bytes)
-        (locked,) = await send_queries(session, _locking(outline, found.table, params, most + 1))
-        before = rows_of(locked)
-        reason = too_large(keeper.max_bytes) if len(before) > most else ""
-    if not reason and not isinstance(found, str) and outline.verb == "insert":
-        returning = f"{outline.body}\nRETURNING {_texts(found.table.names)}"
-        (done,) = await send_queries(session, (returning.encode(), params))
-    else:
-        (done,) = await send_queries(session, (text, params))
+        (locked,) = await send_queries(session, _locking(outline, table, params, most + 1))
+        before = each_once(rows_of(locked), table.key_places)
+        if len(before) > most:
+            table, reason = None, too_large(keeper.max_bytes)
+    adds = table is not None and not outline.rows.text
+    if table is not None and adds:
+        text = returning(outline, _shown_of_added(outline, table)).encode()
+    (done,) = await send_queries(session, (text, params))
     affected = int(done.command_tuples or 0)
     if counter is not None:
         await counter.end(session, affected, deferred=True)
     else:
         await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
+    width = done.nfields
     image: ChangeImage | str = reason
-    if not reason and not isinstance(found, str):
-        image = await _image(session, found.table, outline, before, done, affected)
+    if table is not None:
+        keyed = before
+        if adds:
+            width -= len(table.names) * (2 if outline.upserts else 1)
+            before, keyed = _added(outline, table, [row[width:] for row in rows_of(done)])
+        image = await _image(session, table, outline, before, keyed, affected)
     if isinstance(image, str):
         await asyncio.to_thread(keeper.give_up, image)
     else:
         await asyncio.to_thread(keeper.prepare, image)
-    return done, affected
+    return Ran(done, width, affected)
+
+
+def _added(outline: ChangeOutline, table: KeptTable, shown: Rows) -> tuple[Rows, Rows]:
+    """Of what an INSERT or MERGE showed: the rows that it changed or deleted, as they were, and all
+    rows, each in one of its states."""
+    if not outline.upserts:
+        return [], shown
+    width, first = len(table.names), table.key_places[0]
+    old, new = [row[:width] for row in shown], [row[width:] for row in shown]
+    was = [row for row in old if row[first] is not None]
+    return was, [*was, *[row for row in new if row[first] is not None]]
 
 
 async def _image(
     session: PostgresSession,
     table: KeptTable,
-    outline: DmlStatement,
+    outline: ChangeOutline,
     before: Rows,
-    done: PGresult,
+    keyed: Rows,
     affected: int,
 ) -> ChangeImage | str:
-    if outline.verb == "insert":
-        return image_of_change(table, outline, (), rows_of(done), affected)
-    if not before:
-        return image_of_change(table, outline, (), (), affected)
+    """The image of a change: the rows of these keys are read once more, as it has left them."""
+    if not keyed:
+        return image_of_change(table, outline, before, (), affected)
     places = table.key_places
-    keys = [tuple([row[place] for place in places]) for row in before]
+    keys = list({tuple([row[place] for place in places]): None for row in keyed})
     (again,) = await send_queries(session, _by_keys(table, keys, _IS_OWN))
     rows = rows_of(again)
-    if outline.verb == "update" and any(row[-1] != "true" for row in rows):
+    if outline.verb != "delete" and any(row[-1] != "true" for row in rows):
         return "it is about other rows than those that were read before it"
     return image_of_change(table, outline, before, [row[:-1] for row in rows], affected)
 
@@ -358,17 +388,17 @@ async def _commit(session: PostgresSession) -> None:
         raise translate(committed)
 
 
-def _look(outline: DmlStatement) -> tuple[bytes, Params]:
+def _look(outline: ChangeOutline) -> tuple[bytes, Params]:
     name = ".".join(_quote(part) if given else part for part, given in outline.name)
-    calls = array_of(sorted(outline.calls))
-    return _BY_NAME, [name.encode(), calls.encode()]
+    calls = [array_of(sorted(names)).encode() for names in (outline.row_calls, outline.calls)]
+    return _BY_NAME, [name.encode(), *calls]
 
 
 def _look_at(kept: TableImage) -> tuple[bytes, Params]:
-    return _BY_PLACE, [kept.table.encode(), b"{}", kept.schema.encode()]
+    return _BY_PLACE, [kept.table.encode(), b"{}", b"{}", kept.schema.encode()]
 
 
-def _found(look: PGresult, outline: DmlStatement) -> _Found | str:
+def _found(look: PGresult, outline: ChangeOutline, version: int) -> _Found | str:
     rows = rows_of(look)
     if not rows:
         return "its table was not found"
@@ -377,21 +407,31 @@ def _found(look: PGresult, outline: DmlStatement) -> _Found | str:
     plain, rules, deletes_follow, updates_follow, may_lock, volatile = row[3:9]
     if plain is not True:
         return _Found(table, f"{table.name} is not an ordinary table with a log")
+    deletes = outline.verb in ("delete", "merge")
+    updates = outline.verb == "update" or outline.upserts
+    shown = outline.returning.lower()
     objections = (
         (rules, f"{table.name} has rules or row security"),
         (
-            deletes_follow and outline.verb != "update",
+            deletes_follow and deletes,
             f"rows of other tables follow those of {table.name} that are deleted",
         ),
         (
-            updates_follow and outline.verb == "update",
+            updates_follow and updates,
             f"rows of other tables follow changes of keys of {table.name}",
         ),
         (not may_lock, f"this account may not lock rows of {table.name}"),
+        (volatile, "it calls a function that may do more than compute"),
         (
-            volatile and outline.verb != "insert",
-            "it calls a function that may do more than compute",
+            outline.upserts and version < _RETURNS_OLD,
+            "before version 18 PostgreSQL does not show the rows that ON CONFLICT DO UPDATE or"
+            " MERGE changes as they were",
         ),
+        (
+            outline.upserts and not _OLD_AND_NEW.isdisjoint({outline.alias.lower(), table.name}),
+            "its table is called like the states of a row, old and new",
+        ),
+        (shown.lstrip().startswith("with"), "its RETURNING gives the states of a row other names"),
     )
     reasons = [reason for applies, reason in objections if applies]
     return _Found(table, reasons[0] if reasons else key_objection(outline, table))
@@ -415,11 +455,18 @@ def _table(row: Sequence[Any]) -> KeptTable:
 
 
 def _locking(
-    outline: DmlStatement, table: KeptTable, params: list[bytes | None], most: int
+    outline: ChangeOutline, table: KeptTable, params: list[bytes | None], most: int
 ) -> tuple[bytes, Params]:
-    where = f"WHERE ({outline.where.text}\n)" if outline.where.text else ""
-    text = f"SELECT {_texts(table.names)} FROM {outline.target}\n{where} LIMIT {most} FOR UPDATE"
-    return text.encode(), shared.taken(outline.where, params)
+    shown = _texts(table.names, f"{outline.alias}.")
+    text = f"{reading_rows(outline, shown)} LIMIT {most} FOR UPDATE OF {outline.alias}"
+    return text.encode(), [params[place] for place in outline.rows.params]
+
+
+def _shown_of_added(outline: ChangeOutline, table: KeptTable) -> str:
+    """What an INSERT or MERGE shows of its rows: as they were and as they are, or these alone."""
+    if not outline.upserts:
+        return _texts(table.names)
+    return f"{_texts(table.names, 'old.')}, {_texts(table.names, 'new.')}"
 
 
 def _by_keys(
@@ -452,8 +499,8 @@ def _joined(table: KeptTable) -> str:
     )
 
 
-def _texts(names: Sequence[str]) -> str:
-    return ", ".join(f"{_quote(name)}::text" for name in names)
+def _texts(names: Sequence[str], of: str = "") -> str:
+    return ", ".join(f"{of}{_quote(name)}::text" for name in names)
 
 
 def _place(table: KeptTable) -> str:

@@ -60,7 +60,6 @@ from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
-from tidegate.model.results import Column
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -295,17 +294,15 @@ class PostgresEngine:
             async with running as session:
                 session.needs_reset = running.committing = True
                 settings = changes.Settings(running.timeout_ms, admitted.schema, permit.identity)
-                done, affected = await changes.run_kept(
+                ran = await changes.run_kept(
                     session, admitted.encoded, admitted.params, outline, settings, permit, keeper
                 )
                 running.committing = False
-                columns: tuple[Column, ...] = ()
-                rows: list[Row] = []
-                if outline.verb != "insert":
-                    columns, reader = await self._database(database).types.columns(shape_of(done))
-                    rows = list(reader.rows(done)) if columns else []
+                shape, width = shape_of(ran.result), ran.width
+                columns, reader = await self._database(database).types.columns(shape)
+                rows: list[Row] = [row[:width] for row in reader.rows(ran.result)] if width else []
                 running.release()
-            return BufferedCursor(columns, rows, affected, BufferBudget())
+            return BufferedCursor(columns[:width], rows, ran.affected, BufferBudget())
         finally:
             self._database(database).watch.wake()
 

@@ -202,6 +202,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The server's own databases, which the pattern of a GRANT may not cover."""
     settings_tables: frozenset[str] = frozenset()
     """Tables through whose rows settings are changed."""
+    changes_joins: bool = False
+    """UPDATE and DELETE name all their tables together, and may change several."""
     with_before_change: bool = True
     """A change may begin with WITH."""
     explains_tables: bool = False

@@ -268,6 +268,7 @@ DIALECT = _Mysql(
     table_engines=words("ARIA HEAP INNODB MEMORY MYISAM NDB NDBCLUSTER ROCKSDB"),
     view_options=True,
     with_before_change=False,
+    changes_joins=True,
     explains_tables=True,
     fence=" LIMIT 18446744073709551615",
     system_tables={
