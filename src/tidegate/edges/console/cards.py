@@ -6,6 +6,7 @@ Nothing is shortened. What is invisible or turns text around is shown as a mark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +23,8 @@ from tidegate.sql.highlighting import highlight
 from tidegate.store.records import PendingApproval
 
 COLORS = 12
+MOST_COLORED = 16_384
+"""Characters of the longest statement that is shown in colors: reading its tokens takes time."""
 _NO_REQUESTS = ("The requests are not shown: they could hold what is hidden from you.",)
 _NO_REASON = "The reason is not shown: it could quote what is hidden from you."
 Row = tuple[str | None, ...]
@@ -118,13 +121,18 @@ def is_settled(question: PendingApproval) -> bool:
 
 def _statement(
     question: PendingApproval, rights: Rights, source: Source | None
-) -> list[tuple[str, str]]:
+) -> Sequence[tuple[str, str]] | msgspec.Raw:
     if rights.hides_statement:
         return [("mark", "The statement is shown to approvers only, as the source hides columns.")]
-    text = question.subject.statement
-    dialect = "" if source is None else source.dialect
-    parts = highlight(text, dialect) if dialect in DIALECTS else [("plain", text)]
-    return list(marked_parts(parts))
+    return _parts(question.subject.statement, "" if source is None else source.dialect)
+
+
+@lru_cache(maxsize=64)
+def _parts(text: str, dialect: str) -> msgspec.Raw:
+    """The parts of a statement as JSON, kept: every page that is open shows the same."""
+    colored = dialect in DIALECTS and len(text) <= MOST_COLORED
+    parts = highlight(text, dialect) if colored else [("plain", text)]
+    return msgspec.Raw(msgspec.json.encode(list(marked_parts(parts))))
 
 
 def marked_parts(parts: list[Any]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,13 +24,16 @@ from tidegate.edges.http.sse import MOST_BACKLOG
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.cancellation import Cancellation
-from tidegate.store.records import Pairing, PendingApproval
+from tidegate.store.records import OperatorEntry, Pairing, PendingApproval
 
 LOOK_S = 0.25
 CHECK_S = 1.0
 """How often the state, and whether a session goes on, are looked at."""
 MOST_STREAMS = 16
 """Open streams of one session."""
+MOST_UNREAD = 32 * 1024 * 1024
+"""Bytes that wait for slow pages, all together. The slowest are cut off: they come back and load
+everything again."""
 QUIET_S = 10.0
 """After so long without an event the page gets a sign that the stream works."""
 FOLLOWED_S = 600.0
@@ -51,15 +54,25 @@ class _Reader:
         self.sent_at = time.monotonic()
 
     def send(self, event: str, data: Any, id: int) -> None:
+        """Send an event; `data` is JSON already, or a value."""
         if self.ended.is_set():
             return
         if self.sender.backlog > MOST_BACKLOG:
-            self.ended.set()
-            self.sender.abort()
+            self.cut_off()
             return
         self.sent_at = time.monotonic()
-        body = msgspec.json.encode(data)
+        body = data if isinstance(data, bytes) else msgspec.json.encode(data)
         self.sender.push(b"id: %d\nevent: %s\ndata: %s\n\n" % (id, event.encode(), body))
+
+    def cut_off(self) -> None:
+        """End the stream of a page that does not read."""
+        self.ended.set()
+        self.sender.abort()
+
+
+def _view_of(signed_in: SignedIn) -> tuple[OperatorEntry, bool]:
+    """All that the cards of a session depend on."""
+    return signed_in.operator, signed_in.session.confirmed_at is None
 
 
 class LiveFeed:
@@ -177,11 +190,7 @@ class LiveFeed:
         gone = before.keys() - now.keys()
         self._questions = {id: each for id, each in now.items() if self._is_followed(each)}
         for question in changed:
-            self._number += 1
-            for reader in list(self._readers):
-                if self._inbox.is_visible(question, reader.signed_in):
-                    card = self._inbox.card(question, reader.signed_in)
-                    reader.send("card", card, self.sequence)
+            await self._send_card(question)
         for id in gone:
             self._number += 1
             for reader in list(self._readers):
@@ -210,6 +219,35 @@ class LiveFeed:
         if self._pairings is not None:
             shown = self._pairings.shown(self._waiting, reader.signed_in)
             reader.send("pairing", {"pairings": shown}, self.sequence)
+
+    async def _send_card(self, question: PendingApproval) -> None:
+        """Send a card, which is made once for all pages of operators who see the same, on a
+        thread."""
+        cards: dict[Any, bytes] = {}
+
+        def make(readers: Iterable[_Reader]) -> None:
+            for reader in readers:
+                key = _view_of(reader.signed_in)
+                if key not in cards and self._inbox.is_visible(question, reader.signed_in):
+                    cards[key] = msgspec.json.encode(self._inbox.card(question, reader.signed_in))
+
+        await asyncio.to_thread(make, list(self._readers))
+        self._number += 1
+        readers = list(self._readers)
+        make(readers)  # for a page that has come since
+        for reader in readers:
+            if (card := cards.get(_view_of(reader.signed_in))) is not None:
+                reader.send("card", card, self.sequence)
+        self._bound_unread()
+
+    def _bound_unread(self) -> None:
+        unread = {reader: reader.sender.backlog for reader in self._readers}
+        total = sum(unread.values())
+        for reader in sorted(unread, key=lambda each: -unread[each]):
+            if total <= MOST_UNREAD:
+                return
+            reader.cut_off()
+            total -= unread[reader]
 
     def _counted(self) -> int:
         """The newest line by the last count that has ended. Questions wait for no count: that of a

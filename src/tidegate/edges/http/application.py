@@ -37,7 +37,7 @@ CountRequest = Callable[[str], None]
 _ONCE = frozenset(
     {
         b"host", b"origin", b"authorization", b"cookie", b"content-type", b"content-length",
-        b"last-event-id",
+        b"last-event-id", b"sec-fetch-site", b"x-tidegate-page",
     }
 )  # fmt: skip
 _JSON = block_of([(b"content-type", b"application/json"), (b"cache-control", b"no-store")])
