@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -168,3 +171,37 @@ def test_a_link_signs_in_once(place: Place, window: Window) -> None:
     page.goto(link)
     expect(page.get_by_role("status").first).not_to_be_empty()
     expect(page.get_by_label("Name")).to_be_visible()
+
+
+def test_a_server_on_another_port_that_reads_the_cookie_gets_no_session_of_it(
+    place: Place, window: Window
+) -> None:
+    page = window.tab(place.link())
+    expect(page.locator(".live.on")).to_be_visible()
+    seen: list[str] = []
+
+    class Thief(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("cookie", ""))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<title>a page of another port</title>")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Thief) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/console")
+        expect(page).to_have_title("a page of another port")
+        server.shutdown()
+        thread.join()
+    cookie = next(each for each in seen if "tidegate_" in each)  # browsers send it to every port
+    headers = {"cookie": cookie, "origin": place.address, "sec-fetch-site": "same-origin"}
+    with httpx.Client(trust_env=False, headers=headers) as client:
+        for body in ({}, {"key": "0" * 64}):
+            answer = client.post(f"{place.address}/console/api/session", json=body)
+            assert answer.status_code == 401 and "page" not in answer.json()
+    page.goto(f"{place.address}/console")
+    expect(page.locator(".live.on")).to_be_visible()

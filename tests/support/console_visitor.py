@@ -14,7 +14,7 @@ class Visitor:
     def __init__(self, address: str) -> None:
         self.address = address
         self.client = httpx.Client(base_url=address, timeout=30.0, trust_env=False)
-        self.page = ""
+        self.page = self.key = ""
 
     def headers(self, **changes: str | None) -> dict[str, str]:
         """What the page's requests carry; a change to None leaves a header out."""
@@ -43,5 +43,9 @@ class Visitor:
         answer = self.post("sign-in", body)
         assert answer.status_code == 200, answer.text
         session: dict[str, Any] = answer.json()
-        self.page = session["page"]
+        self.page, self.key = session["page"], session["key"]
         return session
+
+    def resume(self) -> httpx.Response:
+        """Load the page again, in the same browser."""
+        return self.post("session", {"key": self.key})

@@ -60,12 +60,26 @@ def test_every_sign_in_has_a_session_of_its_own(place: Place) -> None:
 
 def test_a_cookie_that_the_visitor_chose_becomes_no_session(place: Place) -> None:
     visitor = place.stranger()
-    instance = place.visitor().post("session").json()["instance"]
+    instance = place.visitor().resume().json()["instance"]
     visitor.client.cookies.set(f"tidegate_{instance}", "chosen", path="/console")
     visitor.sign_in(name="ada", passphrase=PASSPHRASE)
     other = place.stranger()
     other.client.cookies.set(f"tidegate_{instance}", "chosen", path="/console")
     assert other.post("session").status_code == 401
+
+
+def test_a_cookie_that_another_port_has_read_opens_no_session(place: Place) -> None:
+    """Browsers send cookies to all ports of a host: a server beside this one may know it."""
+    visitor, thief = place.visitor(), place.stranger()
+    other = place.visitor()
+    for name, value in visitor.client.cookies.items():
+        thief.client.cookies.set(name, value, path="/console")
+    for key in ("", "0" * 64, other.key, visitor.page, "ä"):
+        answer = thief.post("session", {"key": key})
+        assert (answer.status_code, answer.json()["error"]) == (401, "console.signed_out")
+        assert visitor.page not in answer.text
+    assert thief.get("inbox").status_code == 401
+    assert visitor.resume().json()["page"] == visitor.page
 
 
 def test_the_cookie_is_for_the_console_alone_and_hidden_from_scripts(place: Place) -> None:
@@ -259,7 +273,7 @@ def test_a_yes_needs_the_passphrase_first_and_then_runs_the_call_once(
     assert card["decided_by"] == "operator:ada"
     (event,) = [each for each in place.events() if each["name"] == "approval.allowed"]
     assert (event["actor"], event["actor_name"]) == ("operator:ada", "ada")
-    assert visitor.post("session").json()["confirmed"]
+    assert visitor.resume().json()["confirmed"]
 
 
 def test_what_cannot_be_undone_asks_for_the_passphrase_each_time(place: Place, token: str) -> None:

@@ -27,7 +27,7 @@ from tidegate.edges.console.inbox import Allow, Deny, Inbox
 from tidegate.edges.console.live import LiveFeed
 from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
 from tidegate.edges.console.request_checks import RequestChecks
-from tidegate.edges.console.sign_in import PATH, Sessions, SignIn, SignOut, actor_of
+from tidegate.edges.console.sign_in import PATH, Resume, Sessions, SignIn, SignOut, actor_of
 from tidegate.edges.console.tickets import Tickets
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
@@ -174,10 +174,8 @@ class Console:
 
     async def _session(self, request: HttpRequest) -> HttpResponse:
         self._checks.check("POST", request.headers)
-        signed_in = await asyncio.to_thread(
-            partial(self._sessions.identify, request, with_page=False)
-        )
-        described = await asyncio.to_thread(self._sessions.describe, signed_in)
+        body = await read_json(request, Resume, BODY_LIMIT)
+        described = await asyncio.to_thread(self._sessions.resume, request, body)
         return _protected(json_response(200, described))
 
     async def _sign_in(self, request: HttpRequest) -> HttpResponse:

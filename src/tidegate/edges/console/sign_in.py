@@ -3,6 +3,10 @@
 The cookie is named after the installation, so that two servers on one machine do not end each
 other's sessions. The secret of the page comes in the reply to `session`, stays in the page's memory
 and stands in a header of every further request.
+
+A browser sends cookies to every port of a host, so another server on this machine can read this one
+when a person opens a page there. To get the secret of the page with it takes the key of the
+browser, too, which the page keeps in the storage of its origin, where no other port reaches.
 """
 
 from __future__ import annotations
@@ -31,6 +35,12 @@ class SignIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     link: str = ""
     name: str = ""
     passphrase: str = ""
+
+
+class Resume(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of `session`: the key that the browser got when it signed in."""
+
+    key: str = ""
 
 
 class SignOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,11 +89,21 @@ class Sessions:
             raise TidegateError(Code.CONSOLE_SIGNED_OUT, "You are not signed in")
         if with_page:
             given = request.headers.get(PAGE_HEADER, b"")
-            if not hmac.compare_digest(given, self._page_secret(found).encode()):
+            if not hmac.compare_digest(given, self._derived("page", found).encode()):
                 raise TidegateError(
                     Code.CONSOLE_SIGNED_OUT, "The request does not come from a page of this session"
                 )
         return found
+
+    def resume(self, request: HttpRequest, body: Resume) -> dict[str, Any]:
+        """The session of a page that was loaded again. Raises: TidegateError CONSOLE_SIGNED_OUT."""
+        signed_in = self.identify(request, with_page=False)
+        if not hmac.compare_digest(body.key.encode(), self._derived("browser", signed_in).encode()):
+            raise TidegateError(
+                Code.CONSOLE_SIGNED_OUT,
+                "The session was begun in another browser, or at another address of this server",
+            )
+        return self.describe(signed_in)
 
     def begin(self, request: HttpRequest, body: SignIn) -> HttpResponse:
         """Sign in. Raises: TidegateError AUTH_INVALID, AUTH_LOCKED_OUT, AUDIT_UNAVAILABLE."""
@@ -108,7 +128,8 @@ class Sessions:
         operator, session = signed_in
         return {
             "operator": {"name": operator.name, "roles": [role_fields(r) for r in operator.roles]},
-            "page": self._page_secret(signed_in),
+            "page": self._derived("page", signed_in),
+            "key": self._derived("browser", signed_in),
             "instance": self.instance,
             "by": session.signed_in_by,
             "confirmed": session.confirmed_at is not None,
@@ -118,8 +139,8 @@ class Sessions:
             **self._describe(signed_in),
         }
 
-    def _page_secret(self, signed_in: SignedIn) -> str:
-        text = f"page {signed_in.session.id}".encode()
+    def _derived(self, what: str, signed_in: SignedIn) -> str:
+        text = f"{what} {signed_in.session.id}".encode()
         return hmac.new(self._secret, text, sha256).hexdigest()
 
 

@@ -10,6 +10,19 @@ export function useSession(secret, onSignedOut) {
   signedOut = onSignedOut;
 }
 
+const KEY = "tidegate.key";
+
+/** Keep the key of this browser, which no other port of this machine can read, to load the page again.
+ * @param {string} [key] */
+export const keepKey = (key) => { if (key) localStorage.setItem(KEY, key); };
+export const dropKey = () => localStorage.removeItem(KEY);
+
+/** The session that this browser has. @returns {Promise<import("./contract.js").Session>} */
+export function resume() {
+  const key = localStorage.getItem(KEY);
+  return post("session", key ? { key } : {});
+}
+
 /** What the server refused, or that it was not reached (status 0). */
 export class ApiError extends Error {
   /** @param {number} status @param {Record<string, any>} body @param {number} [retryAfter] */

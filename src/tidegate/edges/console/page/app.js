@@ -1,6 +1,6 @@
 /** The console: sign in, the rail, the pages, what is live. */
 
-import { ApiError, errorText, post, useSession } from "./api.js";
+import { ApiError, dropKey, errorText, keepKey, post, resume, useSession } from "./api.js";
 import { showKeys } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
@@ -61,6 +61,7 @@ function signOut(notice) {
 async function start(found) {
   feed?.stop();
   useSession(found.page, onEnd);
+  keepKey(found.key);
   setClock(found.now);
   session.value = found;
   newBuild.value = Boolean(BUILD && !BUILD.startsWith("{{") && BUILD !== found.build);
@@ -76,7 +77,7 @@ async function start(found) {
 
 /** Ask again for what this operator may see: after a gap, and after a change of roles. */
 async function refresh() {
-  const found = await post("session", {});
+  const found = await resume();
   useSession(found.page, onEnd);
   session.value = found;
   await cards.load();
@@ -117,7 +118,7 @@ function noticeTab(event) {
 /** Find the session, or make one of a link. @param {string | null} link @param {string} [notice] */
 async function enter(link, notice = "") {
   try {
-    await start(link ? await post("sign-in", { link }) : await post("session", {}));
+    await start(link ? await post("sign-in", { link }) : await resume());
   } catch (error) {
     if (link && error instanceof ApiError && error.status) signOut(errorText(error));
     else if (error instanceof ApiError && error.status === 401) signOut(notice);
@@ -134,6 +135,7 @@ const unreachable = (text, link) => h("main", { class: "sign-in" },
 async function leave(everywhere) {
   try {
     await post("sign-out", { everywhere });
+    dropKey();
     signOut("You are signed out.");
   } catch (error) {
     trouble.value = errorText(error);

@@ -4,7 +4,7 @@
  * @typedef {{ role: "viewer" | "approver" | "admin", sources: string[] | null }} Role
  * @typedef {{ name: string, engine: string, dialect: string, color: number }} SourceInfo
  * @typedef {{
- *   operator: { name: string, roles: Role[] }, page: string, build: string, instance: string,
+ *   operator: { name: string, roles: Role[] }, page: string, key?: string, build: string, instance: string,
  *   by: "link" | "passphrase", confirmed: boolean, idle_s: number, ends_at: number, now: number,
  *   sources: SourceInfo[], demo: boolean, four_eyes: "off" | "own" | "always" }} Session
  *
