@@ -55,6 +55,69 @@ _SCRIPT = (
     "INSERT INTO keyless SELECT a, b, c FROM ties",
 )
 LONG = "long " * 2_000
+_COUNT = range(1, 41)
+ODD: dict[str, list[str]] = {
+    "lite": [
+        # A key that may be NULL, columns without types and with any value, a key of two columns.
+        "CREATE TABLE loose (k TEXT PRIMARY KEY, v INTEGER)",
+        "INSERT INTO loose VALUES (NULL, 1), (NULL, 1), (NULL, 2), ('a', 1), ('b', 2), ('c', 1)",
+        "CREATE TABLE odd (p TEXT NOT NULL, q NOT NULL, v, w REAL, b BLOB, PRIMARY KEY (p, q))",
+        *(
+            f"INSERT INTO odd VALUES ('it''s {n % 3}', {n}, {value}, {n / 7}, x'00{n % 5:02x}')"
+            for n, value in zip(
+                _COUNT,
+                ["1", "'1'", "1.5", "NULL", "x'31'", "'é'", "9e999", "-9e999"] * 5,
+                strict=True,
+            )
+        ),
+    ],
+    "duck": [
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE odd (p VARCHAR, q BIGINT, f FLOAT, t TIMESTAMPTZ, u UUID, g BOOLEAN, m mood,"
+        " b BLOB, d DATE, c TIME, h HUGEINT, PRIMARY KEY (p, q))",
+        *(
+            f"INSERT INTO odd VALUES ('it''s {n % 3}', {n}, {n} / 7,"
+            f" TIMESTAMPTZ '2026-01-0{1 + n % 9} 00:00:00.12345{n % 3}+02',"
+            f" '0000000{n % 4}-0000-0000-0000-000000000000',"
+            f" {('NULL', 'TRUE', 'FALSE')[n % 3]}, {('NULL', chr(39) + 'sad' + chr(39))[n % 2]},"
+            f" '\\x0{n % 5}'::BLOB, DATE '2026-02-0{1 + n % 7}', TIME '0{n % 4}:00:00',"
+            f" 1701411834604692317316873037158841057{n % 4:02d})"
+            for n in _COUNT
+        ),
+    ],
+    "pg": [
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE odd (p TEXT, q BIGINT, f REAL, t TIMESTAMPTZ, u UUID, g BOOLEAN, m mood,"
+        " b BYTEA, d DATE, c TIME, h NUMERIC, i INTERVAL, j JSONB, a INTEGER[],"
+        " PRIMARY KEY (p, q))",
+        *(
+            f"INSERT INTO odd VALUES ('it''s {n % 3}', {n}, {n}::real / 7, '2026-01-0{1 + n % 9}"
+            f" 00:00:00.12345{n % 3}+02', '0000000{n % 4}-0000-0000-0000-000000000000',"
+            f" {('NULL', 'TRUE', 'FALSE')[n % 3]}, {('NULL', chr(39) + 'sad' + chr(39))[n % 2]},"
+            f" '\\x0{n % 5}', {('NULL', chr(39) + 'infinity' + chr(39))[n % 2]}, '0{n % 4}:00:00',"
+            f" {(chr(39) + 'NaN' + chr(39), '1e30', '-0.1')[n % 3]}, '{n % 3} days',"
+            f" '{{\"a\": {n % 3}}}', '{{{n % 3}}}')"
+            for n in _COUNT
+        ),
+        "CREATE TABLE loose (k INTEGER NOT NULL UNIQUE, v INTEGER)",
+        "INSERT INTO loose SELECT n, n % 3 FROM generate_series(1, 20) AS n",
+    ],
+    "maria": [
+        "CREATE TABLE odd (p VARCHAR(40), q BIGINT UNSIGNED, f FLOAT, t DATETIME(6), g BOOLEAN,"
+        " m ENUM('sad', 'glad', 'bad'), b VARBINARY(20), d DATE, c TIME, h DECIMAL(40, 5), x TEXT,"
+        " y YEAR, PRIMARY KEY (p, q))",
+        *(
+            f"INSERT INTO odd VALUES ('it''s {('a', 'A', 'é')[n % 3]}', {2**63 + n}, {n} / 7,"
+            f" '2026-01-0{1 + n % 9} 00:00:00.12345{n % 3}', {('NULL', 'TRUE', '2')[n % 3]},"
+            f" {('NULL', '2', '3')[n % 3]}, x'00{n % 5:02x}', '2026-02-0{1 + n % 7}',"
+            f" '-{n % 4}:30:00', 12345678901234567890.1234{n % 3}, 'text {n % 3}', 2020 + {n % 3})"
+            for n in _COUNT
+        ),
+        "CREATE TABLE loose (k INTEGER NOT NULL UNIQUE, v INTEGER)",
+        "INSERT INTO loose SELECT id, id % 3 FROM ties",
+    ],
+}
+"""Tables of types that are hard to begin a page by, in each database."""
 
 
 class Desk(NamedTuple):
@@ -101,7 +164,7 @@ def _value(value: Any) -> str:
 def make_lite(directory: Path) -> str:
     path = directory / "lite.db"
     with closing(sqlite3.connect(path)) as connection, connection:
-        for each in script("DOUBLE", "TEXT"):
+        for each in (*script("DOUBLE", "TEXT"), *ODD["lite"]):
             connection.execute(each)
         connection.execute("CREATE TRIGGER stamp AFTER UPDATE ON orders BEGIN SELECT 1; END")
     return f"sqlite:///{path}"
@@ -112,7 +175,7 @@ def make_duck(directory: Path) -> str:
 
     path = directory / "duck.duckdb"
     with duckdb.connect(str(path)) as connection:
-        for each in script("DOUBLE", "VARCHAR"):
+        for each in (*script("DOUBLE", "VARCHAR"), *ODD["duck"]):
             connection.execute(each)
     return f"duckdb:///{path}"
 
@@ -122,6 +185,7 @@ def make_pg(_: Path) -> str:
     name = server.new_database()
     for each in (
         *script("DOUBLE PRECISION", "TEXT"),
+        *ODD["pg"],
         "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
         "CREATE TRIGGER stamp BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION stamp()",
     ):
@@ -134,6 +198,7 @@ def make_maria(_: Path) -> str:
     name = server.new_database()
     for each in (
         *script("DOUBLE", "LONGTEXT"),
+        *ODD["maria"],
         "CREATE TRIGGER stamp BEFORE UPDATE ON orders FOR EACH ROW SET NEW.note = NEW.note",
     ):
         server.script(each, name)

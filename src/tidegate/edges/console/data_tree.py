@@ -17,6 +17,7 @@ from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Databases, Table
 from tidegate.model.sources import Source
 from tidegate.search.words import PerCatalog
+from tidegate.store.records import OperatorEntry
 
 MOST_TABLES = 1_000
 MOST_MATCHES = 200
@@ -76,7 +77,7 @@ class DataTree:
     def __init__(self, calls: DataCalls) -> None:
         self._calls = calls
         self._names: PerCatalog[_Names] = PerCatalog(_Names, most=256)
-        self._reading: dict[tuple[str, str], asyncio.Task[Catalog]] = {}
+        self._reading: dict[tuple[OperatorEntry, str], asyncio.Task[Catalog]] = {}
 
     async def sources(self, caller: Caller) -> dict[str, Any]:
         """All sources that the operator may read."""
@@ -164,7 +165,7 @@ class DataTree:
 
     def _read(self, caller: Caller, source: str) -> asyncio.Task[Catalog]:
         """The reading of a source's tables, the one that goes on if there is one."""
-        key = caller.signed_in.session.id, source
+        key = caller.signed_in.operator, source  # as it is now, with its roles
         task = self._reading.get(key)
         if task is None:
             work = self._calls.catalog(caller, Place(source))

@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from tidegate.edges.console.cells import BYTES_SHOWN, MOST_SHOWN, cell_of, text_of
+from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind
 from tidegate.results.json_values import text_rows
 
@@ -73,18 +74,20 @@ class HeldRows:
             if self._rows is None or self._rows.closed or self.full:
                 return
             parts: list[bytes] = []
+            ends = array("Q")
             size = self._size
             for row, values in zip(self._texts(rows), rows, strict=True):
                 if size + self._whole_size > self._most or len(self._cut[0]) >= MOST_CUT:
                     self.full = True
                     break
-                part = self._part(row, values)
+                part = self._part(row, values, len(self._ends) + len(parts))
                 size += len(part)
                 parts.append(part)
-                self._ends.append(size)
+                ends.append(size)
             if parts:
-                _write(self._rows.fileno(), b"".join(parts), self._size)
+                _write(self._rows, b"".join(parts), self._size)
                 self._size = size
+                self._ends.extend(ends)
         if self.full and self._on_full is not None:
             self._on_full()
 
@@ -100,7 +103,7 @@ class HeldRows:
                 row[place] = cell_of(values[place])
         return texts
 
-    def _part(self, row: Sequence[Any], values: Sequence[Any]) -> bytes:
+    def _part(self, row: Sequence[Any], values: Sequence[Any], number: int) -> bytes:
         """A row as JSON and a comma. Most rows are short, and so hold no cell that is cut."""
         try:
             part = self._encode(row)
@@ -111,17 +114,17 @@ class HeldRows:
         cells = [cell_of(value) for value in values]
         for place, (cell, value) in enumerate(zip(cells, values, strict=True)):
             if isinstance(cell, dict):
-                self._keep_whole(place, cast("dict[str, Any]", cell), value)
+                self._keep_whole((number, place), cast("dict[str, Any]", cell), value)
         return self._encode(cells) + b","
 
-    def _keep_whole(self, place: int, cell: dict[str, Any], value: Any) -> None:
+    def _keep_whole(self, at: tuple[int, int], cell: dict[str, Any], value: Any) -> None:
         binary = "binary" in cell
         if self._whole is None or (binary and cell["binary"] <= BYTES_SHOWN):
             return
         data = bytes(cast("bytes", value)) if binary else text_of(value).encode()
-        _write(self._whole.fileno(), data, self._whole_size)
+        _write(self._whole, data, self._whole_size)
         keys, begins, sizes = self._cut
-        keys.append(len(self._ends) << 16 | place)
+        keys.append(at[0] << 16 | at[1])
         begins.append(self._whole_size)
         sizes.append(len(data))
         self._whole_size += len(data)
@@ -195,8 +198,15 @@ class HeldRows:
                     file.close()
 
 
-def _write(file: int, data: bytes, at: int) -> None:
+def _write(file: IO[bytes], data: bytes, at: int) -> None:
     view = memoryview(data)
-    while view:
-        written = os.pwrite(file, view, at)
-        view, at = view[written:], at + written
+    try:
+        while view:
+            written = os.pwrite(file.fileno(), view, at)
+            view, at = view[written:], at + written
+    except OSError as error:
+        raise TidegateError(
+            Code.LIMIT_BYTES,
+            f"The rows cannot be held: {error.strerror or 'the disk cannot be written'}",
+            hint="Ask for fewer rows, or close results that you do not need.",
+        ) from error

@@ -28,7 +28,8 @@ _COMMON: tuple[ColumnKind, ...] = (
 _ORDERED: dict[str, frozenset[ColumnKind]] = {
     "postgres": frozenset((*_COMMON, "timestamp_tz", "time_tz", "boolean", "uuid")),
     "duckdb": frozenset((*_COMMON, "timestamp_tz", "boolean", "uuid")),
-    "mysql": frozenset(_COMMON),
+    # Its times may be longer than a day, or negative: then they come as a duration.
+    "mysql": frozenset(_COMMON) - {"time"},
 }
 """Kinds of columns of which the database sorts and compares values alike, and a literal gives back
 each. SQLite goes by the value and not by the column."""

@@ -50,7 +50,7 @@ MEMORY_BYTES = 32 * 1_048_576
 """Bytes of all results together, in files and in memory."""
 LOOK_S = 0.3
 TELL_S = 0.5
-SWEEP_S = 30.0
+SWEEP_S = 2.0
 """How often an answer is looked for, progress is sent, and what has ended is let go, in seconds."""
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
 
@@ -248,11 +248,6 @@ class Runs:
         """End a run and let its rows go."""
         self._forget(self.find(id, signed_in))
 
-    def stop(self) -> None:
-        """End all, as the server stops."""
-        for run in list(self._runs.values()):
-            self._forget(run)
-
     # A run on its way
 
     async def _work(self, run: Run, statement: Statement) -> None:
@@ -399,13 +394,15 @@ class Runs:
             self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
 
     async def _sweep(self) -> None:
-        """Let go what belongs to sessions that have ended, as long as there is anything."""
+        """End and let go what belongs to sessions that have ended, or whose operator has other
+        roles now, as long as there is anything."""
         while self._runs:
             await asyncio.sleep(SWEEP_S)
             with suppress(TidegateError):  # a state that cannot be read is looked at again
                 live = await asyncio.to_thread(self._operators.live)
                 for run in list(self._runs.values()):
-                    if run.session not in live:
+                    now = live.get(run.session)
+                    if now is None or now.operator.roles != run.caller.signed_in.operator.roles:
                         self._forget(run)
 
 

@@ -1,0 +1,160 @@
+"""Who may do what on the Data page: a row for every route, a column for every role.
+
+`lee` views `lite` alone; every route is asked of a source that it may view and of one that it may
+not. A route without a row here fails the first test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from support.console_visitor import Visitor
+from support.data_desk import Desk, answer, desk
+from support.eventually import wait_until
+from tidegate.edges.console.data_page import DataPage
+
+OK, NO_ROLE, NOT_THERE, GONE = 200, 403, 404, 410
+DONE = 204
+SELECT = "SELECT id FROM orders"
+
+
+class Row(NamedTuple):
+    """A route: what is sent, what one who may view the source gets, and what one gets who may not.
+    `{source}`, `{tab}` and `{run}` are filled in."""
+
+    method: str
+    path: str
+    body: dict[str, Any] | None
+    may: int
+    foreign: int
+
+
+PLACE = {"source": "{source}"}
+TABLE = {**PLACE, "table": "orders"}
+TEXT = {**PLACE, "statement": SELECT}
+ROWS = (
+    Row("GET", "sources", None, OK, OK),  # of those that it may view
+    Row("GET", "schemas?source={source}", None, OK, NO_ROLE),
+    Row("GET", "tables?source={source}", None, OK, NO_ROLE),
+    Row("GET", "search?q=orders", None, OK, OK),  # the same
+    Row("GET", "table?source={source}&table=orders", None, OK, NO_ROLE),
+    Row("POST", "rows", TABLE, OK, NO_ROLE),
+    Row("POST", "count", TABLE, OK, NO_ROLE),
+    Row("POST", "cell", {**TABLE, "key": {"id": "1"}, "column": "total"}, OK, NO_ROLE),
+    Row("GET", "tabs", None, OK, OK),  # one's own
+    Row("POST", "tabs", {**PLACE, "kind": "query"}, OK, NO_ROLE),
+    Row("POST", "tabs/{tab}", {"version": 1, "title": "x"}, OK, NOT_THERE),
+    Row("POST", "tabs/{tab}/focus", {}, OK, NOT_THERE),
+    Row("POST", "tabs/{tab}/close", {}, DONE, NOT_THERE),
+    Row("POST", "tabs/reopen", {}, OK, NOT_THERE),
+    Row("POST", "judge", TEXT, OK, NO_ROLE),
+    Row("POST", "complete", {**TEXT, "at": 7}, OK, NO_ROLE),
+    Row("POST", "explain", TEXT, OK, NO_ROLE),
+    Row("GET", "runs?tab=t", None, OK, OK),  # one's own
+    Row("POST", "runs", TEXT, OK, NO_ROLE),
+    Row("GET", "runs/{run}", None, OK, GONE),
+    Row("GET", "runs/{run}/rows", None, OK, GONE),
+    Row("GET", "runs/{run}/cell?row=0&column=0", None, OK, GONE),
+    Row("POST", "runs/{run}/cancel", {}, OK, GONE),
+    Row("POST", "runs/{run}/close", {}, DONE, GONE),
+    Row("POST", "export-ticket", {**TABLE, "format": "csv"}, OK, NO_ROLE),
+    Row("GET", "export?ticket={ticket}", None, OK, NO_ROLE),
+    Row("GET", "history?source={source}", None, OK, NO_ROLE),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with desk(tmp_path_factory.mktemp("rights"), ("lite", "duck")) as found:
+        yield found
+
+
+def pattern_of(row: Row) -> tuple[str, str]:
+    path = row.path.partition("?")[0]
+    return row.method, path.replace("{tab}", "{id}").replace("{run}", "{id}")
+
+
+def served() -> set[tuple[str, str]]:
+    """The routes that the page serves."""
+    page = DataPage.__new__(DataPage)
+    router = page.routes(lambda answer: answer, lambda answer: answer)  # type: ignore[arg-type, return-value]
+    found: set[tuple[str, str]] = set()
+    for path in router.paths:
+        for method in (router.allowed(path) or b"").decode().split(", "):
+            found.add((method, path.removeprefix("/console/api/data/")))
+    return found
+
+
+def test_every_route_has_a_row() -> None:
+    assert {pattern_of(row) for row in ROWS} == served()
+
+
+def filled(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: filled(each, names) for key, each in value.items()}
+    if isinstance(value, str):
+        for name, text in names.items():
+            value = value.replace("{" + name + "}", text)
+    return value
+
+
+def prepared(visitor: Visitor, source: str) -> dict[str, str]:
+    """What the rows name: a tab, a run that has ended, a ticket."""
+    tab = answer(visitor.post("data/tabs", {"source": source, "kind": "query"}))["id"]
+    run = answer(visitor.post("data/runs", {"source": source, "statement": SELECT, "tab": "t"}))
+    wait_until(
+        lambda: answer(visitor.get(f"data/runs/{run['id']}"))["ended_at"] is not None, "the end"
+    )
+    body = {"source": source, "table": "orders", "format": "csv"}
+    ticket = answer(visitor.post("data/export-ticket", body))["ticket"]
+    return {"source": source, "tab": tab, "run": run["id"], "ticket": ticket}
+
+
+def send(visitor: Visitor, row: Row, names: dict[str, str]) -> httpx.Response:
+    path = f"data/{filled(row.path, names)}"
+    if row.method == "GET":
+        return visitor.get(path)
+    return visitor.post(path, filled(row.body, names))
+
+
+@pytest.mark.parametrize("name", ["ada", "pru", "vera", "lee"])
+def test_whoever_may_view_a_source_may_do_on_it_what_reads(place: Desk, name: str) -> None:
+    visitor = place.visitor(name)
+    names = prepared(visitor, "lite")
+    for row in ROWS:
+        response = send(visitor, row, names)
+        assert response.status_code == row.may, (name, row, response.text)
+
+
+def test_one_without_a_role_on_a_source_gets_nothing_of_it(place: Desk) -> None:
+    ada, lee = place.visitor("ada"), place.visitor("lee")
+    names = prepared(ada, "duck")
+    for row in ROWS:
+        response = send(lee, row, names)
+        assert response.status_code == row.foreign, (row, response.text)
+        assert "duck" not in response.text, row
+
+
+def test_one_who_is_signed_out_gets_nothing(place: Desk) -> None:
+    names = prepared(place.visitor("ada"), "lite")
+    stranger = Visitor(place.address)
+    for row in ROWS:
+        assert send(stranger, row, names).status_code == 401, row
+    stranger.client.close()
+
+
+def test_a_role_that_is_taken_away_ends_what_runs_and_what_is_held(place: Desk) -> None:
+    place.add_operator("max", "--role", "viewer")
+    visitor = place.visitor("max")
+    names = prepared(visitor, "duck")
+    consent = ["--passphrase-file", str(place.directory / "consent")]
+    words = ["operator", "roles", "max", "--role", "viewer", "--source", "lite", *consent]
+    changed = place.run(*words)
+    assert changed.status == 0, changed.err
+    for row in ROWS:
+        response = send(visitor, row, names)
+        assert response.status_code == row.foreign, (row, response.text)
