@@ -354,3 +354,17 @@ def test_under_a_list_of_tables_a_query_may_name_itself_where_it_recurs():
     with pytest.raises(TidegateError) as caught:
         put(text.replace("RECURSIVE ", ""), only)
     assert caught.value.code is Code.POLICY_TABLE
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "", ", 2", " FROM places", " WHERE true", " GROUP BY 1", " HAVING true", " ORDER BY 1",
+        " LIMIT 1", " UNION SELECT 'a'", " EXCEPT SELECT 'a'", " INTERSECT SELECT 'a'",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_a_column_without_a_name_keeps_its_text_as_its_name(dialect: str, rest: str) -> None:
+    written = "(SELECT max(email) FROM people)"
+    text = put(f"SELECT {written}{rest}", dialect=dialect)
+    assert text.endswith(f' AS "people") AS "{written}"{rest}')

@@ -30,3 +30,9 @@ def test_a_function_as_a_method_is_known_in_duckdb_alone() -> None:
         assert judge(text, "duckdb").functions == ("upper",)
         for dialect in ("postgres", "sqlite", "mysql", "default"):
             assert judge(text, dialect).rule == "function.upper"
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "duckdb", "mysql", "spark"])
+@pytest.mark.parametrize("text", ["TABLE t", "VALUES (1)", "(SELECT 1)"])
+def test_each_form_of_a_query_reads(dialect: str, text: str) -> None:
+    assert judge(text, dialect).effect.label == "read"
