@@ -29,6 +29,7 @@ from tidegate.config.state import state_directory
 from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
+from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, source_from_settings
 from tidegate.gateway.datalog_sources import DatalogSources
 from tidegate.gateway.gateway import Gateway
@@ -182,6 +183,8 @@ class App:
             config.undo,
             partial(read_or_create_secret, directory / "undo.key"),
         )
+        self.figures = CallFigures()
+        """Counts the calls of this process, if it serves the console."""
         jdbc = JdbcSources(self.connections, config.temporary_sources, self._locate_driver)
         self.gateway = Gateway(
             self.connections,
@@ -191,6 +194,7 @@ class App:
             masking_key=partial(read_or_create_secret, directory / "mask.key"),
             statement_rules=statement_rules(config),
             changes=self.kept_changes,
+            figures=self.figures if config.console.enabled else None,
             handlers={
                 ListChanges: self.kept_changes.answer,
                 SearchHistory: self.history.answer,

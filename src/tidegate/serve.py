@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tidegate.config.model import Config
     from tidegate.edges.console.access_routes import AccessRoutes
     from tidegate.edges.console.inbox import Inbox
+    from tidegate.edges.console.now import Now
     from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
@@ -440,6 +441,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         note=app.server_audit.record_as,
         secure=checks.address.startswith("https:"),
         webhook=lambda: app.webhook.health,
+        now=_now(app),
     )
     calls = DataCalls(app.gateway, app.config.limits)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
@@ -449,6 +451,42 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
     router = console.routes()
     router.include(data.routes(console.guard, console.guard_download))
     return Endpoint(PATH, router, ConsoleConventions())
+
+
+def _now(app: App) -> Now:
+    """What the console shows of the present."""
+    from tidegate.edges.console.now import Now, RecordCondition, SourceCondition
+    from tidegate.engines.api import PooledEngine
+
+    def conditions() -> list[SourceCondition]:
+        operator = cli()
+        found: list[SourceCondition] = []
+        for each in app.connections.in_use():
+            state, engine = each.state(operator), each.engine
+            count = engine.open_connections if isinstance(engine, PooledEngine) else None
+            running = each.limiter.running
+            error = state.error or ""
+            found.append(
+                SourceCondition(
+                    each.source.name, state.status, error, running, count, state.last_active_at
+                )
+            )
+        return found
+
+    def record() -> RecordCondition:
+        problems = {**app.audit.problems, **app.readiness()}
+        return RecordCondition(problems, app.audit.read_checkpoint_time(), app.directory)
+
+    return Now(
+        app.gateway,
+        app.figures,
+        app.activity_index,
+        app.approvals,
+        conditions=conditions,
+        record=record,
+        webhook=lambda: app.webhook.health,
+        note_done=app.server_audit.record_done_as,
+    )
 
 
 def _named(place: str) -> Any:

@@ -268,3 +268,98 @@ def access() -> Json:
         ],
         "may": {"end": True, "revoke": True, "why_not": ""},
     }
+
+
+def running_call(number: int, **changes: Any) -> Json:
+    """A call under way."""
+    first: Json = {
+        "id": f"run-{number}",
+        "actor_name": "analyst",
+        "client": "claude-code/2.1",
+        "address": "127.0.0.1",
+        "surface": "core",
+        "tool": "query",
+        "request": "query",
+        "source": {"name": "shop", "color": 3},
+        "statement": f"SELECT count(*) FROM orders WHERE total > {number}",
+        "withheld": False,
+        "effect": "read",
+        "state": "running",
+        "since": time.time() - 12 - number,
+        "rows": None,
+        "own": False,
+        "may_cancel": True,
+    }
+    return {**first, **changes}
+
+
+def now_page(span: str = "hour", **changes: Any) -> Json:
+    """What Now shows: an hour or a day of figures with a quiet stretch."""
+    steps, step_s = (60, 60) if span == "hour" else (144, 600)
+    since = (int(time.time()) // step_s - steps + 1) * step_s
+    quiet = range(steps // 2, steps // 2 + steps // 10)
+    calls = [0 if at in quiet else 20 + (at * 7) % 31 for at in range(steps)]
+    times = [None if at in quiet else 3.0 + (at * 5) % 11 for at in range(steps)]
+    figures: Json = {
+        "span": span,
+        "since": since,
+        "step_s": step_s,
+        "calls": calls,
+        "denied": [count // 11 for count in calls],
+        "failed": [count // 23 for count in calls],
+        "cancelled": [0] * steps,
+        "p50": times,
+        "p99": [None if each is None else each * 40 for each in times],
+        "total_p50": 7.3,
+        "total_p99": 412.0,
+        "shared": False,
+        "waiting": [at % 4 // 3 for at in range(steps)],
+        "complete": True,
+    }
+    first: Json = {
+        "calls": [running_call(1), running_call(2, state="waiting"), running_call(3, rows=512)],
+        "more": 0,
+        "figures": figures,
+        "sources": [
+            {
+                "name": "books",
+                "color": 5,
+                "status": "error",
+                "error": "The server at db.example refuses the login.",
+                "running": 0,
+                "connections": None,
+                "last_active_at": None,
+            },
+            {
+                "name": "shop",
+                "color": 3,
+                "status": "connected",
+                "error": "",
+                "running": 2,
+                "connections": 4,
+                "last_active_at": time.time() - 4,
+            },
+        ],
+        "record": {
+            "problems": {},
+            "checkpoint_at": time.time() - 130,
+            "free_bytes": 48_300_000_000,
+        },
+        "webhook": webhook(),
+        "seq": 1,
+        "now": time.time(),
+    }
+    return {**first, **changes}
+
+
+def webhook(**changes: Any) -> Json:
+    first: Json = {
+        "state": "ok",
+        "message": "",
+        "since": None,
+        "sent_at": time.time() - 300,
+        "waiting": 0,
+        "dropped": 0,
+        "digest_minutes": 0,
+    }
+    return {**first, **changes}

@@ -46,6 +46,8 @@ class Site:
         self.lines_on_record: dict[int, Json] = {}
         self.change = canned.change()
         self.access = canned.access()
+        self.now: Json = canned.now_page()
+        self.webhook = canned.webhook()
         self.proof: Json = {
             "state": "verified",
             "text": "verified to line 400 at 14:02; 3 after the last checkpoint",
@@ -125,6 +127,9 @@ class Site:
                 return 200, self._record(int(number))
             case ["access"]:
                 return 200, self.access
+            case ["now"]:
+                figures = canned.now_page(query.get("range", "hour"))["figures"]
+                return 200, {**self.now, "figures": {**self.now["figures"], **figures}}
             case ["data", *parts]:
                 return self.statements.get(parts, query) or self.data.get(parts, query)
             case _:
@@ -166,6 +171,7 @@ class Site:
             "recent": [each for each in cards if each["state"] != "pending"],
             "agents": self.agents,
             "calls": self.calls,
+            "webhook": self.webhook,
             "seq": self.seq,
         }
 

@@ -1,7 +1,10 @@
-"""A visitor of the console: the requests that its page sends, by httpx."""
+"""A visitor of the console: the requests that its page sends, by httpx, and its live stream."""
 
 from __future__ import annotations
 
+import json
+import threading
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -49,3 +52,31 @@ class Visitor:
     def resume(self) -> httpx.Response:
         """Load the page again, in the same browser."""
         return self.post("session", {"key": self.key})
+
+
+class Stream:
+    """The live stream of a visitor, read on a thread."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.events: list[tuple[str, Any]] = []
+        self.ended = threading.Event()
+        self._visitor = visitor
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        client, name = self._visitor.client, ""
+        headers = self._visitor.headers(origin=None, content_type=None)
+        with (
+            suppress(httpx.HTTPError),  # the test has ended, and closed its visitors
+            client.stream("GET", "/console/api/events", headers=headers) as answer,
+        ):
+            for line in answer.iter_lines():
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    self.events.append((name, json.loads(line.removeprefix("data: "))))
+        self.ended.set()
+
+    def of(self, name: str) -> list[Any]:
+        return [data for event, data in self.events if event == name]

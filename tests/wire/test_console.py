@@ -6,16 +6,15 @@ import json
 import sqlite3
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx
 import pytest
 
 from support.audit_records import records
 from support.console_place import DELETE, PASSPHRASE, PHRASE, UPDATE, Place, query, ran
-from support.console_visitor import Visitor
+from support.console_visitor import Stream, Visitor
 from support.eventually import wait_until
 
 # Signing in
@@ -546,34 +545,6 @@ def test_an_export_holds_what_is_shown_once_and_is_on_record(place: Place, token
 
 
 # Live
-
-
-class Stream:
-    """The live stream of a visitor, read on a thread."""
-
-    def __init__(self, visitor: Visitor) -> None:
-        self.events: list[tuple[str, Any]] = []
-        self.ended = threading.Event()
-        self._visitor = visitor
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        client, name = self._visitor.client, ""
-        headers = self._visitor.headers(origin=None, content_type=None)
-        with (
-            suppress(httpx.HTTPError),  # the test has ended, and closed its visitors
-            client.stream("GET", "/console/api/events", headers=headers) as answer,
-        ):
-            for line in answer.iter_lines():
-                if line.startswith("event: "):
-                    name = line.removeprefix("event: ")
-                elif line.startswith("data: "):
-                    self.events.append((name, json.loads(line.removeprefix("data: "))))
-        self.ended.set()
-
-    def of(self, name: str) -> list[Any]:
-        return [data for event, data in self.events if event == name]
 
 
 def test_a_question_and_what_becomes_of_it_are_live(place: Place, token: str) -> None:

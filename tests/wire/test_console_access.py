@@ -14,10 +14,9 @@ import httpx
 
 from support.audit_records import records
 from support.console_place import PASSPHRASE, Place, query, ran
-from support.console_visitor import Visitor
+from support.console_visitor import Stream, Visitor
 from support.eventually import PATIENCE_S, wait_until
 from tidegate.identity.pairing import challenge_of, make_verifier
-from wire.test_console import Stream
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 RIGHTS: dict[str, Any] = {"scope": "readOnly", "sources": ["towns"], "tags": None, "tables": None}

@@ -133,6 +133,8 @@ class Approvals:
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
         if not await self.wait(question, call.cancellation):
+            if call.cancellation.cancelled:
+                raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             raise ApprovalNeeded(question, client_may_ask=False)
         answer = await self.find_answer(approval_request)
         if answer is None:
@@ -352,6 +354,11 @@ class Approvals:
     def open(self) -> tuple[PendingApproval, ...]:
         """The questions that wait and the grants that count, as they are kept: only reads."""
         return self._store.list(("pending", "allowed"))
+
+    def spans(self, since: float) -> tuple[tuple[str, float, float | None], ...]:
+        """Source, begin and end (None: none yet) of the waits that went on after a time: only
+        reads."""
+        return self._store.spans(since)
 
     def look_up(self, id: str) -> PendingApproval | None:
         """The question of that id, as it is kept: only reads."""

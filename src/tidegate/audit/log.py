@@ -112,6 +112,12 @@ class AuditLog:
         """The current segment."""
         return self._writer.path
 
+    def read_checkpoint_time(self) -> float | None:
+        """When the newest checkpoint was signed, by any process; None if there is none. Reads a
+        small file."""
+        latest = None if self._latest is None else self._latest.read()
+        return None if latest is None else latest.time.timestamp()
+
     @property
     def problems(self) -> Mapping[str, str]:
         """What failed at the last attempt, though the log can be written, with the reason:

@@ -385,6 +385,16 @@ def can_plan(engine: Engine) -> TypeGuard[PlanningEngine]:
     return engine.capabilities.plans
 
 
+@runtime_checkable
+class PooledEngine(Protocol):
+    """An engine that knows how many connections to its database are open."""
+
+    @property
+    def open_connections(self) -> int:
+        """Those that are open, idle or not."""
+        ...
+
+
 def can_join(engine: Engine) -> TypeGuard[JoiningEngine]:
     """Whether `other_tables` may be called."""
     return engine.capabilities.joins

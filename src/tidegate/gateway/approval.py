@@ -62,6 +62,7 @@ async def approve(ctx: CallContext) -> None:
     async def dry_run() -> DryRun:
         return await try_change(ctx) if tried is None else tried
 
+    ctx.stage = "waiting"
     try:
         ctx.grant = ctx.approval = await approvals.approve(
             approval_request, call, dry_run, may_wait=may_wait(ctx)
@@ -69,6 +70,7 @@ async def approve(ctx: CallContext) -> None:
     except TidegateError as error:
         ctx.approval = error.details.get("approval", "")
         raise
+    ctx.stage = ""
     if ctx.services.connections.find(call.source, call.actor, call.session).source != ctx.source:
         raise TidegateError(
             Code.POLICY_DENIED,

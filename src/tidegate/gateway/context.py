@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.sink import Sink
@@ -29,6 +29,7 @@ from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
+    from tidegate.gateway.call_figures import CallFigures
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
     from tidegate.gateway.source_connections import SourceConnections
@@ -40,13 +41,23 @@ UNJUDGED = Judgement(Effect.UNKNOWN, "gate.unjudged", "The call has not been jud
 UNDECIDED = Verdict("deny", "gate.undecided", "The call has not been decided on")
 
 
+class Collected(Protocol):
+    """What takes the rows of a result."""
+
+    @property
+    def row_count(self) -> int:
+        """The rows taken so far."""
+        ...
+
+
 class Services(NamedTuple):
     """What the steps use, the same for every call of one gateway.
 
     `masking_key` gives the key of a source's hashed masks by the source's name; `clock` gives Unix
     seconds; `judging` limits the long texts of one actor that are judged at once.
     `statement_rules` gives a source's rules for classes of statements. `transactions` are those
-    over several statements, `changes` those whose rows are kept.
+    over several statements, `changes` those whose rows are kept. `figures` counts calls, where
+    someone may look at them.
     """
 
     connections: SourceConnections
@@ -60,6 +71,7 @@ class Services(NamedTuple):
     statement_rules: Callable[[Source], StatementRules | None]
     transactions: OpenTransactions
     changes: KeptChanges | None = None
+    figures: CallFigures | None = None
 
 
 class CallContext:
@@ -78,7 +90,10 @@ class CallContext:
     `change` (load_change) is the kept one that the request is about. `max_rows_changed`,
     `uncounted` and `reversible` (consider_change) say how many rows a change may be about, which of
     them are not counted, and whether its rows can be put back; `keeper` (begin_keeping) keeps them.
-    `rows_counted` (run) are the rows that a change was about, by the count that is limited.
+    `rows_counted` (run) are the rows that a change was about, by the count that is limited. For
+    those who look while it is under way: `stage` (approve, run) says what it waits for, `collected`
+    (run) counts the rows read so far, and `shown_text` is the statement without secrets, once it
+    was asked for.
     """
 
     __slots__ = (
@@ -89,6 +104,7 @@ class CallContext:
         "call",
         "call_id",
         "change",
+        "collected",
         "connection",
         "data_rules",
         "database",
@@ -112,8 +128,10 @@ class CallContext:
         "schema_version",
         "sent",
         "services",
+        "shown_text",
         "source",
         "sources",
+        "stage",
         "started_at",
         "text_judgement",
         "transaction",
@@ -159,6 +177,9 @@ class CallContext:
         self.keeper: KeptChange | None = None
         self.transaction: OpenTransaction | None = None
         self.intent_recorded = False
+        self.stage: Literal["", "waiting", "queued"] = ""
+        self.collected: Collected | None = None
+        self.shown_text: str | None = None
         self._report = None if call.progress is None else UpstreamProgress(call.progress)
 
     def for_dry_run(self, request: EngineRequest) -> CallContext:

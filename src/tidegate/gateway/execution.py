@@ -56,7 +56,9 @@ async def run(ctx: CallContext) -> Any:
     if ctx.transaction is not None and not isinstance(request, (Browse, Prepare)):
         return await _run_statement(ctx)  # it has its own connection
     if not limiter.try_acquire(actor_id):
+        ctx.stage = "queued"
         await limiter.acquire(actor_id, request.limits.timeout_s, call.cancellation)
+        ctx.stage = ""
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)
@@ -129,10 +131,11 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             if query is not None and query.offset:
                 await cursor.fetch_into(_Skip(query.offset))
             if query is not None and query.sink is not None:
-                sink = RowStream(cursor.columns, permit.limits, query.sink)
+                sink = ctx.collected = RowStream(cursor.columns, permit.limits, query.sink)
                 await sink.read(cursor)
             else:
                 sink = PageBuilder(cursor.columns, permit.limits, query.cells if query else "json")
+                ctx.collected = sink
                 await cursor.fetch_into(sink)
             if progress is not None:
                 progress(ENDS, "Formatting result")

@@ -20,6 +20,7 @@ from tidegate.audit.sink import Sink
 from tidegate.engines.api import can_join
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, approve, give_back_grant, note_run
+from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.decision import BY_PERSON, decide, inspect
 from tidegate.gateway.execution import run
@@ -37,6 +38,7 @@ from tidegate.gateway.recorder import (
     record_outcome,
 )
 from tidegate.gateway.result_cache import ResultCache
+from tidegate.gateway.running_calls import OPERATOR, RunningCalls
 from tidegate.gateway.source_connections import SourceConnections, connect, find
 from tidegate.gateway.transactions import (
     check_statement,
@@ -56,12 +58,15 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.undo.kept_changes import KeptChanges
 
+BY_OPERATOR = "Ask the user before you send it again."
+
 
 class Gateway:
     """The gate. `handlers` answer, by class of request, what needs no engine. `masking_key` gives
     the secret behind the keys of masks that hash, which should outlive the process; without it the
     hashes change when the process starts again. `statement_rules` gives the rules for classes of
-    statements of a source that has some."""
+    statements of a source that has some. `running` are the calls under way; the id of each begins
+    with `run_id`."""
 
     def __init__(
         self,
@@ -74,6 +79,7 @@ class Gateway:
         masking_key: Callable[[], str] | None = None,
         statement_rules: Callable[[Source], StatementRules | None] | None = None,
         changes: KeptChanges | None = None,
+        figures: CallFigures | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
@@ -85,7 +91,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules),
-            *(OpenTransactions(audit, history), changes),
+            *(OpenTransactions(audit, history), changes, figures),
         )
         self._handlers = (
             HANDLERS
@@ -93,17 +99,21 @@ class Gateway:
             | {request: from_records(answer) for request, answer in (handlers or {}).items()}
         )
         self._fault_log = FaultLog()
+        self.running = RunningCalls()
         self._calls = 0
-        self._run_id = f"{int(clock()):x}{os.urandom(4).hex()}"
+        self.run_id = f"{int(clock()):x}{os.urandom(4).hex()}"
 
     async def handle(self, call: Call) -> Reply:
         """Answer one call. Raises: TidegateError, for every call that is refused or fails."""
         self._calls += 1
-        ctx = CallContext(self._services, call, f"{self._run_id}-{self._calls:x}")
+        ctx = CallContext(self._services, call, f"{self.run_id}-{self._calls:x}")
+        self.running[ctx.call_id] = ctx
         try:
             return Reply(await self._answer(ctx), ctx.call_id, ctx.approved)
         except TidegateError as error:
             error.call_id, error.approved = ctx.call_id, ctx.approved
+            if error.code is Code.CALL_CANCELLED and call.cancellation.reason == OPERATOR:
+                error.message, error.hint = "An operator cancelled the call", BY_OPERATOR
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
             note_failure(ctx)
             await give_back_grant(ctx, error)
@@ -125,6 +135,7 @@ class Gateway:
             record_failure(ctx, failure)
             raise
         finally:
+            del self.running[ctx.call_id]
             if ctx.transaction is not None:
                 leave_transaction(ctx)
 

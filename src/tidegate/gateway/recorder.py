@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
+from tidegate.audit.activity import UNLISTED, ending_of
 from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
@@ -69,6 +70,9 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
             elapsed_ms=ctx.elapsed_ms,
             payload=payload if isinstance(payload, RecordedPayload) else None,
         )
+    figures = ctx.services.figures
+    if figures is not None and event.request not in UNLISTED:
+        figures.count(event.source, event.elapsed_ms)
     transaction = ctx.transaction
     if ctx.is_held_back and transaction is not None:
         entry = _history_entry(ctx, event.rows or 0, event.elapsed_ms or 0.0)
@@ -105,6 +109,9 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
         error=error.message,
         elapsed_ms=ctx.elapsed_ms,
     )
+    figures = ctx.services.figures
+    if figures is not None and event.request not in UNLISTED:
+        figures.count_failure(event.source, ending_of(event.phase, event.code, event.verdict))
     audit = ctx.services.audit
     changes = ran and ctx.changes
     try:

@@ -150,6 +150,13 @@ class SourceConnections:
                 return False
         return is_visible(actor, source)
 
+    def in_use(self) -> tuple[SourceConnection, ...]:
+        """Those that are open, are being opened or could not be; temporary ones left out."""
+        every = self._connections.values()
+        kept = {each.source.name: each for each in every if each.engine or each.opening}
+        kept |= {each.source.name: each for each in self._unopened}
+        return tuple(kept.values())
+
     def unopened(self) -> dict[str, str]:
         """Why sources could not be opened at the last attempt, by name."""
         return {each.source.name: each.error for each in self._unopened if each.error is not None}

@@ -77,6 +77,11 @@ class PageBuilder:
         return self._limits
 
     @property
+    def row_count(self) -> int:
+        """The rows taken so far."""
+        return self._count
+
+    @property
     def cells(self) -> Cells:
         return self._cells
 

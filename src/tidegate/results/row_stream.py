@@ -56,6 +56,11 @@ class RowStream:
         self._truncations: tuple[Truncation, ...] = ()
         sink.begin(columns)
 
+    @property
+    def row_count(self) -> int:
+        """The rows taken so far."""
+        return self._count
+
     async def read(self, cursor: RowCursor) -> None:
         """Stream the cursor's rows to the sink, up to the limit or the end of the result.
 

@@ -238,6 +238,11 @@ class ApprovalStore(Protocol):
         """Requests in these states, or in any, oldest first."""
         ...
 
+    def spans(self, since: float) -> tuple[tuple[str, float, float | None], ...]:
+        """Source, when it was asked, and when it was answered or expired (None: it waits) of the
+        requests that waited after a time."""
+        ...
+
     def expire_old(
         self, now: float, *, grants: float, questions: float, ended: float
     ) -> tuple[PendingApproval, ...]:

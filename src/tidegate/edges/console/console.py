@@ -25,6 +25,7 @@ from tidegate.edges.console.changes import Changes, Undo
 from tidegate.edges.console.conventions import DATA, PROTECTION
 from tidegate.edges.console.inbox import Allow, Deny, Inbox
 from tidegate.edges.console.live import LiveFeed
+from tidegate.edges.console.now import Now
 from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
 from tidegate.edges.console.request_checks import RequestChecks
 from tidegate.edges.console.sign_in import PATH, Resume, Sessions, SignIn, SignOut, actor_of
@@ -60,6 +61,10 @@ class ExportTicket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters: dict[str, str] = {}
 
 
+class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of what needs no more than its path."""
+
+
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
 MakeAccess = Callable[[Callable[[], Sequence[Source]], Inbox, asyncio.Lock], AccessRoutes]
 """Makes the routes of Access of the sources, the inbox, and the lock of what takes a passphrase."""
@@ -67,7 +72,8 @@ MakeAccess = Callable[[Callable[[], Sequence[Source]], Inbox, asyncio.Lock], Acc
 
 class Console:
     """The console of one server. `secret` gives the installation's secret for its pages, `note`
-    puts on record what leaves by an export, `webhook` says how its messages go."""
+    puts on record what leaves by an export, `webhook` says how its messages go,
+    `now` what is under way."""
 
     def __init__(
         self,
@@ -84,7 +90,8 @@ class Console:
         prover: Prover,
         note: Note,
         secure: bool,
-        webhook: Callable[[], WebhookHealth] = WebhookHealth,
+        webhook: Callable[[], WebhookHealth],
+        now: Now,
         files: PageFiles | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -102,10 +109,12 @@ class Console:
         self._access = access(sources, self._inbox, self._hashing)
         self._note = note
         self._webhook = webhook
+        self._now = now
         self._tickets: Tickets[dict[str, str]] = Tickets(clock)
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
             pairings=self._access.pairings,
+            now=now,
             clock=clock,
         )
 
@@ -132,6 +141,8 @@ class Console:
             ("GET", "activity/proof", self._proof),
             ("POST", "activity/export-ticket", self._ticket),
             *self._access.routes(),
+            ("GET", "now", self._show_now),
+            ("POST", "now/calls/{id}/cancel", self._cancel),
             ("GET", "events", self._events),
         ):
             router.add(method, f"{api}/{pattern}", partial(self._signed_in, answer))
@@ -318,6 +329,17 @@ class Console:
             (b"content-disposition", f'attachment; filename="{name}"'.encode()),
         ]
         return HttpResponse(200, text, headers)
+
+    # Now
+
+    async def _show_now(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        found = await self._now.show(dict(request.query), signed_in)
+        return json_response(200, {**found, "seq": self.feed.sequence, "now": self._clock()})
+
+    async def _cancel(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        await read_json(request, NoBody, BODY_LIMIT)
+        id = request.parameters["id"]
+        return json_response(200, self._now.cancel(id, signed_in, request.address))
 
     # What is live
 

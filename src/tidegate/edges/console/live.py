@@ -18,6 +18,7 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.edges.console.cards import is_settled
 from tidegate.edges.console.inbox import Inbox
+from tidegate.edges.console.now import Now
 from tidegate.edges.console.pairing_requests import PairingRequests
 from tidegate.edges.http.router import Sender
 from tidegate.edges.http.sse import MOST_BACKLOG
@@ -36,6 +37,10 @@ MOST_UNREAD = 32 * 1024 * 1024
 everything again."""
 QUIET_S = 10.0
 """After so long without an event the page gets a sign that the stream works."""
+NOW_S = 0.5
+"""How often a page that shows the calls under way gets them, if they have changed."""
+MOST_WAITING = 65_536
+"""Bytes that a page has not read above which it gets no calls: a later list has them all."""
 FOLLOWED_S = 600.0
 """How long what becomes of an answered question is followed."""
 
@@ -52,6 +57,13 @@ class _Reader:
         self.signed_in = signed_in
         self.ended = asyncio.Event()
         self.sent_at = time.monotonic()
+        self.calls = b""
+
+    def send_calls(self, body: bytes, id: int) -> None:
+        """Send the calls under way, unless the page has them, or has much to read before."""
+        if body != self.calls and self.sender.backlog <= MOST_WAITING:
+            self.calls = body
+            self.send("now", body, id)
 
     def send(self, event: str, data: Any, id: int) -> None:
         """Send an event; `data` is JSON already, or a value."""
@@ -76,7 +88,8 @@ def _view_of(signed_in: SignedIn) -> tuple[OperatorEntry, bool]:
 
 
 class LiveFeed:
-    """The streams of one process. `count_lines` gives the number of the newest line of Activity."""
+    """The streams of one process. `count_lines` gives the number of the newest line of Activity,
+    `now` the calls under way."""
 
     def __init__(
         self,
@@ -86,6 +99,7 @@ class LiveFeed:
         build: Callable[[], str],
         count_lines: Callable[[], int] = lambda: 0,
         pairings: PairingRequests | None = None,
+        now: Now | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._approvals = approvals
@@ -95,6 +109,7 @@ class LiveFeed:
         self._inbox = inbox
         self._build = build
         self._count_lines = count_lines
+        self._now = now
         self._clock = clock
         self._readers: set[_Reader] = set()
         self._task: asyncio.Task[None] | None = None
@@ -156,13 +171,16 @@ class LiveFeed:
             self._readers.discard(reader)
 
     async def _follow(self) -> None:
-        checked_at = time.monotonic()
+        checked_at = sent_at = time.monotonic()
         while True:
             if not self._readers:
                 await self._look_further([])
                 if not self._readers:
                     return
             await asyncio.sleep(LOOK_S)
+            if time.monotonic() - sent_at >= NOW_S:
+                sent_at = time.monotonic()
+                self._send_calls()
             with suppress(TidegateError):  # a state that cannot be read is looked at again
                 await self._look()
             await self._look_further([reader.signed_in for reader in self._readers])
@@ -248,6 +266,18 @@ class LiveFeed:
                 return
             reader.cut_off()
             total -= unread[reader]
+
+    def _send_calls(self) -> None:
+        """Send the calls under way to the pages that show them: one list for each operator."""
+        lists: dict[OperatorEntry, bytes] = {}
+        for reader in list(self._readers):
+            now, operator = self._now, reader.signed_in.operator
+            if now is None or not now.is_watched(reader.signed_in):
+                reader.calls = b""
+                continue
+            if operator not in lists:
+                lists[operator] = msgspec.json.encode(now.calls(reader.signed_in))
+            reader.send_calls(lists[operator], self.sequence)
 
     def _counted(self) -> int:
         """The newest line by the last count that has ended. Questions wait for no count: that of a

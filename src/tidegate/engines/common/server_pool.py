@@ -43,6 +43,11 @@ class ServerPool(Generic[ConnectionT]):
         self.running: RunningStatements[ConnectionT] = RunningStatements()
         self._closed = False
 
+    @property
+    def open_connections(self) -> int:
+        """Those that are open to any database of the server, idle or not."""
+        return sum(len(pool.connections) for pool in {*self._pools.values()})
+
     def start(
         self,
         timeout_s: float,

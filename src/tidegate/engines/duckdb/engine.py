@@ -170,6 +170,10 @@ class DuckdbEngine:
         return engine
 
     @property
+    def open_connections(self) -> int:
+        return len(self._pool.connections)
+
+    @property
     def status(self) -> Status:
         return self._status
 

@@ -111,6 +111,10 @@ class MysqlEngine:
         return cls(target, first, privilege_warnings(grants))
 
     @property
+    def open_connections(self) -> int:
+        return self._server.open_connections
+
+    @property
     def status(self) -> Status:
         return self._status
 

@@ -149,6 +149,10 @@ class PostgresEngine:
         return cls(target, await PostgresSession.open(target))
 
     @property
+    def open_connections(self) -> int:
+        return self._server.open_connections
+
+    @property
     def status(self) -> Status:
         return self._status
 

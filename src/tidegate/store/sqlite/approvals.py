@@ -175,6 +175,17 @@ class SqliteApprovalStore:
         wanted = msgspec.json.encode(states).decode()
         return self._read("WHERE state IN (SELECT value FROM json_each(?)) ORDER BY serial", wanted)
 
+    def spans(self, since: float) -> tuple[tuple[str, float, float | None], ...]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                "SELECT json_extract(subject, '$.source'), asked_at,"
+                " CASE state WHEN 'pending' THEN NULL ELSE coalesce(decided_at, ended_at) END"
+                " FROM approvals WHERE state = 'pending'"
+                " OR coalesce(decided_at, ended_at, asked_at) >= ?",
+                (since,),
+            )
+            return tuple(cast("list[tuple[str, float, float | None]]", rows.fetchall()))
+
     def expire_old(
         self, now: float, *, grants: float, questions: float, ended: float
     ) -> tuple[PendingApproval, ...]:

@@ -16,6 +16,7 @@ import { isolated, setClock, visible, when } from "./text.js";
 
 const PAGES = /** @type {const} */ ([
   ["inbox", "Inbox"], ["activity", "Activity"], ["data", "Data"], ["access", "Access"],
+  ["now", "Now"],
 ]);
 const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 const BUILD = document.querySelector('meta[name="tidegate-build"]')?.getAttribute("content") ?? "";
@@ -174,6 +175,7 @@ function page(name) {
     activity: async () => (await import("./activity.js")).activityView,
     data: async () => (await import("./data.js")).dataView(),
     access: async () => (await import("./access.js")).accessView,
+    now: async () => (await import("./now.js")).nowView(),
   });
   if (!loaders[name]) {
     return h("div", { class: "empty" }, h("h1", {}, "There is no such page"),

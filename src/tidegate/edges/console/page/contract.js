@@ -77,6 +77,24 @@
  *     owner: string, created_at: number, expires_at: number | null, last_used_at: number | null,
  *     revoked_at: number | null }[],
  *   grants: Card[], may: { end: boolean, revoke: boolean, why_not: string } }} Access
+ *
+ * @typedef {{
+ *   id: string, actor_name: string, client: string, address: string, surface: string, tool: string,
+ *   request: string, source: { name: string, color: number } | null, statement: string,
+ *   withheld: boolean, effect: string,
+ *   state: "preparing" | "waiting" | "queued" | "running" | "cancelling", since: number,
+ *   rows: number | null, own: boolean, may_cancel: boolean }} RunningCall
+ * @typedef {{
+ *   span: "hour" | "day", since: number, step_s: number, calls: number[], denied: number[],
+ *   failed: number[], cancelled: number[], p50: (number | null)[], p99: (number | null)[],
+ *   total_p50: number | null, total_p99: number | null, shared: boolean, waiting: number[],
+ *   complete: boolean }} Figures
+ * @typedef {{
+ *   name: string, color: number, status: string, error: string, running: number,
+ *   connections: number | null, last_active_at: number | null }} SourceCondition
+ * @typedef {{
+ *   calls: RunningCall[], more: number, figures: Figures, sources: SourceCondition[],
+ *   record: { problems: Record<string, string>, checkpoint_at: number | null, free_bytes: number | null },
+ *   webhook: Webhook, seq: number, now: number }} NowPage
  */
-
 export {};

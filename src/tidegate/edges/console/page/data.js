@@ -5,7 +5,7 @@ import { data } from "./data_state.js";
 import { newQueryButton, tabBar } from "./data_tabs.js";
 import { dataTree } from "./data_tree.js";
 import { dialogIsOpen } from "./dialogs.js";
-import { h } from "./dom.js";
+import { h, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
 import { queryTab } from "./query_tab.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
@@ -23,15 +23,6 @@ const KEPT_TABLES = 6;
 export async function dataView() {
   await Promise.all([loadStyle("data.css"), loadStyle("query.css")]);
   return view;
-}
-
-/** @param {string} name */
-function loadStyle(name) {
-  const href = `/console/assets/${name}`;
-  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));
-  });
 }
 
 function view() {

@@ -100,3 +100,12 @@ function appendLive(parent, read) {
     }
   });
 }
+
+/** Load a stylesheet of ours, once. @param {string} name @returns {Promise<unknown>} */
+export function loadStyle(name) {
+  const href = `/console/assets/${name}`;
+  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));
+  });
+}

@@ -4,6 +4,7 @@ const PATHS = /** @type {const} */ ({
   inbox: "M3 11.5 5.2 4h9.6L17 11.5V16H3zM3 11.5h4l1 2h4l1-2h4",
   activity: "M3 5h14M3 10h14M3 15h9",
   access: "M10 3l6 2.2v4.3c0 3.6-2.5 6-6 7.5-3.5-1.5-6-3.9-6-7.5V5.2z",
+  now: "M3 10h3l2-5 3 10 2.5-5H17",
   back: "M12 4l-6 6 6 6",
   close: "M5 5l10 10M15 5L5 15",
   search: "M9 4a5 5 0 100 10A5 5 0 009 4zM13 13l4 4",

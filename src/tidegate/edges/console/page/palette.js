@@ -10,7 +10,8 @@ import { isolated } from "./text.js";
 
 /** @returns {Entry[]} */
 function entries() {
-  const pages = [["inbox", "Inbox"], ["activity", "Activity"], ["data", "Data"], ["access", "Access"]];
+  const pages = [["inbox", "Inbox"], ["activity", "Activity"], ["data", "Data"], ["access", "Access"],
+    ["now", "Now"]];
   const looks = /** @type {const} */ (["auto", "light", "dark"]);
   return [
     ...[...cards.pending, ...cards.recent].map((card) => ({

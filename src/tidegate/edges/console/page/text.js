@@ -91,6 +91,8 @@ export function setClock(now) {
   offset = now - Date.now() / 1000;
   clock.value = now;
 }
+/** The server's time now, in Unix seconds. */
+export const serverTime = () => Date.now() / 1000 + offset;
 setInterval(() => (clock.value = Date.now() / 1000 + offset), 10_000);
 
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
