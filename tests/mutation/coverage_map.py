@@ -11,6 +11,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -221,14 +222,30 @@ class CoverageMap:
         )
 
     def covering(self, mutant: Mutant) -> list[Covering]:
-        """The quick tests that execute the mutant."""
+        """The quick tests that execute the mutant. What a module holds is executed by its import,
+        that is by the first test alone: the tests of files that hold the word that changes count
+        as well, and come first."""
+        naming = self._naming(mutant) if mutant.function == MODULE else set[str]()
         return [
-            Covering(test, seconds, recording.breadth.get(test, 0))
+            Covering(test, seconds, 0 if test in naming else recording.breadth.get(test, 0))
             for recording in self._recordings
-            for test in recording.covering(mutant)
+            for test in recording.covering(mutant) | (naming & recording.seconds.keys())
             if self._newest.get(_file_of(test)) is recording
             and (seconds := recording.seconds.get(test, SLOW_S)) < SLOW_S
         ]
+
+    def _naming(self, mutant: Mutant) -> set[str]:
+        """The tests of files whose text holds the word that changes."""
+        word = re.search(r"\w{4,}", mutant.key[2])
+        if word is None or word[0] in ("False", "True", "None"):
+            return set()
+        files = {name for name in self._newest if word[0] in (ROOT / name).read_text()}
+        return {
+            test
+            for recording in self._recordings
+            for test in recording.seconds
+            if _file_of(test) in files
+        }
 
 
 def record(files: list[str]) -> None:
