@@ -241,6 +241,10 @@ def _tokens(text: str, dialect: str) -> Iterator[_Token]:
     while position < len(text):
         found = match(text, position)
         if found is None:
+            opened = text[position:].lstrip()[:1]
+            if opened == "'" or (opened == '"' and rules.double_quoted == "string"):
+                yield _Token("string", "", text.index(opened, position), len(text) + 1)
+                return
             position += 1
             continue
         kind, begin, end = found.lastgroup or "end", found.start(found.lastgroup or 0), found.end()
