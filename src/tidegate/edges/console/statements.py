@@ -1,4 +1,4 @@
-"""What the editor of the Data page is told of a statement before it runs: what it would do, how it
+"""What the editor of the Data page shows of a statement before it runs: what it would do, how it
 goes on, and how the database would run it."""
 
 from __future__ import annotations
