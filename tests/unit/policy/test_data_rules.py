@@ -8,7 +8,7 @@ from tidegate.config.loading import load
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.data_rules import DataRules
-from tidegate.model.schema import Catalog, Counts, ForeignKey, Table
+from tidegate.model.schema import Catalog, ColumnInfo, Counts, ForeignKey, Table
 from tidegate.model.sources import Mask, RowFilter, Source
 from tidegate.policy.data_rules import (
     hides_something,
@@ -194,6 +194,17 @@ def test_metadata_names_the_schema_that_the_actor_switched_to():
     assert visible_metadata(whole, None, None) == whole
     counts = Counts({("s", "a"): 1})
     assert visible_metadata(counts, None, "t") == counts
+
+
+def test_a_default_of_a_masked_column_is_left_out_and_others_stay():
+    columns = (
+        ColumnInfo("email", "text", default="'a@b'"),
+        ColumnInfo("note", "text", default="'none'"),
+    )
+    whole = Catalog("d", "s", ("s",), (Table("s", "people", "table", columns),), "1")
+    seen = visible_metadata(whole, DataRules(masks=(("people.email", "nothing"),)), None)
+    assert [each.default for each in seen.tables[0].columns] == [None, "'none'"]
+    assert visible_metadata(whole, DataRules(), None) == whole
 
 
 def test_a_name_that_could_be_two_tables_is_none():
