@@ -207,6 +207,16 @@ def test_a_default_of_a_masked_column_is_left_out_and_others_stay():
     assert visible_metadata(whole, DataRules(), None) == whole
 
 
+def test_where_rows_are_hidden_no_count_of_rows_is_shown():
+    counted = structs.replace(table("s", "a"), approximate_rows=7)
+    whole = Catalog("d", "s", ("s",), (counted,), "1")
+    seen = visible_metadata(whole, DataRules(filters=(("a", "b = 1"),)), None)
+    assert [each.approximate_rows for each in seen.tables] == [None]
+    assert visible_metadata(whole, DataRules(masks=(("a.b", "nothing"),)), None) == whole
+    counts = Counts({("s", "a"): 7})
+    assert visible_metadata(counts, DataRules(filters=(("a", "b = 1"),)), None) == Counts({})
+
+
 def test_a_name_that_could_be_two_tables_is_none():
     tables = (table("s", "A"), table("s", "a"))
     whole = Catalog("d", "s", ("s",), tables, "1")
