@@ -105,7 +105,7 @@ export function completion(editor, ask) {
     const before = editor.text.peek().slice(Math.max(0, caret - 80), caret);
     const kind = editor.lines.kindBefore(caret);
     const inText = kind === "string" || kind === "comment" || kind === "number";
-    const asks = typed === "." || (/[\p{L}_]$/u.test(typed) && (WORD.exec(before)?.[0].length ?? 0) > 0);
+    const asks = typed === "." || (/^[\p{L}\p{N}_]*[\p{L}_]$/u.test(typed) && (WORD.exec(before)?.[0].length ?? 0) > 0);
     if (typed && asks && !inText) {
       timer = setTimeout(() => void request(false), WAIT_MS);
       if (typed === ".") open.value = null;
@@ -117,10 +117,11 @@ export function completion(editor, ask) {
       void request(true);
       return true;
     }
+    if (["Control", "Shift", "Alt", "Meta"].includes(event.key)) return false;
     const list = shown.peek();
     if (!list.length || event.ctrlKey || event.altKey || event.metaKey) {
-      // The list is for this text alone; another key than a letter says that it is not wanted.
-      if (event.key === "Escape" && open.peek()) return (close(), true);
+      // What is on its way is not wanted any more: the statement runs, or the caret goes elsewhere.
+      if (event.key.length > 1 || event.ctrlKey || event.metaKey) close();
       return false;
     }
     const last = list.length - 1;

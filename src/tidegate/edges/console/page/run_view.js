@@ -70,7 +70,7 @@ function runningLine(item, actions) {
     h("span", { class: "elapsed" }, () => duration(passed.value)),
     () => (item.run.value?.row_count ? h("span", {}, `${counted(item.run.value.row_count, "row")} so far`) : null),
     progress,
-    h("button", { class: "small", disabled: () => item.isCancelling.value || item.run.value === null, onclick: () => actions.cancel() },
+    h("button", { class: "small", disabled: () => item.isCancelling.value, onclick: () => actions.cancel() },
       "Cancel", h("kbd", { "aria-hidden": "true" }, "Esc")));
 }
 

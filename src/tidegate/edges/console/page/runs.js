@@ -74,16 +74,26 @@ export class RunItem {
     return get(`${this.path}/cell?${query({ row, column })}`, signal);
   }
 
+  /** End it. One that has no name yet is ended as soon as it has. */
   async cancel() {
-    const run = this.run.peek();
-    if (!run || !this.isOpen.peek() || this.isCancelling.peek()) return;
+    if (!this.isOpen.peek() || this.isCancelling.peek()) return;
     this.isCancelling.value = true;
+    if (this.run.peek()) await this.#cancelNow();
+  }
+
+  async #cancelNow() {
     try {
       this.receive(await post(`${this.path}/cancel`, {}));
     } catch (error) {
       say(errorText(error));
       this.isCancelling.value = false;
     }
+  }
+
+  /** The server has taken it. @param {DataRun} run */
+  begun(run) {
+    this.receive(run);
+    if (this.isCancelling.peek()) void this.#cancelNow();
   }
 
   close() {
@@ -156,7 +166,7 @@ export class TabRuns {
     const { statement, params } = item.part;
     const body = { ...item.place, tab: this.#id, statement, params, ...(most ? { max_rows: most } : {}) };
     try {
-      item.receive(await post("data/runs", body));
+      item.begun(await post("data/runs", body));
     } catch (error) {
       item.problem.value = error instanceof ApiError && error.status === 0
         ? `${error.message} It is unknown whether the statement ran.` : errorText(error);
