@@ -73,6 +73,19 @@ def test_a_big_number_may_be_an_input(facts: Opened) -> None:
     assert facts.query(query, {"~bigint": "99999999999999999999"}) == [[2]]
 
 
+@pytest.mark.parametrize("number", [5, 99999999999999999999, {"~bigint": "5"}, {"~i64": "5"}])
+def test_facts_are_found_by_big_numbers(facts: Opened, number: Any) -> None:
+    found = [2] if number == 99999999999999999999 else [3]
+    named = {"c1": ":size", "c2": number}
+    assert [each["e"] for each in facts.ask("datoms", index="ave", **named)] == found
+    by_entity = {"c1": found[0], "c2": ":size", "c3": number}
+    assert [each["e"] for each in facts.ask("datoms", index="eav", **by_entity)] == found
+    assert [each["e"] for each in facts.ask("search_datoms", a=":size", v=number)] == found
+    assert facts.ask("count_datoms", a=":size", v=number) == 1
+    assert facts.query("[:find ?e :in $ ?s :where [?e :size ?s]]", number) == [found]
+    assert facts.query("[:find ?e :in $ [?s ...] :where [?e :size ?s]]", [number]) == [found]
+
+
 EMPTY_IN_THE_PLANNER = [
     ("[:find ?e :where [?e :boss ?f] [(< -1.5 ?f)]]", [[1], [2], [3], [4]]),
     ("[:find (count ?e) . :where [?e :boss ?f] [(< -1.5 ?f)]]", 4),

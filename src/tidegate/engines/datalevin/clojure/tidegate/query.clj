@@ -43,7 +43,7 @@
        (or (= '$ (first clause))
            (not (and (symbol? (first clause)) (= \$ (first (name (first clause)))))))))
 
-(defn- as-typed
+(defn as-typed
   "A number that is written for an attribute of another class of numbers, as that class."
   [schema attribute x]
   (case (when (keyword? attribute) (get-in schema [attribute :db/valueType]))
@@ -156,32 +156,46 @@
             rules)
       rules)))
 
-(defn- corrected [schema {:keys [where] :as given}]
+(defn- corrected [schema {:keys [where] :as given} fill?]
   (if (sequential? where)
-    (assoc given :where (rewritten (context-of schema where) where true))
+    (assoc given :where (rewritten (context-of schema where) where fill?))
     given))
+
+(defn- corrected-inputs [schema {:keys [in where]} inputs]
+  (let [types (if (sequential? where) (types-of schema where) {})]
+    (map (fn [name x]
+           (cond
+             (= '% name) (corrected-rules schema x)
+             (types name) (as-typed schema (types name) x)
+             (and (vector? name) (= '... (peek name)) (types (first name)) (sequential? x))
+             (mapv #(as-typed schema (types (first name)) %) x)
+             :else x))
+         (concat (rest in) (repeat nil)) inputs)))
 
 (defn- empty-answer? [found]
   (or (nil? found) (and (coll? found) (empty? found))
       (and (instance? java.util.Collection found) (.isEmpty ^java.util.Collection found))))
 
+(defn- with-inputs
+  "A query as a map, with `:in $` if it has no `:in`: Datalevin leaves the database out where no clause
+  reads it, and then refuses the one that it is given."
+  [query]
+  (merge {:in ['$]} (parts query)))
+
 (defn as-asked
   "A query as the planner of a local database is asked it."
   [conn query]
-  (corrected (d/schema conn) (merge {:in ['$]} (parts query))))
+  (corrected (d/schema conn) (with-inputs query) true))
 
 (defn ask
   "The answer of a query, and whether facts answer it that the planner did not find."
   [conn query inputs remote?]
   (let [db (d/db conn)
-        given (merge {:in ['$]} (parts query))]
-    (if (or remote? (not (sequential? (:where given))))
-      [(apply d/q (if (:where given) given query) db inputs) false]
-      (let [schema (d/schema conn)
-            inputs (map (fn [name x] (if (= '% name) (corrected-rules schema x) x))
-                        (concat (rest (:in given)) (repeat nil)) inputs)
-            found (apply d/q (corrected schema given) db inputs)]
-        (if-let [facts (and (empty-answer? found)
-                            (cross-check/answer db schema given inputs))]
-          [(first facts) true]
-          [found false])))))
+        given (with-inputs query)
+        ;; The types of a server's attributes are not asked for: that would be another request.
+        schema (if remote? {} (d/schema conn))
+        inputs (corrected-inputs schema given inputs)
+        found (apply d/q (corrected schema given (not remote?)) db inputs)
+        facts (when (and (not remote?) (sequential? (:where given)) (empty-answer? found))
+                (cross-check/answer db schema given inputs))]
+    (if facts [(first facts) true] [found false])))

@@ -172,6 +172,11 @@
 (defn- attribute [x]
   (if (nil? x) nil (let [x (decode x)] (if (string? x) (keyword-of x "a") x))))
 
+(defn- value-of
+  "A value that is looked for, as the attribute keeps its like."
+  [db a x]
+  (if (integer? x) (query/as-typed (db/-schema db) a x) x))
+
 (defn- datoms-page [args most total all]
   (let [{:keys [offset shown total]} (page-of args most total)]
     (part (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
@@ -191,8 +196,8 @@
         index (index-of args)
         ave? (= index :ave)
         c1 (if ave? (attribute (get args "c1")) (decode (get args "c1")))
-        c2 (if ave? (decode (get args "c2")) (attribute (get args "c2")))
-        c3 (decode (get args "c3"))
+        c2 (if ave? (value-of db c1 (decode (get args "c2"))) (attribute (get args "c2")))
+        c3 (if ave? (decode (get args "c3")) (value-of db c2 (decode (get args "c3"))))
         [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
     (datoms-page args most (count-facts db e a x)
                  ;; The client of a server takes no limit for these.
@@ -202,7 +207,8 @@
 
 (defn- matching [conn args most]
   (let [db (d/db conn)
-        e (decode (get args "e")) a (attribute (get args "a")) x (decode (get args "v"))]
+        e (decode (get args "e")) a (attribute (get args "a"))
+        x (value-of db a (decode (get args "v")))]
     (datoms-page args most (count-facts db e a x) (fn [_] (d/search-datoms db e a x)))))
 
 (declare whole-entity)
@@ -439,8 +445,9 @@
    "datoms"           datoms
    "search_datoms"    matching
    "count_datoms"     (fn [conn args _]
-                        (count-facts (d/db conn) (decode (get args "e")) (attribute (get args "a"))
-                                     (decode (get args "v"))))
+                        (let [db (d/db conn) a (attribute (get args "a"))]
+                          (count-facts db (decode (get args "e")) a
+                                       (value-of db a (decode (get args "v"))))))
    "fulltext_datoms"  (fn [conn args most]
                         (counted most (d/fulltext-datoms (d/db conn) (text-of args "query")
                                                          (options-of args))))
