@@ -49,11 +49,17 @@ export function cellPanel({ column, title, cell, close, read, extra, actions }) 
       ? h("p", { class: "notice" }, "Only the beginning is here: the table has no key to read the value by. Export has it whole.")
       : partial && read && !whole.value && !error.value ? h("p", { class: "note" }, "Reading the whole value …") : null),
     () => valueView(text(), column),
+    () => (whole.value && isPart(whole.value)
+      ? h("p", { class: "notice" }, "This is the beginning of the value. Export has it whole.") : null),
     h("div", { class: "panel-actions" },
       h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(text() ?? "").then(() => say("Copied")) },
         icon("copy"), "Copy the value"), actions),
     extra);
 }
+
+/** The server sends the beginning alone of what is longer than some megabytes. @param {WholeCell} whole */
+const isPart = ({ text, bytes, binary }) =>
+  (binary ? text.length / 2 : new TextEncoder().encode(text).length) < bytes;
 
 /** @param {DataCell} cell @param {WholeCell | null} whole */
 function sizeNote(cell, whole) {

@@ -27,7 +27,7 @@
  * @typedef {{ database: string | null, schema: string | null, table: string, columns: string[] }} TableEnd
  * @typedef {{
  *   name: string, type: string, kind: ColumnKind, nullable: boolean, default: string | null,
- *   generated: boolean | string, key: number | null, masked: boolean, comment: string
+ *   generated: boolean | string, key: number | null, masked: boolean, comment: string, extra?: string
  *   }} TableColumn
  * @typedef {{ name: string, columns: string[], to: TableEnd }} ForeignKey
  * @typedef {{ name: string, columns: string[], from: TableEnd }} Referrer
@@ -38,8 +38,8 @@
  *   name: string, schema: string | null, database: string | null, kind: string, comment: string,
  *   rows: number | null, ddl: string | null, ddl_reason: string, ddl_spans?: [string, string][] | null,
  *   columns: TableColumn[], foreign_keys: ForeignKey[], referenced_by: Referrer[],
- *   indexes: TableIndex[], triggers: { name: string, timing: string, event: string }[]
- *   }} TableFacts
+ *   indexes: TableIndex[], triggers: { name: string, timing: string, event: string }[],
+ *   triggers_reason?: string }} TableFacts
  *
  * @typedef {{ column: string, operator: string, value: string, second: string }} Filter
  * @typedef {{ column: string, direction: "asc" | "desc" }} SortKey

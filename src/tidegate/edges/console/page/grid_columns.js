@@ -71,10 +71,10 @@ export class GridColumns {
 
   /** @param {number} place @param {(DataCell[] | undefined)[]} rows */
   #fitting(place, rows) {
-    const { name, type } = this.all[place];
+    const { name, type, masked } = this.all[place];
     const longest = rows.reduce((most, row) =>
       Math.max(most, row ? (cellText(row[place]) ?? "NULL").slice(0, 240).length : 0), 0);
-    const head = Math.max(name.length * CHARACTER + SIGNS, type.length * 6.4);
+    const head = Math.max(name.length * CHARACTER + SIGNS, type.length * 6.4 + (masked ? 62 : 0));
     return bounded(PADDING + Math.max(head, longest * CHARACTER));
   }
 }

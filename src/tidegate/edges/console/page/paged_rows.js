@@ -127,7 +127,7 @@ export class PagedRows {
         if (signal.aborted) return;
         this.#asked.delete(page);
         this.loading.value = this.#asked.size > 0;
-        this.put(page, rows, known);
+        this.put(page, rows, Math.max(known, page * this.size + rows.length));
         this.#next();
       },
       (error) => {

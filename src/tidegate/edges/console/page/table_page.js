@@ -24,7 +24,7 @@ import { counted, isolated, number, visible } from "./text.js";
 /** @typedef {import("./table_state.js").TableState} TableState */
 
 const VIEWS = /** @type {const} */ ([["rows", "Rows"], ["structure", "Structure"], ["ddl", "DDL"]]);
-const FACTS_MS = 800;
+const FACTS_MS = 400;
 const FORMATS = /** @type {const} */ ([["csv", "CSV"], ["json", "JSON"], ["jsonl", "JSON lines"], ["sql", "SQL"]]);
 
 /** What the parts of the page share. */

@@ -20,7 +20,7 @@ function part(title, head, rows, none) {
       h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((each, at) =>
         (at ? h("td", {}, each) : h("th", { scope: "row" }, each))))))))
-      : h("p", { class: "note" }, none));
+      : h("p", { class: "note" }, visible(none)));
 }
 
 /** @param {readonly string[]} all */
@@ -43,7 +43,8 @@ export function structureView(facts, place) {
       column.nullable ? "yes" : "no",
       column.generated ? ["generated ", column.default === null ? "" : h("code", {}, visible(column.default))]
         : column.default === null ? "" : h("code", {}, visible(column.default)),
-      column.comment ? isolated(column.comment) : "",
+      [column.extra ? h("code", {}, visible(column.extra)) : null, column.extra && column.comment ? " " : null,
+        column.comment ? isolated(column.comment) : null],
     ]), "The columns are not known."),
     part("Foreign keys", ["Columns", "Refers to", "Name"], facts.foreign_keys.map((key) =>
       [names(key.columns), tableLink(place, key.to), isolated(key.name)]), "It refers to no table."),
@@ -55,7 +56,8 @@ export function structureView(facts, place) {
       index.partial ? h("code", {}, visible(index.partial)) : "",
     ]), "It has no index."),
     part("Triggers", ["Name", "When", "On"], facts.triggers.map((trigger) =>
-      [isolated(trigger.name), visible(trigger.timing), visible(trigger.event)]), "It has no trigger."));
+      [isolated(trigger.name), visible(trigger.timing), visible(trigger.event)]),
+    facts.triggers_reason || "It has no trigger."));
 }
 
 /** @param {TableFacts} facts */
