@@ -2,7 +2,7 @@
 
 import { ApiError, errorText, get, post } from "./api.js";
 import { batch, computed, signal } from "./signals.js";
-import { go, route, session } from "./state.js";
+import { go, route, say, session } from "./state.js";
 
 /** @typedef {import("./data_contract.js").DataSource} DataSource */
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -23,18 +23,21 @@ class DataState {
   active = computed(() => (route.value.page === "data" ? route.value.query.get("tab") ?? "" : ""));
   /** @type {Set<string>} tabs that hold what was not sent yet */
   #edited = new Set();
+  /** @type {Set<string>} tabs that were closed while all were read */
+  #dropped = new Set();
   /** @type {ReadonlyMap<string, DataSource>} */
   #byName = new Map();
   #page = /** @type {string | undefined} */ (undefined);
 
   async load() {
     if (this.#page !== session.peek()?.page) this.#clear();
+    this.#dropped.clear();
     try {
       const [{ sources }, { tabs }] = await Promise.all([get("data/sources"), get("data/tabs")]);
       batch(() => {
         this.#byName = new Map(sources.map((/** @type {DataSource} */ each) => [each.name, each]));
         this.sources.value = sources;
-        this.tabs.value = inOrder(tabs);
+        this.tabs.value = inOrder(tabs.filter((/** @type {DataTab} */ each) => !this.#dropped.has(each.id)));
         this.loaded.value = true;
         this.error.value = "";
       });
@@ -87,6 +90,7 @@ class DataState {
 
   /** Take a tab out, and show the one beside it if it was in front. @param {string} id */
   drop(id) {
+    this.#dropped.add(id);
     const tabs = this.tabs.peek();
     const at = tabs.findIndex((each) => each.id === id);
     if (at < 0) return;
@@ -153,7 +157,11 @@ class DataState {
   /** Open the tab that was closed last. */
   async reopen() {
     await this.#try(async () => {
-      const tab = await post("data/tabs/reopen", {});
+      const tab = await post("data/tabs/reopen", {}).catch((error) => {
+        if (!(error instanceof ApiError && error.status === 404)) throw error;
+        say("No tab was closed.");
+      });
+      if (!tab) return;
       this.put(tab);
       go(address(tab.id));
     });
