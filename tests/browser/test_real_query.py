@@ -21,7 +21,7 @@ from support.eventually import wait_until
 from support.query_page import editor, judged, run_line
 
 UNDO = ["--approval-for", "writes", "--undo", "keep"]
-SOURCES = ("lite", "pg")
+SOURCES: list[str] = ["lite", "pg"]
 WORDS = "SELECT 'שלום 👩‍👧' AS x"
 PLACE = {"database": None, "schema": None}
 
@@ -29,7 +29,7 @@ PLACE = {"database": None, "schema": None}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     directory = tmp_path_factory.mktemp("query")
-    flags = dict.fromkeys(SOURCES, UNDO)
+    flags = {each: UNDO for each in SOURCES}
     with desk(directory, SOURCES, flags, operators=False) as found:
         yield found
 
