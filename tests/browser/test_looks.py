@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from support import console_access as of_access
 from support import console_cards as canned
 from support.chromium import NARROW, WIDE, Window, violations
 from support.console_site import Site
@@ -24,7 +25,12 @@ PAGES = {
     "list": ("#/inbox", ".list"),
     "sessions": ("#/activity", ".fold"),
     "line": ("#/activity?view=calls&line=399", ".panel h2"),
-    "access": ("#/access", ".records"),
+    "access": ("#/access", ".request"),
+    "matrix": ("#/access/may", ".access-matrix"),
+    "cell": (
+        "#/access/may?caller=token%3At1&cell=%5B%22token%3At1%22%2C%22shop%22%2C%22read%22%5D",
+        ".panel .finding",
+    ),
     "rows": ("#/data?source=shop&schema=main&table=customers", ".grid-cell.is-masked"),
     "references": ("#/data?source=shop&schema=main&table=orders", ".grid-cell.follows"),
 }
@@ -52,6 +58,7 @@ def test_axe_finds_nothing_wrong_on_any_page(
     open_window: Any, site: Site, url: str, tmp_path: Path, scheme: str, size: dict[str, int]
 ) -> None:
     fill(site)
+    site.access["pairings"] = [of_access.pairing()]
     window: Window = open_window(color_scheme=scheme, viewport=size, reduced_motion="reduce")
     page = window.tab(url)
     expect(page.locator(".live.on")).to_be_visible()

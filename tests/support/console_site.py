@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import tidegate
+from support import console_access as of_access
 from support import console_cards as canned
 from support.console_data import Data
 from support.console_statements import Statements
@@ -45,9 +46,11 @@ class Site:
         self.lines = [canned.line(n) for n in range(1, 401)]
         self.lines_on_record: dict[int, Json] = {}
         self.change = canned.change()
-        self.access = canned.access()
+        self.access = of_access.access()
         self.now: Json = canned.now_page()
         self.webhook = canned.webhook()
+        self.cell = of_access.cell_detail()
+        self.sources = 120
         self.proof: Json = {
             "state": "verified",
             "text": "verified to line 400 at 14:02; 3 after the last checkpoint",
@@ -130,6 +133,12 @@ class Site:
             case ["now"]:
                 figures = canned.now_page(query.get("range", "hour"))["figures"]
                 return 200, {**self.now, "figures": {**self.now["figures"], **figures}}
+            case ["access", "choices"]:
+                return 200, of_access.choices()
+            case ["access", "matrix"]:
+                return 200, self._matrix(query)
+            case ["access", "cell"]:
+                return 200, self.cell
             case ["data", *parts]:
                 return self.statements.get(parts, query) or self.data.get(parts, query)
             case _:
@@ -152,6 +161,19 @@ class Site:
                 return self._answer(self.cards[key], verb, body)
             case ["changes", _, "undo"]:
                 return self._undo(body)
+            case ["access", "tokens"]:
+                if body["passphrase"] != self.passphrase:
+                    return 403, _refusal("operator.consent", "That is not your passphrase.")
+                return 201, {
+                    "secret": "tg_" + "s" * 43,
+                    "token": of_access.token("t9", body["name"]),
+                }
+            case ["access", "operators"]:
+                return 201, {"link": "a-secret-of-a-link", "lasts_s": 3600}
+            case ["access", "ask"]:
+                verdict = {"verdict": "deny", "rule": "actor.writes", "reason": canned.HOSTILE}
+                more = {"hint": None, "effect": "write", "judged_by": "", "tables": []}
+                return 200, {**verdict, **more, "settings": [], "rules": []}
             case ["activity", "export-ticket"]:
                 return 200, {"ticket": f"ticket-{body['format']}"}
             case ["data", *parts]:
@@ -163,6 +185,21 @@ class Site:
         if self.session is None:
             return 401, _refusal("console.signed_out", "You are signed out.")
         return 200, {**self.session, "build": self.build}
+
+    def _matrix(self, query: dict[str, str]) -> Json:
+        after, limit = int(query.get("after") or 0), int(query["limit"])
+        if "source" in query:
+            rows = [of_access.matrix_row(caller=each) for each in of_access.choices()["callers"]]
+        else:
+            names = [f"source-{number:04}" for number in range(self.sources)]
+            found = [each for each in names if query.get("q", "") in each]
+            rows = [
+                of_access.matrix_row(source={"name": each, "engine": "sqlite", "color": 2})
+                for each in found
+            ]
+        page = rows[after : after + limit]
+        more = str(after + limit) if after + limit < len(rows) else None
+        return {"rows": page, "total": len(rows), "next": more, "server_ms": 1.0}
 
     def _inbox(self) -> Json:
         cards = list(self.cards.values())

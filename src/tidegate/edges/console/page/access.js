@@ -1,49 +1,83 @@
-/** Access: who is signed in, operators, tokens, and grants that hold for some minutes. */
+/** Access: who has which rights, what gives them and what takes them away. */
 
+import { matrixView } from "./access_matrix.js";
+import { firstPassphrase, operatorsPart, whyNot } from "./access_operators.js";
+import { pairingsPart, tokensPart } from "./access_tokens.js";
 import { revoke } from "./answer.js";
 import { errorText, get, post } from "./api.js";
 import { sourceChip } from "./card.js";
 import { ask } from "./dialogs.js";
-import { h } from "./dom.js";
+import { h, keyed, loadStyle } from "./dom.js";
+import { onEnd, signal } from "./signals.js";
 import { tableBox } from "./rows.js";
-import { signal } from "./signals.js";
-import { say } from "./state.js";
+import { listen, pairings, route, say } from "./state.js";
 import { isolated, timeNode, visible, when } from "./text.js";
 
-/** @typedef {import("./contract.js").Access} Access */
+/** @typedef {import("./access_contract.js").Access} Access */
+/** @typedef {import("./access_contract.js").OperatorSession} OperatorSession */
 /** @typedef {import("./dom.js").Child} Child */
 
-export function accessView() {
+const VIEWS = /** @type {const} */ ([["", "Rights"], ["may", "What each may do"]]);
+
+/** The view, once its styles are there. @returns {Promise<() => Node>} */
+export async function accessView() {
+  await loadStyle("access.css");
+  return view;
+}
+
+function view() {
+  return h("div", { class: "access" },
+    h("header", { class: "page-head" }, h("h1", {}, "Access"),
+      h("nav", { class: "subpages", "aria-label": "Of Access" }, VIEWS.map(([id, label]) => h("a", {
+        href: id ? `#/access/${id}` : "#/access",
+        "aria-current": () => (route.value.id === id ? "page" : null),
+      }, label)))),
+    keyed(() => route.value.id === "may", () => (route.peek().id === "may" ? matrixView() : rightsView())));
+}
+
+function rightsView() {
   const access = signal(/** @type {Access | null} */ (null));
   const error = signal("");
   const load = async () => {
     try {
-      access.value = await get("access");
+      const found = /** @type {Access} */ (await get("access"));
+      access.value = found;
+      pairings.value = found.pairings;
       error.value = "";
     } catch (caught) {
       error.value = errorText(caught);
     }
   };
-  /** @param {string} title @param {Child} body @param {string} path @param {string} done */
-  const end = async (title, body, path, done) => {
-    if (!await ask({ title, body, action: title, kind: "danger", read: () => true })) return;
+  /** Take something away, and say what went wrong. @param {() => Promise<void>} work */
+  const attempt = async (work) => {
     try {
-      await post(path, {});
-      say(done);
+      await work();
     } catch (caught) {
       error.value = errorText(caught);
-      return;
     }
-    await load();
   };
+  /** @param {OperatorSession} session */
+  const endSession = (session) => attempt(async () => {
+    const title = "End the session";
+    const body = h("p", {}, "The session of ", isolated(session.operator), " at ",
+      isolated(session.address), " ends at once.");
+    if (!await ask({ title, body, action: title, kind: "danger", read: () => true })) return;
+    await post(`access/sessions/${encodeURIComponent(session.id)}/end`, {});
+    say("The session has ended.");
+    await load();
+  });
+  onEnd(listen("refreshed", () => void load()));
   void load();
-  return h("div", { class: "access" },
-    h("header", { class: "page-head" }, h("h1", {}, "Access")),
+  return h("div", { class: "rights" },
     () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (access.value || error.value ? null : h("p", { class: "note" }, "Loading …")),
+    keyed(() => access.value !== null, () => (access.peek()
+      ? pairingsPart(() => /** @type {Access} */ (access.peek()), load, attempt) : null)),
     () => (access.value ? [
-      access.value.may.why_not ? h("p", { class: "note" }, visible(access.value.may.why_not)) : null,
-      sessions(access.value, end), grants(access.value, load), tokens(access.value, end), operators(access.value),
-    ] : error.value ? null : h("p", { class: "note" }, "Loading …")));
+      access.value.invited ? firstPassphrase(load) : null, whyNot(access.value),
+      tokensPart(access.value, load, attempt), grants(access.value, load), operatorsPart(access.value, load),
+      sessions(access.value, endSession),
+    ] : null));
 }
 
 /** @param {string} title @param {string[]} head @param {Child[][]} rows @param {string} none */
@@ -57,18 +91,14 @@ function table(title, head, rows, none) {
       : h("p", { class: "note" }, none));
 }
 
-/** @typedef {(title: string, body: Child, path: string, done: string) => Promise<void>} End */
-
-/** @param {Access} access @param {End} end */
+/** @param {Access} access @param {(session: OperatorSession) => Promise<void>} end */
 const sessions = (access, end) => table("Sessions", ["Operator", "Since", "Last seen", "Address", "Browser", ""],
   access.sessions.map((session) => [
     [isolated(session.operator), session.current ? h("span", { class: "tag" }, "this one") : null],
     timeNode(session.since), timeNode(session.seen_at), isolated(session.address), isolated(session.browser),
     access.may.end || session.current
-      ? h("button", { class: "small", onclick: () => void end("End the session",
-        [h("p", {}, "The session of ", isolated(session.operator), " at ", isolated(session.address), " ends at once.")],
-        `access/sessions/${encodeURIComponent(session.id)}/end`, "The session has ended.") }, "End",
-      h("span", { class: "sr" }, ` the session of ${session.operator} at ${session.address}`)) : null,
+      ? h("button", { class: "small", onclick: () => void end(session) }, "End",
+        h("span", { class: "sr" }, ` the session of ${session.operator} at ${session.address}`)) : null,
   ]), "No session.");
 
 /** @param {Access} access @param {() => Promise<void>} load */
@@ -80,27 +110,3 @@ const grants = (access, load) => table("Grants", ["What", "Source", "Until", "Us
       ? h("button", { class: "small", onclick: () => void revoke(card).then(load) }, "End",
         h("span", { class: "sr" }, ` the grant: ${card.sentence}`)) : null,
   ]), "No grant holds for some minutes.");
-
-/** @param {Access} access @param {End} end */
-const tokens = (access, end) => table("Tokens",
-  ["Name", "Starts with", "Scope", "Sources", "Owner", "Last used", "Ends", ""],
-  access.tokens.map((token) => [
-    isolated(token.name), h("code", {}, visible(token.prefix)), visible(token.scope),
-    token.sources ? visible(token.sources.join(", ")) : "all", isolated(token.owner ?? ""),
-    token.last_used_at ? timeNode(token.last_used_at) : "never",
-    token.revoked_at ? h("span", { class: "bad" }, "revoked") : token.expires_at ? timeNode(token.expires_at) : "never",
-    access.may.revoke && !token.revoked_at
-      ? h("button", { class: "small", onclick: () => void end("Revoke the token",
-        [h("p", {}, "The token ", isolated(token.name), " is refused from the next call on. This is not taken back.")],
-        `access/tokens/${encodeURIComponent(token.id)}/revoke`, "The token is revoked.") }, "Revoke",
-      h("span", { class: "sr" }, ` the token ${token.name}`)) : null,
-  ]), "No token.");
-
-/** @param {Access} access */
-const operators = (access) => table("Operators", ["Name", "Roles", "Since", "Sessions"],
-  access.operators.map((operator) => [
-    isolated(operator.name),
-    operator.roles.map(({ role, sources }) => h("div", {}, role, " of ",
-      sources ? visible(sources.join(", ")) : "all sources")),
-    timeNode(operator.created_at), String(operator.sessions),
-  ]), "No operator.");

@@ -9,7 +9,9 @@ import { Feed, live } from "./live.js";
 import { openPalette } from "./palette.js";
 import { signInView } from "./sign_in.js";
 import { computed, effect, root, signal } from "./signals.js";
-import { cards, go, listen, newestLine, passOn, route, say, session, tabNotice, theme } from "./state.js";
+import {
+  cards, go, listen, newestLine, pairings, passOn, route, say, session, tabNotice, theme,
+} from "./state.js";
 import { isolated, setClock, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Session} Session */
@@ -51,6 +53,7 @@ function signOut(notice) {
   useSession("", () => {});
   session.value = null;
   cards.clear();
+  pairings.value = [];
   tabNotice.value = null;
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
   document.title = "Sign in – Tidegate";
@@ -98,6 +101,12 @@ function receive(event) {
     refresh().catch((error) => (trouble.value = errorText(error)));
   } else if (name === "line") {
     newestLine.value = Math.max(newestLine.peek(), Number(data.n));
+  } else if (name === "pairing") {
+    const known = new Set(pairings.peek().map(({ id }) => id));
+    for (const asked of data.pairings) {
+      if (!known.has(asked.id)) say(`${asked.client} asks for a token.`);
+    }
+    pairings.value = data.pairings;
   } else if (name === "end") {
     feed?.stop();
     void enter(null, String(data.reason || "Your session has ended. Sign in to go on."));
@@ -146,6 +155,10 @@ async function leave(everywhere) {
 // What this operator may not answer is there to look at, and does not call for it.
 const waiting = computed(() => cards.pending.filter(({ may }) => may.allow).length);
 
+/** @param {() => number} read */
+const countOf = (read) => () => (read()
+  ? h("span", { class: "count" }, h("span", { class: "sr" }, "waiting: "), read()) : null);
+
 function shell() {
   effect(() => {
     const name = PAGES.find(([page]) => page === route.value.page)?.[1] ?? "Not found";
@@ -161,8 +174,8 @@ function shell() {
       PAGES.map(([page, label]) => h("a", {
         href: `#/${page}`, "aria-current": () => (route.value.page === page ? "page" : null),
       }, icon(page), h("span", {}, label),
-        page === "inbox" ? () => (waiting.value
-          ? h("span", { class: "count" }, h("span", { class: "sr" }, "waiting: "), waiting.value) : null) : null)),
+        page === "inbox" ? countOf(() => waiting.value)
+          : page === "access" ? countOf(() => pairings.value.length) : null)),
       h("div", { class: "rail-end" }, liveDot(), me())),
     h("main", { id: "main", tabindex: "-1" }, bars(),
       keyed(() => route.value.page, () => page(route.peek().page))));
@@ -174,8 +187,8 @@ function page(name) {
   const loaders = /** @type {Record<string, () => Promise<() => Node>>} */ ({
     activity: async () => (await import("./activity.js")).activityView,
     data: async () => (await import("./data.js")).dataView(),
-    access: async () => (await import("./access.js")).accessView,
     now: async () => (await import("./now.js")).nowView(),
+    access: async () => (await import("./access.js")).accessView(),
   });
   if (!loaders[name]) {
     return h("div", { class: "empty" }, h("h1", {}, "There is no such page"),
@@ -189,6 +202,9 @@ function page(name) {
 
 function bars() {
   return h("div", { class: "bars" },
+    () => (session.value?.invited && route.value.page !== "access"
+      ? h("div", { class: "bar", role: "status" }, "You have no passphrase yet. ",
+        h("a", { href: "#/access" }, "Choose one")) : null),
     () => (newBuild.value
       ? h("div", { class: "bar", role: "status" }, "Tidegate has been updated. ",
         h("button", { class: "small", onclick: () => location.reload() }, "Load the new page")) : null),

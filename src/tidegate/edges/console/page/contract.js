@@ -6,7 +6,7 @@
  * @typedef {{
  *   operator: { name: string, roles: Role[] }, page: string, key?: string, build: string, instance: string,
  *   by: "link" | "passphrase", confirmed: boolean, idle_s: number, ends_at: number, now: number,
- *   sources: SourceInfo[], demo: boolean, four_eyes: "off" | "own" | "always" }} Session
+ *   sources: SourceInfo[], demo: boolean, invited?: boolean, four_eyes: "off" | "own" | "always" }} Session
  *
  * @typedef {string | null} Cell
  * @typedef {(Cell[] | null)[]} Rows
@@ -68,15 +68,6 @@
  * @typedef {{
  *   line: Line, fields: Record<string, unknown>, proof: Proof, approval: Card | null
  *   }} LineRecord
- *
- * @typedef {{
- *   operators: { name: string, roles: Role[], created_at: number, sessions: number }[],
- *   sessions: { id: string, operator: string, since: number, seen_at: number, address: string,
- *     browser: string, current: boolean }[],
- *   tokens: { id: string, name: string, prefix: string, scope: string, sources: string[] | null,
- *     owner: string, created_at: number, expires_at: number | null, last_used_at: number | null,
- *     revoked_at: number | null }[],
- *   grants: Card[], may: { end: boolean, revoke: boolean, why_not: string } }} Access
  *
  * @typedef {{
  *   id: string, actor_name: string, client: string, address: string, surface: string, tool: string,

@@ -146,6 +146,9 @@ export function perSession(make) {
 export const tabNotice = signal(
   /** @type {import("./data_contract.js").TabEvent | null} */ (null));
 
+/** The requests for a token that wait and that this operator may answer. */
+export const pairings = signal(/** @type {import("./access_contract.js").Pairing[]} */ ([]));
+
 /** The serial of the newest line on record that an event named. */
 export const newestLine = signal(0);
 
