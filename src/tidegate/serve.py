@@ -25,7 +25,7 @@ import msgspec
 from tidegate.app import App, surface_paths
 from tidegate.config.addresses import LOOPBACK
 from tidegate.edges.edge import Edge
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.identity.revocation import RevocationWatcher
 from tidegate.model.sources import Source
@@ -398,13 +398,23 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
 
     loop, thread = asyncio.get_running_loop(), get_ident()
 
+    def known() -> tuple[Source, ...]:
+        """None while the settings cannot be read: what they hide is not known then, so that no rows
+        are shown, but what waits can be seen and denied."""
+        try:
+            return app.connections.sources()
+        except TidegateError as error:
+            if error.code is not Code.CONFIG_INVALID:
+                raise
+            return ()
+
     async def read() -> tuple[Source, ...]:
-        return app.connections.sources()
+        return known()
 
     def sources() -> tuple[Source, ...]:
         """From any thread: what follows a change of sources, as closing them, is the loop's."""
         if get_ident() == thread:
-            return app.connections.sources()
+            return known()
         return asyncio.run_coroutine_threadsafe(read(), loop).result()
 
     current = app.config

@@ -118,6 +118,22 @@ def test_rows_of_a_source_that_was_removed_are_shown_to_no_operator(
     assert card["dry_run"] is None and "removed" in card["dry_run_hidden"]
 
 
+def test_while_the_settings_cannot_be_read_what_waits_is_seen_without_rows_and_denied(
+    mayors: Place, token: str
+) -> None:
+    ada = mayors.visitor()
+    card = asked(mayors, token, SEEN, ada)
+    rule(mayors, "nonsense = [")
+    shown = ada.get("inbox").json()["pending"][0]
+    assert shown["dry_run"] is None and shown["dry_run_hidden"]
+    assert "Sova" in json.dumps(shown["statement"])
+    assert mayors.visitor().resume().status_code == 200
+    denied = ada.post(f"inbox/{card['id']}/deny", {"digest": card["digest"], "reason": "no"})
+    assert denied.json()["state"] == "denied"
+    rule(mayors, "")
+    assert "approval.declined" in query(mayors.agent(token), SEEN).text
+
+
 def test_rows_that_are_put_back_show_no_masked_column_to_those_whom_it_binds(
     mayors: Place, token: str
 ) -> None:

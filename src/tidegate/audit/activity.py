@@ -195,13 +195,13 @@ class ActivityIndex:
         return self._newest()
 
     def _newest(self) -> int:
-        with self._lock, _failures():
-            return _count(self._connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
+        with self._using() as connection:
+            return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
 
     def _add_new(self, batches: int | None) -> None:
         with _failures():
-            with self._lock:
-                done = dict(_rows(self._connection.execute("SELECT name, read FROM segments")))
+            with self._using() as connection:
+                done = dict(_rows(connection.execute("SELECT name, read FROM segments")))
             grown = [
                 _new_lines(path, done.get(path.name, 0))
                 for path in segments(self._directory)
@@ -209,8 +209,8 @@ class ActivityIndex:
             ]
             merged = heapq.merge(*grown, key=lambda line: line.at)
             while batches != 0 and (batch := list(islice(merged, _BATCH))):
-                with self._lock:
-                    _add_batch(self._connection, batch)
+                with self._using() as connection:
+                    _add_batch(connection, batch)
                 batches = None if batches is None else batches - 1
 
     def find(
@@ -225,8 +225,7 @@ class ActivityIndex:
         where, values = _where(wanted)
         page = f"{where} AND lines.n < :before" if before is not None else where
         values["before"] = before
-        with self._lock, _failures():
-            connection = self._connection
+        with self._using() as connection:
             rows = _rows(
                 connection.execute(
                     f"SELECT {_COLUMNS} FROM {_tables(wanted)} WHERE {page}"
@@ -254,18 +253,16 @@ class ActivityIndex:
 
     def line(self, n: int) -> Line | None:
         """The line of that number."""
-        with self._lock, _failures():
-            rows = _rows(
-                self._connection.execute(f"SELECT {_COLUMNS} FROM lines WHERE n = ?", (n,))
-            )
+        with self._using() as connection:
+            rows = _rows(connection.execute(f"SELECT {_COLUMNS} FROM lines WHERE n = ?", (n,)))
             return Line(*rows[0]) if rows else None
 
     def sessions(self, wanted: LineFilter, limit: int = 50) -> tuple[Session, ...]:
         """The sessions with a line that matches among the newest, newest first."""
         where, values = _where(wanted)
-        with self._lock, _failures():
+        with self._using() as connection:
             rows = _rows(
-                self._connection.execute(
+                connection.execute(
                     f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id IN (SELECT session FROM"
                     f" (SELECT lines.session FROM {_tables(wanted)} WHERE {where}"
                     f" ORDER BY {_order(wanted)} DESC LIMIT :most))"
@@ -314,11 +311,21 @@ class ActivityIndex:
                 self._opened.close()
                 self._opened = None
 
-    @property
-    def _connection(self) -> apsw.Connection:
-        if self._opened is None:
-            self._opened = _open(self._path)
-        return self._opened
+    @contextmanager
+    def _using(self) -> Generator[apsw.Connection, None, None]:
+        """The connection, for one caller at a time. An index that turns out to be damaged is
+        removed: the next caller builds it again. Raises: TidegateError STATE_FAILED."""
+        with self._lock, _failures():
+            try:
+                if self._opened is None:
+                    self._opened = _open(self._path)
+                yield self._opened
+            except (apsw.NotADBError, apsw.CorruptError):
+                if self._opened is not None:
+                    self._opened.close(True)
+                    self._opened = None
+                _remove(self._path)
+                raise
 
 
 def _open(path: Path) -> apsw.Connection:
@@ -341,9 +348,13 @@ def _open(path: Path) -> apsw.Connection:
         except (apsw.NotADBError, apsw.CorruptError):
             pass
         connection.close()
-        for ending in ("", "-wal", "-shm"):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
+        _remove(path)
     raise apsw.CorruptError("the index cannot be built")
+
+
+def _remove(path: Path) -> None:
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 class _Read(NamedTuple):
@@ -579,5 +590,6 @@ def _failures() -> Generator[None, None, None]:
         raise TidegateError(
             Code.STATE_FAILED,
             f"The index of the audit log cannot be read or written: {error}.",
-            hint="It can be removed: activity.db in the state directory is built again.",
+            hint="A damaged one is built again: ask again. It can be removed, too: activity.db in"
+            " the state directory.",
         ) from error

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidegate.audit.activity import ActivityIndex, LineFilter
+from tidegate.errors import Code, TidegateError
 
 TIME = "2026-01-02T03:04:05.000000Z"
 
@@ -65,4 +68,46 @@ def test_a_bounded_update_goes_on_where_the_last_one_ended(tmp_path: Path) -> No
     assert 0 < index.update(batches=1) < 7_000
     assert index.update(batches=1) == 7_000
     assert index.update() == 7_000
+    index.close()
+
+
+@pytest.mark.parametrize("damage", ["header", "pages", "second half", "cut", "emptied"])
+def test_an_index_that_is_damaged_while_it_is_open_is_built_again(
+    tmp_path: Path, damage: str
+) -> None:
+    log, path = tmp_path / "audit", tmp_path / "activity.db"
+    log.mkdir()
+    (log / "000001.jsonl").write_bytes(b"".join(map(call, range(1, 9_001))))
+    index = ActivityIndex(path, log)
+    index.update()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        if damage in ("cut", "emptied"):
+            file.truncate(size // 2 if damage == "cut" else 0)
+        else:
+            begin = {"header": 0, "pages": 4_096, "second half": size // 2}[damage]
+            file.seek(begin)
+            file.write(b"\xa5" * (4_096 if damage == "header" else size - begin))
+    # The log grows meanwhile, as it does.
+    with (log / "000001.jsonl").open("ab") as file:
+        file.write(call(9_001))
+
+    def found() -> set[str]:
+        index.update()
+        lines = index.find(LineFilter(words=("select", "8999"))).lines
+        return {each.call_id for each in (*lines, *index.find(LineFilter(), limit=1).lines)}
+
+    for _ in range(4):
+        try:
+            calls = found()
+        except TidegateError as error:
+            assert error.code is Code.STATE_FAILED
+        else:
+            break
+    else:
+        raise AssertionError("it is still damaged")
+    assert calls == {"c8999", "c9001"}
+    assert index.find(LineFilter()).total == 9_001
     index.close()

@@ -33,7 +33,7 @@ from tidegate.store.records import PendingApproval
 
 RECENT = 20
 _NOT_FOR_VIEWERS = "The rows are shown to approvers of this source."
-_REMOVED = "The rows are not shown: the source was removed, and with it what it hid."
+_UNKNOWN = "The rows are not shown: what their source hides is not known now, or it was removed."
 _FILTERED = "The rows are not shown: rows of this table are hidden from you."
 _INSEPARABLE = (
     "The rows are not shown: the change touches what is hidden from you or other operators."
@@ -220,7 +220,7 @@ def _hidden_of(
     if dry_run is None:
         return "", frozenset()
     if source is None:
-        return _REMOVED, frozenset()
+        return _UNKNOWN, frozenset()
     rules = rules_by_name(actor, source)
     if rules is None:
         return "", frozenset()
