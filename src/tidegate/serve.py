@@ -453,7 +453,7 @@ def _console(app: App, checks: RequestChecks) -> Endpoint:
         webhook=lambda: app.webhook.health,
         now=_now(app),
     )
-    calls = DataCalls(app.gateway, app.config.limits)
+    calls = DataCalls(app.gateway, app.config.limits, sources)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
     runs = Runs(calls, app.approvals, app.operators, console.feed, app.directory)
     exports = DataExports(calls, runs, app.server_audit.record_as, app.directory)

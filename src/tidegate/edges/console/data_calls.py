@@ -6,8 +6,8 @@ source read there; an admin of it may also change, as far as the source lets any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 import msgspec
 
@@ -24,6 +24,7 @@ from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
+from tidegate.policy.verdict import is_visible
 from tidegate.sql.dialects import DIALECTS
 
 PayloadT = TypeVar("PayloadT")
@@ -53,10 +54,13 @@ class Caller(NamedTuple):
 
 
 class DataCalls:
-    """The way of the Data page to the sources."""
+    """The way of the Data page to the sources. `sources` gives all that there are."""
 
-    def __init__(self, gateway: Gateway, limits: LimitSettings) -> None:
+    def __init__(
+        self, gateway: Gateway, limits: LimitSettings, sources: Callable[[], Sequence[Source]]
+    ) -> None:
         self._gateway = gateway
+        self._sources = sources
         self.limits = limits
 
     def call(
@@ -98,7 +102,7 @@ class DataCalls:
             raise TidegateError(Code.ARGUMENT_INVALID, "The request names no source")
         reply = await self._gateway.handle(self.call(caller, request, source, tool=tool))
         payload = reply.payload
-        if not isinstance(payload, expected):
+        if not isinstance(payload, get_origin(expected) or expected):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
         return payload, reply.call_id
 
@@ -111,26 +115,30 @@ class DataCalls:
         return await self._gateway.judge(call)
 
     async def sources(self, caller: Caller) -> tuple[SourceEntry, ...]:
-        """The sources that the operator may read, by name."""
-        return await self._list(caller, ListSources())
-
-    async def source(self, caller: Caller, name: str) -> Source:
-        """The source of that name. Raises: TidegateError POLICY_SOURCE, as the gate says it of
-        every source that the operator may not read, and of none."""
-        entries = await self._list(caller, ListSources(keys=(name,)))
-        if not entries or entries[0].source.name != name:
-            raise TidegateError(
-                Code.POLICY_SOURCE,
-                "You have no role on a source of that name",
-                hint="Choose one of the sources on the left.",
-            )
-        return entries[0].source
-
-    async def _list(self, caller: Caller, request: ListSources) -> tuple[SourceEntry, ...]:
-        entries: tuple[SourceEntry, ...] = (
-            await self._gateway.handle(self.call(caller, request, None))
-        ).payload
+        """The sources that the operator may read, by name, with the state of each."""
+        entries, _ = await self.ask(caller, ListSources(), None, tuple[SourceEntry, ...])
         return entries
+
+    def visible(self, caller: Caller) -> list[Source]:
+        """The same as they are set up: asks nothing, and so leaves no line on record."""
+        return [
+            each
+            for each in self._sources()
+            if caller.signed_in.may("viewer", each.name)
+            and is_visible(actor_of(caller.signed_in, each.name), each)
+        ]
+
+    def source(self, caller: Caller, name: str) -> Source:
+        """The source of that name. Raises: TidegateError POLICY_SOURCE, the same for every source
+        that the operator may not read and for none."""
+        for each in self.visible(caller):
+            if each.name == name:
+                return each
+        raise TidegateError(
+            Code.POLICY_SOURCE,
+            "You have no role on a source of that name",
+            hint="Choose one of the sources on the left.",
+        )
 
     async def catalog(self, caller: Caller, place: Place) -> Catalog:
         """What is named in the place's database, as the operator may see it."""

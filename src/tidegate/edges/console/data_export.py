@@ -146,7 +146,7 @@ class DataExports:
 
     async def _statement(self, wanted: OfTable, caller: Caller) -> tuple[str, str, str]:
         """The statement, the table's place in SQL and the source's dialect."""
-        source = await self._calls.source(caller, wanted.source)
+        source = self._calls.source(caller, wanted.source)
         check_sql(source)
         table, _ = await self._calls.table(caller, wanted, wanted.table)
         sort = [(each.column, each.direction == "desc") for each in wanted.sort]

@@ -121,7 +121,7 @@ class DataRows:
     async def page(self, body: Rows, caller: Caller) -> dict[str, Any]:
         """A page of rows. Raises: TidegateError ARGUMENT_INVALID, POLICY_MASKED, TABLE_UNKNOWN;
         as the gate."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         check_sql(source)
         table, _ = await self._calls.table(caller, body, body.table)
         dialect = source.dialect
@@ -165,7 +165,7 @@ class DataRows:
     async def count(self, body: Narrowed, caller: Caller) -> dict[str, Any]:
         """How many rows there are; the database's estimate of a whole table that takes longer to
         count than a statement may."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         check_sql(source)
         table, _ = await self._calls.table(caller, body, body.table)
         conditions = conditions_of(body, table, source.dialect)
@@ -188,7 +188,7 @@ class DataRows:
     async def cell(self, body: CellOf, caller: Caller) -> dict[str, Any]:
         """A whole cell, as far as 5 MB go. Raises: TidegateError ARGUMENT_INVALID if there is no
         such row."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         check_sql(source)
         table, _ = await self._calls.table(caller, body, body.table)
         dialect = source.dialect

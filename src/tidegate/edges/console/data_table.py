@@ -59,7 +59,7 @@ class DataTables:
         """All that is known of a table but its rows. Raises: TidegateError TABLE_UNKNOWN."""
         place = Place.of(query)
         table, catalog = await self._calls.table(caller, place, query.get("table", ""))
-        source = await self._calls.source(caller, place.source)
+        source = self._calls.source(caller, place.source)
         ddl, reason = await self._ddl(caller, place, table)
         triggers, unread = await self._triggers(caller, place, table, source)
         return {

@@ -138,12 +138,11 @@ class DataTree:
         wanted = decode(dict(query), Wanted)
         terms = wanted.q.casefold().split()[:8]
         most = max(1, min(wanted.limit, MOST_MATCHES))
-        entries = await self._calls.sources(caller)
-        if wanted.source:
-            entries = tuple([each for each in entries if each.source.name == wanted.source])
-        if not terms or not entries:
+        names = [
+            each.name for each in self._calls.visible(caller) if wanted.source in ("", each.name)
+        ]
+        if not terms or not names:
             return {"matches": [], "more": False, "unread": []}
-        names = [entry.source.name for entry in entries]
         tasks = [self._read(caller, name) for name in names]
         await asyncio.wait(tasks, timeout=PATIENCE_S)
         matches: list[_Match] = []

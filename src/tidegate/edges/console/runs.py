@@ -163,7 +163,7 @@ class Runs:
 
     async def begin(self, body: NewRun, caller: Caller) -> dict[str, Any]:
         """Begin a statement. Raises: TidegateError POLICY_SOURCE, LIMIT_RATE, ARGUMENT_INVALID."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         statement = statement_of(body.statement, body.params, source)
         own = [each for each in self._runs.values() if each.session == caller.signed_in.session.id]
         if sum(not each.is_over for each in own) >= MOST_RUNNING:
@@ -214,7 +214,7 @@ class Runs:
         """The run with rows that may be shown: its source is as it was. Raises: TidegateError
         RESULT_GONE."""
         run = self.find(id, caller.signed_in)
-        if await self._calls.source(caller, run.source.name) != run.source:
+        if self._calls.source(caller, run.source.name) != run.source:
             self._let_go(run)  # other masks may bind by now
         if run.gone:
             raise _gone()

@@ -72,7 +72,7 @@ class Statements:
 
     async def judge(self, body: Text, caller: Caller) -> dict[str, Any]:
         """What each statement of a text would do and what the gate would say, by the text alone."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         text, units = body.statement, Utf16(body.statement)
         if not speaks_sql(source):
             judged = await self._judged(text, 0, len(text), units, body, caller)
@@ -112,7 +112,7 @@ class Statements:
 
     async def complete(self, body: TextAt, caller: Caller) -> dict[str, Any]:
         """How the text may go on at a place."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         if not speaks_sql(source):
             return {"from": body.at, "to": body.at, "items": []}
         catalog = await self._calls.catalog(caller, body)
@@ -126,7 +126,7 @@ class Statements:
 
     async def explain(self, body: Explained, caller: Caller) -> dict[str, Any]:
         """How the database would run a statement, or with `analyze` has run one that reads."""
-        source = await self._calls.source(caller, body.source)
+        source = self._calls.source(caller, body.source)
         check_sql(source)
         text = _TRAILING.sub("", body.statement)
         statement = statement_of(text, body.params, source)
