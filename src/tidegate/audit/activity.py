@@ -146,21 +146,6 @@ class Found(msgspec.Struct, frozen=True):
     facets: dict[str, list[tuple[str, int]]] = {}
 
 
-class CallCounts(NamedTuple):
-    """Rows of minute (Unix time / 60), source, ending, bin of the time (-1: none) and count; the
-    number of the newest line; and the newest of those whose calls have not ended."""
-
-    newest: int
-    pending: tuple[int, ...]
-    rows: list[tuple[Any, ...]]
-
-
-_BIN = (
-    "CASE WHEN outcome = 'ok' AND ms IS NOT NULL THEN"
-    " CASE WHEN ms > 0.0625 THEN min(87, CAST(log2(ms) * 4 + 16 AS INTEGER)) ELSE 0 END"
-    " ELSE -1 END"
-)
-"""The rule of `gateway.call_figures.bin_of`."""
 _FIELDS = Line.__struct_fields__
 _NUMBERS = ("seq", "rows", "elapsed_ms")
 _OWN = frozenset({"n", "time", "session", "segment", "offset", "outcome", "message", "event", "ms"})
@@ -272,37 +257,11 @@ class ActivityIndex:
             )
             return tuple(Session(*row) for row in rows)
 
-    def count_calls(self, since: float, after: int, pending: Sequence[int], own: str) -> CallCounts:
-        """Calls since a time (Unix seconds), by minute, source and how they ended: of the lines
-        above `after`, and of those `pending` before. Calls whose id begins with `own` are left out.
-        Raises: as `update`."""
-        values = {
-            "since": since,
-            "after": after,
-            "pending": msgspec.json.encode(pending).decode(),
-            "own": own,
-        }
-        wanted = (
-            "FROM lines WHERE (n > :after OR n IN (SELECT value FROM json_each(:pending)))"
-            " AND time >= :since AND call_id <> '' AND substr(call_id, 1, length(:own)) <> :own"
-        )
+    @contextmanager
+    def reading(self) -> Generator[apsw.Connection, None, None]:
+        """The index, for a query of it alone. Raises: as `update`."""
         with self._lock, _failures():
-            connection = self._connection
-            newest = _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
-            rows = _rows(
-                connection.execute(
-                    "SELECT CAST(time / 60 AS INTEGER), source, CASE outcome WHEN 'unknown' THEN"
-                    f" 'failed' ELSE outcome END AS ending, {_BIN} AS bin, count(*) {wanted}"
-                    " AND outcome <> 'pending' GROUP BY 1, 2, 3, 4",
-                    values,
-                )
-            )
-            left = _rows(
-                connection.execute(
-                    f"SELECT n {wanted} AND outcome = 'pending' ORDER BY n DESC LIMIT 1000", values
-                )
-            )
-        return CallCounts(newest, tuple(int(row[0]) for row in left), rows)
+            yield self._connection
 
     def close(self) -> None:
         """Close the index. Safe to call twice."""

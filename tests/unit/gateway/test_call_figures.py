@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.audit.activity import ActivityIndex
+from tidegate.audit.activity_counts import CallCounts, count_calls
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.gateway.call_figures import (
@@ -185,6 +186,12 @@ def event(number: int, **changes: object) -> Event:
     return Event(**fields)  # type: ignore[arg-type]
 
 
+def counted(
+    index: ActivityIndex, since: float, after: int, pending: tuple[int, ...], own: str
+) -> CallCounts:
+    return count_calls(index, since, after, pending, own=own, minutes_since=0.0)
+
+
 def test_the_index_counts_by_the_same_rules(tmp_path: Path, clock: Clock) -> None:
     live, rebuilt = CallFigures(clock), CallFigures(clock)
     log = AuditLog(tmp_path / "audit", clock)
@@ -207,13 +214,30 @@ def test_the_index_counts_by_the_same_rules(tmp_path: Path, clock: Clock) -> Non
     log.close()
     index = ActivityIndex(tmp_path / "activity.db", tmp_path / "audit")
     index.update()
-    counts = index.count_calls(clock.now - 86_400, 0, (), "another")
+    counts = counted(index, clock.now - 86_400, 0, (), "another")
     rebuilt.add(Counted(*row) for row in counts.rows)
     assert read(rebuilt) == read(live) and read(rebuilt, "day") == read(live, "day")
-    assert (
-        index.count_calls(clock.now - 86_400, counts.newest, counts.pending, "another").rows == []
-    )
-    assert index.count_calls(clock.now - 86_400, 0, (), "run-").rows == []
+    assert counted(index, clock.now - 86_400, counts.newest, counts.pending, "another").rows == []
+    assert counted(index, clock.now - 86_400, 0, (), "run-").rows == []
+    index.close()
+
+
+def test_what_is_long_past_is_counted_by_ten_minutes_alike(tmp_path: Path, clock: Clock) -> None:
+    live, rebuilt = CallFigures(clock), CallFigures(clock)
+    log = AuditLog(tmp_path / "audit", clock)
+    for number in range(900):
+        clock.now += 91.0
+        live.count("shop", 1.0)
+        log.append(event(number))
+    log.close()
+    index = ActivityIndex(tmp_path / "activity.db", tmp_path / "audit")
+    index.update()
+    now = clock.now
+    counts = count_calls(index, now - 86_400, own="x", minutes_since=now - 7_200)
+    assert len(counts.rows) < 300
+    rebuilt.add(Counted(*row) for row in counts.rows)
+    assert read(rebuilt) == read(live)
+    assert read(rebuilt, "day").calls[1:] == read(live, "day").calls[1:]
     index.close()
 
 
@@ -223,11 +247,11 @@ def test_a_call_that_had_not_ended_is_counted_once_it_has(tmp_path: Path, clock:
     log.append(event(1, phase="intent", elapsed_ms=None))
     log.append(event(2))
     index.update()
-    first = index.count_calls(0.0, 0, (), "x")
+    first = counted(index, 0.0, 0, (), "x")
     assert sum(row[-1] for row in first.rows) == 1 and len(first.pending) == 1
     log.append(event(1))
     log.close()
     index.update()
-    second = index.count_calls(0.0, first.newest, first.pending, "x")
+    second = counted(index, 0.0, first.newest, first.pending, "x")
     assert sum(row[-1] for row in second.rows) == 1 and second.pending == ()
     index.close()

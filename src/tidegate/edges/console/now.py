@@ -20,6 +20,7 @@ import msgspec
 
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.activity import ActivityIndex
+from tidegate.audit.activity_counts import count_calls
 from tidegate.edges.console.cards import color_of
 from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
@@ -37,7 +38,7 @@ MOST_CALLS = 50
 MOST_LISTED_SOURCES = 200
 WATCHED_S = 30.0
 """So long after a page asked for Now its stream has the calls under way."""
-_DAY_S = 86_400.0
+_DAY_S, _HOUR_S = 86_400.0, 3_600.0
 _CATCH_UP_S = 2.0
 _AT_ONCE = 2_000
 """Counts that are added between two looks at other work."""
@@ -210,11 +211,13 @@ class Now:
             await asyncio.to_thread(self._index.update)
             counts = await asyncio.to_thread(
                 partial(
-                    self._index.count_calls,
+                    count_calls,
+                    self._index,
                     self._clock() - _DAY_S,
                     self._read_to,
                     self._pending,
-                    self._gateway.run_id,
+                    own=self._gateway.run_id,
+                    minutes_since=self._clock() - 2 * _HOUR_S,
                 )
             )
         except TidegateError:
