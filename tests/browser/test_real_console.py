@@ -16,6 +16,7 @@ from playwright.sync_api import Page, expect
 
 from support.chromium import Window, violations
 from support.command_line import Ended, serving, tidegate
+from support.engine_cases import SQLITE
 from wire.wires import MODERN, HttpPeer, Outcome
 
 PASSPHRASE = "correct horse 1"
@@ -205,3 +206,30 @@ def test_a_server_on_another_port_that_reads_the_cookie_gets_no_session_of_it(
             assert answer.status_code == 401 and "page" not in answer.json()
     page.goto(f"{place.address}/console")
     expect(page.locator(".live.on")).to_be_visible()
+
+
+def test_a_call_is_seen_while_it_runs_and_is_cancelled_from_now(
+    place: Place, open_window: Any
+) -> None:
+    window: Window = open_window()
+    page = window.tab(place.link())
+    expect(page.locator(".live.on")).to_be_visible()
+    page.get_by_role("link", name="Now", exact=True).click()
+    expect(page.get_by_text("No call is under way.")).to_be_visible()
+    outcomes: list[Outcome] = []
+    arguments = {"sql": SQLITE.runaway, "source": "towns"}
+    call = threading.Thread(
+        target=lambda: outcomes.append(place.agent.call("query", arguments)), daemon=True
+    )
+    call.start()
+    running = page.locator(".running-call")
+    expect(running).to_contain_text("WITH RECURSIVE")
+    expect(running).to_contain_text("running")
+    running.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the call").click()
+    expect(page.get_by_text("No call is under way.")).to_be_visible()
+    call.join()
+    assert "An operator cancelled the call" in str(outcomes[0].response)
+    assert violations(page) == []
+    page.evaluate("location.hash = '#/activity?view=calls'")
+    expect(page.locator(".o-cancelled")).to_be_visible()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import sqlite3
 import threading
 from collections.abc import Callable, Generator
@@ -20,6 +21,7 @@ from support.command_line import Ended, Serving, serving, tidegate
 from support.console_visitor import Stream, Visitor
 from support.engine_cases import DUCKDB, MYSQL, POSTGRES, SQLITE
 from support.eventually import wait_until
+from support.free_ports import claim_port
 from wire.wires import MODERN, HttpPeer, Outcome
 
 PASSPHRASE = "correct horse 1"
@@ -532,3 +534,56 @@ def test_the_condition_of_the_server_is_shown(make: Make, tmp_path: Path) -> Non
         checkpoint = place.run("audit", "checkpoint")
         assert checkpoint.status == 0, checkpoint.err
         assert place.visitor().get("now").json()["record"]["checkpoint_at"] is not None
+
+
+# Other ways in
+
+
+def test_a_statement_of_the_wire_protocol_is_cancelled_and_its_session_goes_on(
+    make: Make,
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    port = claim_port()
+    with make(pg={"listen": f"127.0.0.1:{port}"}) as place:
+        ada = place.visitor()
+        words = ["token", "create", "robot", "--scope", "fullAccess", *place.agreed]
+        token = place.run(*words).out.strip()
+        failures: list[Any] = []
+        with psycopg.connect(
+            f"host=127.0.0.1 port={port} user=robot dbname=towns password={token}", autocommit=True
+        ) as session:
+
+            def run() -> None:
+                try:
+                    session.execute(RUNAWAY)
+                except psycopg.Error as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            (shown,) = running(ada)
+            assert (shown["actor_name"], shown["source"]["name"]) == ("robot", "towns")
+            cancel(ada, shown)
+            thread.join()
+            assert failures[0].sqlstate == "57014"
+            assert "An operator cancelled the call" in str(failures[0])
+            assert session.execute("SELECT count(*) FROM towns").fetchone() == (2,)
+
+
+def test_cancel_works_while_nothing_can_be_put_on_record(make: Make) -> None:
+    with make() as place:
+        ada = place.visitor()
+        call = Running(place.agent(), RUNAWAY, "towns")
+        (shown,) = running(ada)
+        fill_limit(place.server.process.pid, 1)
+        try:
+            assert cancel(ada, shown).status_code == 200
+            wait_until(lambda: calls(ada) == [], "the call has ended")
+        finally:
+            fill_limit(place.server.process.pid, resource.RLIM_INFINITY)
+        call.ended()
+
+
+def fill_limit(process: int, most: int) -> None:
+    """Let a process write files of so many bytes at most: as on a full disk."""
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
