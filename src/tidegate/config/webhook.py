@@ -1,4 +1,4 @@
-"""The section `approvals.webhook`: where the operator wants to hear that a question waits."""
+"""The section `approvals.webhook`: the server that gets messages about questions."""
 
 from __future__ import annotations
 
