@@ -220,13 +220,15 @@ def test_a_killed_worker_reads_the_copy_again(datalog: Datalog, directory: Path)
 def test_what_a_killed_process_left_is_removed(
     datalog: Datalog, directory: Path, root: Path
 ) -> None:
-    left = root / "left-by-a-killed-process"
-    (left / "copy-1").mkdir(parents=True)
-    (left / "held").touch()
-    (left / "copy-1" / "data.mdb").write_bytes(b"x" * 1000)
+    left = [root / "killed", root / ".new-killed", root / ".new-beginning"]
+    for path in left:
+        (path / "copy-1").mkdir(parents=True)
+        (path / "copy-1" / "data.mdb").write_bytes(b"x" * 1000)
+    (left[0] / "held").touch()
+    os.utime(left[1], (1, 1))
     source = datalog.open(directory, private_copy_mb="64")
     assert len(source.query(NAMES)) == 4
-    assert not left.exists()
+    assert [path.exists() for path in left] == [False, False, True]
 
 
 def test_a_copy_has_a_limit_and_leaves_room(

@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -40,6 +41,9 @@ MOST_KEPT = 3
 
 ROOM_LEFT = 256 * 1024 * 1024
 """Bytes that stay free on the disk."""
+
+DRAFT_S = 3600
+"""After how many seconds a directory that no process holds yet is one that was left."""
 
 _CHUNK = 16 * 1024 * 1024
 _NOT_COPIED = frozenset({LOCK, "write-protocol.lock"})
@@ -226,6 +230,10 @@ def _new_root() -> tuple[Path, int]:
     require_private(root)
     for path in root.iterdir():
         with suppress(OSError):
+            if not (path / _HELD).exists():  # a process that ended here, or is just here
+                if path.stat().st_mtime < time.time() - DRAFT_S:
+                    shutil.rmtree(path, ignore_errors=True)
+                continue
             handle = os.open(path / _HELD, os.O_RDWR)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
