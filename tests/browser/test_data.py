@@ -187,6 +187,18 @@ def test_tabs_are_opened_once_closed_and_opened_again(window: Window, site: Site
     expect(page.get_by_role("heading", name="Open a table")).to_be_visible()
 
 
+def test_a_new_query_on_a_source_is_written_at_once(window: Window, site: Site, url: str) -> None:
+    site.data.open(CUSTOMERS)
+    page = window.tab(f"{url}#/data")
+    shows_table(page, "customers")
+    page.get_by_role("button", name="New query").press("Enter")
+    page.locator(".query-menu").get_by_role("button", name="crm").click()
+    expect(page.get_by_role("tab", selected=True)).to_contain_text("crm")
+    expect(page.locator(".tab-panel:not([hidden]) textarea")).to_be_focused()
+    page.keyboard.type("SELECT 1")
+    expect(page.locator(".tab-panel:not([hidden]) textarea")).to_have_value("SELECT 1")
+
+
 def test_what_was_chosen_in_a_tab_stays_while_another_is_in_front(
     window: Window, site: Site, url: str
 ) -> None:

@@ -72,7 +72,13 @@ function press(event) {
   }
 }
 
-/** A query on the source of the tab in front, or on one that is chosen. */
+/** Go on in the text of a query. @param {string} id */
+function write(id) {
+  const text = document.querySelector(`#${CSS.escape(`panel-${id}`)} textarea`);
+  if (text instanceof HTMLElement) text.focus();
+}
+
+/** A query on a source that is chosen. */
 export function newQueryButton() {
   const menu = h("div", { class: "menu query-menu", popover: "auto", id: "new-query" },
     h("p", { class: "note" }, "New query on"),
@@ -80,7 +86,7 @@ export function newQueryButton() {
       class: `quiet c${Math.abs(Math.trunc(source.color)) % 12}`,
       onclick: () => {
         menu.hidePopover();
-        void data.openQuery({ source: source.name, database: null, schema: null });
+        void data.openQuery({ source: source.name, database: null, schema: null }).then((tab) => tab && write(tab.id));
       },
     }, h("span", { class: "chip" }, h("span", { class: "dot", "aria-hidden": "true" }), isolated(source.name)))));
   return h("div", { class: "new-query" },
