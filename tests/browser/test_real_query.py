@@ -29,7 +29,7 @@ PLACE = {"database": None, "schema": None}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     directory = tmp_path_factory.mktemp("query")
-    flags = {each: UNDO for each in SOURCES}
+    flags: dict[str, list[str]] = dict.fromkeys(SOURCES, UNDO)
     with desk(directory, SOURCES, flags, operators=False) as found:
         yield found
 
@@ -223,7 +223,7 @@ def test_what_is_saved_is_what_is_shown(page: Page, source: str) -> None:
     page.keyboard.press("Control+Enter")
     expect(run_line(page)).to_contain_text("60 rows")
     saved: dict[str, str] = {}
-    for label in ("CSV", "JSON", "JSON lines"):
+    for label in ("CSV", "JSON", "JSON lines", "SQL"):
         with page.expect_download() as download:
             page.get_by_role("button", name=f"Save the rows as {label}", exact=True).click()
         saved[label] = Path(download.value.path()).read_text()
@@ -234,6 +234,7 @@ def test_what_is_saved_is_what_is_shown(page: Page, source: str) -> None:
     assert [rows[0]["id"], rows[0]["b"], rows[0]["c"]] == shown
     assert [str(each["id"]) for each in lines] == [each["id"] for each in rows]
     assert lines[6]["b"] is None
+    assert saved["SQL"].count("INSERT INTO") == 60
 
 
 def test_text_and_result_are_there_after_a_reload_and_the_statement_ran_once(
