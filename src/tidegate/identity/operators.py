@@ -116,7 +116,7 @@ class Operators:
 
     def invite_again(self, name: str, by: str, details: Mapping[str, str]) -> str:
         """Another link for an operator who has set no passphrase yet: a link for one who has would
-        sign in somebody else. Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE."""
+        sign in someone else. Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE."""
         operator = self.find(name)
         if operator.hash:
             raise TidegateError(
@@ -409,7 +409,7 @@ def _checked_change(
             raise TidegateError(
                 Code.OPERATOR_CONSENT,
                 f"{operator.name} is the last admin of all sources; nothing was changed.",
-                hint="Make somebody else an admin of all sources first.",
+                hint="Make someone else an admin of all sources first.",
             )
 
     return check

@@ -25,6 +25,7 @@ from tidegate.model.statements import Judgement, Statement
 from tidegate.policy.access_matrix import BY_NAME, VERBS, AccessCell
 from tidegate.policy.deciding_settings import DecidingSetting, deciding_settings
 from tidegate.policy.explanation import Explanation
+from tidegate.policy.rules import ADMINISTRATION
 
 MOST_ROWS = 200
 MOST_CALLERS = 2_000
@@ -46,7 +47,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class AccessMatrix:
     """The matrix for an operator: an admin sees all callers on the sources that it is an admin of,
-    everybody sees his own account."""
+    everyone sees his own account."""
 
     def __init__(
         self,
@@ -219,6 +220,9 @@ class AccessMatrix:
                 limits.append(_limit("rows", f"changes at most {most} rows", kept))
         if source.undo == "require":
             limits.append(_limit("undo", "changes only what can be put back", place))
+        if _runs_unattended(detail, source):
+            text = "runs without a yes where the client cannot ask a person"
+            limits.append(_limit("unattended", text, place))
         if source.approval == "inbox":
             limits.append(_limit("approval", "a yes counts in the inbox alone", place))
         return limits
@@ -281,6 +285,12 @@ class AccessMatrix:
             if each.id == caller:
                 return each, there
         raise TidegateError(Code.ARGUMENT_INVALID, "There is no such caller, or you may not look")
+
+
+def _runs_unattended(detail: AccessDetail, source: Source) -> bool:
+    strictest = detail.cell.strictest
+    asks = strictest.kind == "ask" and strictest.verdict.rule != ADMINISTRATION
+    return asks and source.unattended == "allow" and source.approval == "any"
 
 
 def _refused(refusal: TidegateError, caller: Caller, source: Source) -> dict[str, Any]:

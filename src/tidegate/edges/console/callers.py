@@ -85,7 +85,7 @@ class Callers:
 
     def seen_by(self, signed_in: SignedIn) -> list[Caller]:
         """Those whose rights on every source the operator may look at: an admin of all sources
-        looks at all, everybody else at his own account alone."""
+        looks at all, everyone else at his own account alone."""
         own = f"operator:{signed_in.operator.name}"
         whole = is_admin(signed_in)
         return [each for each in self.all() if whole or each.id == own]

@@ -193,7 +193,7 @@ class TokenForms:
 
     def check_names(self, sources: Collection[str] | None, tags: Collection[str] | None) -> None:
         """Raises: TidegateError SOURCE_UNKNOWN, ARGUMENT_INVALID: a misspelt name would grant
-        nothing, and say so to nobody."""
+        nothing without a message."""
         if not sources and not tags:
             if sources is not None or tags is not None:
                 raise TidegateError(
