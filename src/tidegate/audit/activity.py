@@ -180,12 +180,12 @@ class ActivityIndex:
         return self._newest()
 
     def _newest(self) -> int:
-        with self._using() as connection:
+        with self.using() as connection:
             return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
 
     def _add_new(self, batches: int | None) -> None:
         with _failures():
-            with self._using() as connection:
+            with self.using() as connection:
                 done = dict(_rows(connection.execute("SELECT name, read FROM segments")))
             grown = [
                 _new_lines(path, done.get(path.name, 0))
@@ -194,7 +194,7 @@ class ActivityIndex:
             ]
             merged = heapq.merge(*grown, key=lambda line: line.at)
             while batches != 0 and (batch := list(islice(merged, _BATCH))):
-                with self._using() as connection:
+                with self.using() as connection:
                     _add_batch(connection, batch)
                 batches = None if batches is None else batches - 1
 
@@ -210,7 +210,7 @@ class ActivityIndex:
         where, values = _where(wanted)
         page = f"{where} AND lines.n < :before" if before is not None else where
         values["before"] = before
-        with self._using() as connection:
+        with self.using() as connection:
             rows = _rows(
                 connection.execute(
                     f"SELECT {_COLUMNS} FROM {_tables(wanted)} WHERE {page}"
@@ -238,14 +238,14 @@ class ActivityIndex:
 
     def line(self, n: int) -> Line | None:
         """The line of that number."""
-        with self._using() as connection:
+        with self.using() as connection:
             rows = _rows(connection.execute(f"SELECT {_COLUMNS} FROM lines WHERE n = ?", (n,)))
             return Line(*rows[0]) if rows else None
 
     def sessions(self, wanted: LineFilter, limit: int = 50) -> tuple[Session, ...]:
         """The sessions with a line that matches among the newest, newest first."""
         where, values = _where(wanted)
-        with self._using() as connection:
+        with self.using() as connection:
             rows = _rows(
                 connection.execute(
                     f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id IN (SELECT session FROM"
@@ -257,12 +257,6 @@ class ActivityIndex:
             )
             return tuple(Session(*row) for row in rows)
 
-    @contextmanager
-    def reading(self) -> Generator[apsw.Connection, None, None]:
-        """The index, for a query of it alone. Raises: as `update`."""
-        with self._lock, _failures():
-            yield self._connection
-
     def close(self) -> None:
         """Close the index. Safe to call twice."""
         with self._lock:
@@ -271,7 +265,7 @@ class ActivityIndex:
                 self._opened = None
 
     @contextmanager
-    def _using(self) -> Generator[apsw.Connection, None, None]:
+    def using(self) -> Generator[apsw.Connection, None, None]:
         """The connection, for one caller at a time. An index that turns out to be damaged is
         removed: the next caller builds it again. Raises: TidegateError STATE_FAILED."""
         with self._lock, _failures():

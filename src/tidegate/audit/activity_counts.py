@@ -61,7 +61,7 @@ def count_calls(
         "pending": msgspec.json.encode(pending).decode(),
         "own": own,
     }
-    with index.reading() as connection:
+    with index.using() as connection:
         newest: int = connection.execute("SELECT coalesce(max(n), 0) FROM lines").get
         rows = cast("list[tuple[Any, ...]]", connection.execute(_COUNTED, values).fetchall())
         left = cast("list[tuple[int]]", connection.execute(_LEFT, values).fetchall())
