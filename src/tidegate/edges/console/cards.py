@@ -20,9 +20,12 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import DIALECTS
 from tidegate.sql.highlighting import highlight
-from tidegate.store.records import PendingApproval
+from tidegate.store.records import ApprovedRun, PendingApproval
 
 COLORS = 12
+NOTED_S = 60.0
+LONGEST_RUN_S = 3_600.0
+"""How long after its grant was used a call is noted as running, at most, and how long it runs."""
 MOST_COLORED = 16_384
 """Characters of the longest statement that is shown in colors: reading its tokens takes time."""
 _NO_REQUESTS = ("The requests are not shown: they could hold what is hidden from you.",)
@@ -89,7 +92,7 @@ def card_of(
         "decision_reason": question.reason,
         "ended_at": question.ended_at,
         "grant": _grant(question),
-        "run": _run(question, undone=rights.undone),
+        "run": _run(question, now, undone=rights.undone),
         "may": {
             "allow": rights.allow and is_open,
             "deny": rights.deny and is_open,
@@ -113,10 +116,27 @@ def color_of(source: str) -> int:
     return sha256(source.encode()).digest()[0] % COLORS
 
 
-def is_settled(question: PendingApproval) -> bool:
+def is_settled(question: PendingApproval, now: float) -> bool:
     """Whether nothing more becomes of a question."""
-    run = question.run
+    run = run_of(question, now)
     return question.state in _ENDED and (run is None or run.state != "running")
+
+
+def run_of(question: PendingApproval, now: float) -> ApprovedRun | None:
+    """What became of the call that used a grant. Where the server that ran it has ended, no one
+    will note that any more: after a while it is not known."""
+    run = question.run
+    if run is None and question.state == "used":
+        run = ApprovedRun("running", question.ended_at or question.decided_at or now, "")
+        return _lost(run) if now - run.at > NOTED_S else None
+    if run is not None and run.state == "running" and now - run.at > LONGEST_RUN_S:
+        return _lost(run)
+    return run
+
+
+def _lost(run: ApprovedRun) -> ApprovedRun:
+    message = "The server ended before it was noted. Activity and the database say more."
+    return structs.replace(run, state="unknown", message=message)
 
 
 def _statement(
@@ -183,10 +203,9 @@ def _undo(question: PendingApproval) -> dict[str, Any]:
     return {"possible": False, "reason": reason, "triggers": []}
 
 
-def _run(question: PendingApproval, *, undone: bool) -> dict[str, Any] | None:
-    if question.run is None:
-        return None
-    return {**msgspec.to_builtins(question.run), "undone": undone}
+def _run(question: PendingApproval, now: float, *, undone: bool) -> dict[str, Any] | None:
+    run = run_of(question, now)
+    return None if run is None else {**msgspec.to_builtins(run), "undone": undone}
 
 
 def _grant(question: PendingApproval) -> dict[str, Any] | None:

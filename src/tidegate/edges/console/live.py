@@ -299,7 +299,7 @@ class LiveFeed:
         return found
 
     def _is_followed(self, question: PendingApproval) -> bool:
-        if not is_settled(question):
+        if not is_settled(question, self._clock()):
             return True
         ended_at = question.ended_at or question.decided_at or question.asked_at
         # A call that was approved is noted as running only after its grant was used.
