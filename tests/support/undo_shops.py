@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
+import duckdb
 import msgspec
 
 import support.mysql_server as mysql_server
@@ -149,6 +151,34 @@ class MariadbShop(Shop):
         self._server.drop_database(self._database)
 
 
+class DuckdbShop(Shop):
+    name = "duckdb"
+
+    def build(self) -> str:
+        self._path = self.directory / "shop.duckdb"
+        return f"duckdb:///{self._path}"
+
+    def script(self, text: str) -> None:
+        with duckdb.connect(self._path) as connection:
+            connection.execute(text)
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """From a copy of the file: the gate keeps it open for a while to read."""
+        copy = self.directory / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        for each in self.directory.glob("shop.duckdb*"):
+            shutil.copy(each, copy)
+        with duckdb.connect(copy / self._path.name) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            return connection.execute(text).fetchall()
+
+    def contents(self, *tables: str) -> dict[str, list[str]]:
+        """As text, which shows what equal values of Python hide."""
+        found = {name: self.rows(f"SELECT CAST(t AS VARCHAR) FROM {name} AS t") for name in tables}
+        return {name: sorted(map(repr, rows)) for name, rows in found.items()}
+
+
 class Types(NamedTuple):
     """A table `everything` whose rows hold each kind of value, and statements that change it."""
 
@@ -217,6 +247,28 @@ MARIADB_TYPES = Types(
 )
 
 
+DUCKDB_TYPES = Types(
+    "CREATE TYPE mood AS ENUM ('sad', 'ok');"
+    "CREATE TABLE everything (id INTEGER PRIMARY KEY, i BIGINT, h HUGEINT, u UBIGINT, r DOUBLE,"
+    " f FLOAT, n DECIMAL(30, 10), t VARCHAR, b BLOB, bo BOOLEAN, d DATE, tm TIME, ts TIMESTAMP,"
+    " ns TIMESTAMP_NS, tz TIMESTAMPTZ, ttz TIMETZ, iv INTERVAL, uu UUID, j JSON, bt BIT, mo mood,"
+    " up VARCHAR GENERATED ALWAYS AS (upper(t)))",
+    "INSERT INTO everything (id, i, h, u, r, f, n, t, b, bo, d, tm, ts, ns, tz, ttz, iv, uu, j, bt,"
+    " mo) VALUES (1, 9223372036854775807, 170141183460469231731687303715884105727,"
+    " 18446744073709551615, 'NaN', 0.1, 1.5, 'naïve – 海 🌊', '\\x00\\xFFab', true, '2024-02-29',"
+    " '01:02:03.000001', '2024-02-29 12:34:56.123456', '2024-01-01 00:00:00.123456789',"
+    " '1800-01-01 00:00:00.5+05:30', '01:02:03+05:30', '1 year -2 months 3 days 04:05:06.789',"
+    " 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{\"b\":  1}', '10101', 'ok'),"
+    " (2, NULL, -1, 0, '-0', '-inf', -0.0000000001, 'a''b', '', false, '0044-03-15 (BC)', NULL,"
+    " 'infinity', NULL, '-infinity', NULL, '0 days', NULL, 'null', NULL, NULL), (3, NULL, NULL,"
+    " NULL, 1e-300, 3.4e38, NULL, '', NULL, NULL, 'infinity', NULL, NULL, NULL, NULL, NULL, NULL,"
+    " NULL, NULL, NULL, NULL)",
+    "UPDATE everything SET i = 0, h = 0, u = 0, r = 0, f = 0, n = 0, t = 'x', b = 'x', bo = NULL,"
+    " d = NULL, tm = NULL, ts = NULL, ns = NULL, tz = NULL, ttz = NULL, iv = NULL, uu = NULL,"
+    " j = '1', bt = NULL, mo = 'sad'",
+)
+
+
 class Kind(NamedTuple):
     """An engine of the suite. `cascades` and `triggers`: it keeps rows that these change."""
 
@@ -230,6 +282,7 @@ KINDS: dict[str, Kind] = {
     "sqlite": Kind(SqliteShop, SQLITE_TYPES, True, True),
     "postgres": Kind(PostgresShop, POSTGRES_TYPES, False, False),
     "mysql": Kind(MariadbShop, MARIADB_TYPES, False, False),
+    "duckdb": Kind(DuckdbShop, DUCKDB_TYPES, False, False),
     "postgres-debian": Kind(OlderPostgresShop, POSTGRES_TYPES, False, False),
 }
 

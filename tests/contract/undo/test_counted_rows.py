@@ -34,6 +34,7 @@ TRIGGER = {
     "postgres": "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
     " INSERT INTO log VALUES ('a'), ('b'); RETURN NEW; END $$;"
     "CREATE TRIGGER noted AFTER UPDATE ON items FOR EACH ROW EXECUTE FUNCTION note();",
+    "duckdb": "CREATE TRIGGER noted AFTER UPDATE ON items INSERT INTO log VALUES ('a')",
     "mysql": "CREATE TRIGGER noted AFTER UPDATE ON items FOR EACH ROW INSERT INTO log VALUES ('a'),"
     " ('b');",
 }
@@ -52,6 +53,9 @@ CASCADE = Case("DELETE FROM items WHERE id = 1", ("items", "parts", "screws"), 6
 FIRED = Case("UPDATE items SET price = 5 WHERE id < 3", ("items", "log"), 6)
 
 
+UNCOUNTED = {("mysql", CASCADE): "refer to items", ("duckdb", FIRED): "triggers change"}
+
+
 def prepared(shop: Shop, case: Case) -> None:
     text = KEYS if case is CASCADE else LOG + TRIGGER[shop.name]
     shop.script(text.strip())
@@ -62,20 +66,23 @@ def prepared(shop: Shop, case: Case) -> None:
 async def test_rows_that_follow_are_counted_or_a_person_is_asked(
     shop: Shop, case: Case, undo: str
 ) -> None:
+    if shop.name == "duckdb" and case is CASCADE:
+        pytest.skip("its foreign keys change no rows")
+    uncounted = UNCOUNTED.get((shop.name, case), "")
     prepared(shop, case)
     before = shop.contents(*case.tables)
     query = Query(Statement(case.text))
     async with gate_of(shop, undo=undo, max_rows_changed=case.rows - 1) as gate:
         error = await gate.error(query)
-        if isinstance(shop, MariadbShop) and case is CASCADE:
+        if uncounted:
             assert error.code is Code.APPROVAL_NEEDED
             (question,) = gate.app.approvals.list()
-            assert "refer to items" in question.subject.uncounted
+            assert uncounted in question.subject.uncounted
         else:
             assert error.code is Code.LIMIT_CHANGES
             assert error.details == {"limit": case.rows - 1, "rows": case.rows}
         assert shop.contents(*case.tables) == before
-    if isinstance(shop, MariadbShop) and case is CASCADE:
+    if uncounted:
         return
     async with gate_of(shop, undo=undo, max_rows_changed=case.rows) as gate:
         assert (await gate.change(case.text)).affected > 0
@@ -90,6 +97,8 @@ async def test_a_question_says_that_rows_that_follow_count(shop: Shop) -> None:
 
 
 async def test_rows_that_follow_count_in_a_block(shop: Shop) -> None:
+    if shop.name == "duckdb":
+        pytest.skip("it has no transactions over several statements")
     prepared(shop, FIRED)
     before = shop.contents("items", "log")
     async with gate_of(shop, undo="off", max_rows_changed=6) as gate:

@@ -18,8 +18,10 @@ from tidegate.sql.change_outline import REASONS, outline_change
 from tidegate.sql.dialects import find
 
 KEPT = ""
-PG, OLDER, MARIADB, SQLITE = "postgres", "postgres-debian", "mysql", "sqlite"
-DIALECT = {PG: "postgres", OLDER: "postgres", MARIADB: "mysql", SQLITE: "sqlite"}
+PG, OLDER, MARIADB, SQLITE, DUCK = "postgres", "postgres-debian", "mysql", "sqlite", "duckdb"
+DIALECT = {
+    PG: "postgres", OLDER: "postgres", MARIADB: "mysql", SQLITE: "sqlite", DUCK: "duckdb"
+}  # fmt: skip
 NO_ROWS = "does not show the rows"
 SEVERAL = "several tables"
 
@@ -32,8 +34,9 @@ class Form(NamedTuple):
 
 
 def everywhere(text: str, **others: str) -> Form:
-    named = {"older": OLDER, "pg": PG, "mariadb": MARIADB, "sqlite": SQLITE}
-    outcomes = dict.fromkeys((PG, OLDER, MARIADB, SQLITE), KEPT)
+    named = {"older": OLDER, "pg": PG, "mariadb": MARIADB, "sqlite": SQLITE,
+        "duck": DUCK}  # fmt: skip
+    outcomes = dict.fromkeys((PG, OLDER, MARIADB, SQLITE, DUCK), KEPT)
     return Form(text, outcomes | {named[name]: reason for name, reason in others.items()})
 
 
@@ -59,31 +62,33 @@ FORMS = (
     ),
     everywhere("UPDATE items SET name = REPLACE(name, 'o', '0') WHERE id = 1"),
     everywhere("UPDATE items SET price = CASE WHEN id = 1 THEN 100 ELSE price END WHERE id < 3"),
-    everywhere("UPDATE items SET id = id + 10", pg="key", older="key", mariadb="key"),
+    everywhere("UPDATE items SET id = id + 10", pg="key", older="key", mariadb="key", duck="key"),
     everywhere("DELETE FROM loose", pg="no primary key", older="no primary key",
-        mariadb="no primary key", sqlite="no primary key"),
-    only(PG, OLDER, SQLITE, text="UPDATE items SET price = 3 WHERE id < 3 RETURNING name, price"),
-    only(PG, OLDER, SQLITE, text="UPDATE items AS i SET price = n.a FROM notes AS n"
+        mariadb="no primary key", sqlite="no primary key", duck="no primary key"),
+    only(PG, OLDER, SQLITE, DUCK, text="UPDATE items SET price = 3 WHERE id < 3"
+        " RETURNING name, price"),
+    only(PG, OLDER, SQLITE, DUCK, text="UPDATE items AS i SET price = n.a FROM notes AS n"
         " WHERE n.a = i.id"),
-    only(PG, OLDER, SQLITE, text="UPDATE items SET price = 1 WHERE price IS DISTINCT FROM 20"),
-    only(PG, OLDER, SQLITE, text="INSERT INTO items (id) VALUES (1), (60) ON CONFLICT (id)"
+    only(PG, OLDER, SQLITE, DUCK, text="UPDATE items SET price = 1"
+        " WHERE price IS DISTINCT FROM 20"),
+    only(PG, OLDER, SQLITE, DUCK, text="INSERT INTO items (id) VALUES (1), (60) ON CONFLICT (id)"
         " DO NOTHING"),
     Form("INSERT INTO items (id, name) VALUES (1, 'a'), (60, 'b') ON CONFLICT (id) DO UPDATE"
         " SET price = 4, name = excluded.name",
-        {PG: KEPT, OLDER: NO_ROWS, SQLITE: KEPT}),
+        {PG: KEPT, OLDER: NO_ROWS, SQLITE: KEPT, DUCK: NO_ROWS}),
     Form("INSERT INTO items (id) VALUES (1), (60) ON CONFLICT (id) DO UPDATE SET price = 4"
         " WHERE items.price < 5 RETURNING id, price",
-        {PG: KEPT, OLDER: NO_ROWS, SQLITE: KEPT}),
+        {PG: KEPT, OLDER: NO_ROWS, SQLITE: KEPT, DUCK: NO_ROWS}),
     Form("INSERT INTO items (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET id = 77",
-        {PG: "key", OLDER: NO_ROWS, SQLITE: KEPT}),
-    only(PG, OLDER, text="DELETE FROM items USING notes AS n WHERE n.a = items.id"),
+        {PG: "key", OLDER: NO_ROWS, SQLITE: KEPT, DUCK: NO_ROWS}),
+    only(PG, OLDER, DUCK, text="DELETE FROM items USING notes AS n WHERE n.a = items.id"),
     only(PG, OLDER, text="DELETE FROM items AS i USING notes AS n JOIN loose AS l ON l.x = n.a"
         " WHERE n.a = i.id RETURNING i.id, n.b"),
-    only(PG, OLDER, SQLITE, text="WITH n AS (SELECT 1 AS k) DELETE FROM items"
+    only(PG, OLDER, SQLITE, DUCK, text="WITH n AS (SELECT 1 AS k) DELETE FROM items"
         " WHERE id IN (SELECT k FROM n)"),
     only(PG, OLDER, text="WITH n AS (SELECT 1 AS k) UPDATE items SET price = 0 FROM n"
         " WHERE n.k = items.id RETURNING items.*"),
-    only(PG, OLDER, SQLITE, text="WITH n AS (SELECT 40 AS k) INSERT INTO items (id)"
+    only(PG, OLDER, SQLITE, DUCK, text="WITH n AS (SELECT 40 AS k) INSERT INTO items (id)"
         " SELECT k FROM n RETURNING id"),
     only(PG, OLDER, text="WITH items AS (SELECT 1 AS id) UPDATE items SET price = 1",
         reason="called like its table"),
@@ -93,7 +98,7 @@ FORMS = (
         " FOR UPDATE SKIP LOCKED)"),
     Form("MERGE INTO items USING notes ON id = a AND b = 'x' WHEN MATCHED AND a = 1 THEN UPDATE"
         " SET price = 1 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name)"
-        " VALUES (a + 70, b)", {PG: KEPT, OLDER: NO_ROWS}),
+        " VALUES (a + 70, b)", {PG: KEPT, OLDER: NO_ROWS, DUCK: NO_ROWS}),
     only(PG, OLDER, text="INSERT INTO items (id, price) OVERRIDING SYSTEM VALUE VALUES (70, 1)"),
     only(PG, OLDER, text="UPDATE items SET (name, price) = (SELECT 'x', 2) WHERE id = 1"),
     only(PG, OLDER, text="UPDATE ONLY items SET price = 1", reason="no plain UPDATE"),
@@ -118,6 +123,11 @@ FORMS = (
     only(MARIADB, text="UPDATE items, notes SET price = 3 WHERE a = id", reason=SEVERAL),
     only(MARIADB, text="DELETE items FROM items JOIN notes ON a = id", reason="no plain DELETE"),
     only(MARIADB, text="DELETE FROM items USING items JOIN notes ON a = id", reason=SEVERAL),
+    only(DUCK, text="UPDATE items SET price = 1 WHERE random() < 2", reason="more than compute"),
+    only(DUCK, text="UPDATE items SET price = (random() * 100)::INTEGER"),
+    only(DUCK, text="INSERT INTO items BY NAME SELECT 80 AS id, 'x' AS name"),
+    only(DUCK, text="INSERT OR REPLACE INTO items VALUES (1, 'x', 1)", reason="no plain INSERT"),
+    only(DUCK, text="INSERT OR IGNORE INTO items VALUES (70, 'x', 1)", reason="no plain INSERT"),
     only(SQLITE, text="INSERT OR REPLACE INTO items VALUES (1, 'x', 1)"),
     only(SQLITE, text="REPLACE INTO items VALUES (1, 'x', 1)"),
     only(SQLITE, text="UPDATE OR IGNORE items SET price = 1"),

@@ -219,7 +219,7 @@ async def test_returned_rows_are_those_of_the_change_and_are_kept_as_well(shop: 
 
 async def test_parameters_are_passed_on(shop: Shop) -> None:
     text = "UPDATE items SET name = ? WHERE id = ?"
-    if shop.name == "postgres":
+    if shop.name in ("postgres", "duckdb"):
         text = "UPDATE items SET name = $1 WHERE id = $2"
     before = shop.contents("items")
     async with gate_of(shop) as gate:

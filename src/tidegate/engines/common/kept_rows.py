@@ -42,7 +42,7 @@ class KeptTable(NamedTuple):
 def outline_of(text: str, dialect: str, parameters: int) -> ChangeOutline | str:
     """The outline of a change whose rows can be kept, or why there is none, as a clause."""
     outline = outline_change(text, dialect)
-    if not isinstance(outline, str) and outline.parameters > parameters:
+    if not isinstance(outline, str) and outline.parameters != parameters:
         return "its parameters are not those of the statement"
     return outline
 

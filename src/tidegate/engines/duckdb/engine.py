@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import msgspec
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -24,6 +25,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import (
     RunningStatement,
     RunningStatements,
@@ -32,11 +34,15 @@ from tidegate.engines.common.running_statement import (
 )
 from tidegate.engines.duckdb.cursor import ProcessCursor
 from tidegate.engines.duckdb.messages import (
+    Change,
+    Changed,
     Greeting,
+    KeptRows,
     Look,
     Metadata,
     Opinion,
     Prepared,
+    PutBack,
     Question,
     Run,
     Version,
@@ -47,6 +53,7 @@ from tidegate.engines.worker.framed_process import START_S
 from tidegate.engines.worker.process import Body, WorkerProcess
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Prepare, Query
 from tidegate.model.schema import Databases, Description, Status
@@ -135,6 +142,7 @@ class DuckdbEngine:
         dry_runs=True,
         prepares=True,
         counts_changes=True,
+        undoes=True,
     )
     """The capabilities, but for the places, which the URL says."""
     capabilities: Capabilities
@@ -195,12 +203,76 @@ class DuckdbEngine:
         request, _ = query_of(permit)
         explain = isinstance(request, Explain)
         writes = permit.effect > Effect.READ and not explain
+        if writes and permit.keeper is not None:
+            kept = await self._run_kept(permit, request, permit.keeper, cancellation)
+            if kept is not None:
+                return kept
         running = await self._begin(permit.limits.timeout_s, cancellation, writes)
         cursor = ProcessCursor(running)
         async with running:  # the file may be gone
             message = self._message(permit, request, permit.limits.max_rows + 1)
         await cursor.begin(message)
         return cursor
+
+    async def _run_kept(
+        self,
+        permit: Permit,
+        request: Query | Explain,
+        keeper: ChangeKeeper,
+        cancellation: Cancellation,
+    ) -> Cursor | None:
+        """Run a change whose rows are kept; None if they cannot be: then it has not run."""
+        running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
+        async with running as worker:
+            change = Change(self._message(permit, request, 0), keeper.max_bytes)
+            changed = await worker.ask("change", change, Changed)
+            has_run = changed.affected >= 0
+            if changed.image is not None:
+                await asyncio.to_thread(keeper.prepare, changed.image)
+            else:
+                await asyncio.to_thread(keeper.give_up, changed.reason)
+            if has_run:
+                running.committing = True
+                await worker.ask("commit", None, type(None))
+                running.committing = False
+                running.release()
+        if not has_run:
+            await running.close()
+            return None
+        columns = tuple([column_of(name, kind) for name, kind in changed.columns])
+        return BufferedCursor(columns, changed.rows, changed.affected, BufferBudget())
+
+    async def reversibility(
+        self, statement: Statement, judgement: Judgement, source: Source
+    ) -> Reversibility:
+        params = None if statement.params is None else list(statement.params)
+        run = Run(self._url.version(), statement.text, params, 0, False, 0)
+        return await self._ask("reversibility", run, Reversibility)
+
+    async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        refuse_identity(permit)
+        _, image = image_of(permit)
+        kept = KeptRows(self._url.version(), image)
+        timeout_s = permit.limits.timeout_s
+        return await self._ask("compare", kept, Comparison, timeout_s, cancellation)
+
+    async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
+        refuse_identity(permit)
+        _, image = image_of(permit)
+        running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
+        async with running as worker:
+            kept = KeptRows(self._url.version(), image)
+            done = await worker.ask("put_back", kept, PutBack)
+            if done.image is not None:
+                if permit.keeper is not None:
+                    await asyncio.to_thread(permit.keeper.prepare, done.image)
+                running.committing = True
+                await worker.ask("commit", None, type(None))
+                running.committing = False
+                running.release()
+        if done.image is None:
+            await running.close()
+        return done.found
 
     async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
         if judgement.verb == "select":

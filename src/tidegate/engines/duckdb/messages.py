@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.model.changes import ChangeImage, Comparison
 from tidegate.model.requests import Browse
 from tidegate.model.results import Cells, Limits, Page
 from tidegate.model.schema import Catalog, Counts, Ddl, Status
@@ -59,6 +60,38 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     max_rows: int
     schema: str | None = None
     max_rows_changed: int | None = None
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """Run a change and keep its transaction open, with an image of its rows."""
+
+    run: Run
+    max_bytes: int
+
+
+class Changed(msgspec.Struct, frozen=True, array_like=True):
+    """A change that has run: what it shows, and the image of its rows or why there is none. Without
+    columns, rows, a count or an image it has not run."""
+
+    columns: list[tuple[str, str]] = []
+    rows: Rows = []
+    affected: int = -1
+    image: ChangeImage | None = None
+    reason: str = ""
+
+
+class KeptRows(msgspec.Struct, frozen=True, array_like=True):
+    """Compare the rows of an image, or put them back and keep the transaction open."""
+
+    version: str
+    image: ChangeImage
+
+
+class PutBack(msgspec.Struct, frozen=True, array_like=True):
+    """What stands against putting rows back; or what that has changed, not yet committed."""
+
+    found: Comparison
+    image: ChangeImage | None = None
 
 
 class Portion(msgspec.Struct, frozen=True, array_like=True):

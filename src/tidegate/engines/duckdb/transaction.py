@@ -41,7 +41,7 @@ class Execution:
         duckdb.Error."""
         reading = read(run.text)
         check_effect(reading, run)
-        params = _parameters(reading, run)
+        params = parameters_of(reading, run)
         self._session = session
         self._writes = not run.explain and run.effect > Effect.READ
         self._ready: list[Row] = []
@@ -51,11 +51,11 @@ class Execution:
         self.affected = 0
         self.ended = False
         self._schema = run.schema
-        self._most_changed = run.max_rows_changed if self._writes else None
+        self._run = run
         self._cursor = session.cursor(run.version, writes=self._writes)
         try:
             if run.schema is not None:
-                self._cursor.execute(f"SET search_path = {_search_path(run.schema)}")
+                self._cursor.execute(f"SET search_path = {search_path(run.schema)}")
             self._begin(reading, params, run.explain)
         except BaseException:
             self.close()
@@ -192,15 +192,14 @@ class Execution:
     def _end(self) -> None:
         """The statement has run. Raises: TidegateError LIMIT_CHANGES if it is about too many rows:
         then it is rolled back."""
-        if self._most_changed is not None and self.affected > self._most_changed:
-            raise too_many_rows(self._most_changed, self.affected, False)
         if self._writes:
+            count_changes(self._run, self.affected)
             self._cursor.execute("COMMIT")
         self.ended = True
         self._session.drop(self._cursor)
 
 
-def _search_path(schema: str) -> str:
+def search_path(schema: str) -> str:
     """The schema, and the one that is looked up without it, as the setting is written."""
     return literal(f"{identifier(schema, 'duckdb')},main", "duckdb")
 
@@ -216,12 +215,18 @@ def prepared(session: DuckdbSession, run: Run) -> Prepared:
     cursor = session.cursor(run.version, writes=False)
     try:
         if run.schema is not None:
-            cursor.execute(f"SET search_path = {_search_path(run.schema)}")
+            cursor.execute(f"SET search_path = {search_path(run.schema)}")
         relation = cursor.sql(reading.text, params=[None] * count or None)
         columns = list(zip(relation.columns, map(str, relation.types), strict=True))
     finally:
         session.drop(cursor)
     return Prepared(columns, count)
+
+
+def count_changes(run: Run, rows: int) -> None:
+    """Raises: TidegateError LIMIT_CHANGES if a change is about too many rows."""
+    if run.max_rows_changed is not None and rows > run.max_rows_changed:
+        raise too_many_rows(run.max_rows_changed, rows, False)
 
 
 def check_effect(reading: Reading, run: Run) -> None:
@@ -238,7 +243,7 @@ def check_effect(reading: Reading, run: Run) -> None:
     )
 
 
-def _parameters(reading: Reading, run: Run) -> list[Any] | None:
+def parameters_of(reading: Reading, run: Run) -> list[Any] | None:
     """The values in the order of $1, $2, ... Raises: TidegateError ARGUMENT_INVALID."""
     names = reading.parameters
     given = 0 if run.params is None else len(run.params)

@@ -6,36 +6,42 @@ Answers the engine's requests, one statement at a time. The only place that impo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 import duckdb
 import msgspec
 
-from tidegate.engines.duckdb import catalog
+from tidegate.engines.duckdb import catalog, changes
 from tidegate.engines.duckdb.connection import DuckdbSession, bound_memory
 from tidegate.engines.duckdb.dry_run import run_dry
 from tidegate.engines.duckdb.errors import translate
 from tidegate.engines.duckdb.folder import FolderSession
 from tidegate.engines.duckdb.inspect import explained, read
 from tidegate.engines.duckdb.messages import (
+    Change,
+    Changed,
     Definition,
     Fill,
     Filled,
     Greeting,
+    KeptRows,
     Look,
     Metadata,
     Opinion,
     Portion,
+    PutBack,
     Question,
     Run,
     Setup,
     Started,
     Version,
 )
-from tidegate.engines.duckdb.transaction import Execution, prepared
+from tidegate.engines.duckdb.transaction import Execution, prepared, search_path
 from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.worker_main import Answer, serve
 from tidegate.errors import Code, TidegateError
+from tidegate.model.changes import Comparison
 from tidegate.model.requests import Browse
 from tidegate.model.statements import DryRun, Effect, Judgement
 
@@ -48,6 +54,7 @@ class Worker:
     def __init__(self) -> None:
         self._session: DuckdbSession | None = None
         self._execution: Execution | None = None
+        self._changing: duckdb.DuckDBPyConnection | None = None
         self.verbs: Mapping[str, Answer] = {
             "setup": lambda body: self.setup(unpack(body, Setup)),
             "greet": lambda body: self.greet(unpack(body, Version)),
@@ -63,6 +70,11 @@ class Worker:
             "stamp": lambda body: self.schema_version(unpack(body, Version)),
             "known": lambda _: self.known(),
             "has_triggers": lambda body: self.has_triggers(unpack(body, Version)),
+            "reversibility": lambda body: changes.reversibility(self.session, unpack(body, Run)),
+            "change": lambda body: self.change(unpack(body, Change)),
+            "compare": lambda body: self.compare(unpack(body, KeptRows)),
+            "put_back": lambda body: self.put_back(unpack(body, KeptRows)),
+            "commit": lambda _: self.commit(),
         }
 
     @property
@@ -110,6 +122,44 @@ class Worker:
         execution, self._execution = self._execution, None
         if execution is not None:
             execution.close()
+        cursor, self._changing = self._changing, None
+        if cursor is not None:
+            with suppress(duckdb.Error):
+                cursor.execute("ROLLBACK")
+            self.session.drop(cursor)
+
+    def change(self, change: Change) -> Changed:
+        """Run a change whose rows are kept: its transaction waits for `commit`, or is undone."""
+        run = change.run
+        cursor = self._begin_change(run.version)
+        if run.schema is not None:
+            cursor.execute(f"SET search_path = {search_path(run.schema)}")
+        return changes.run_change(cursor, run, change.max_bytes)
+
+    def compare(self, kept: KeptRows) -> Comparison:
+        cursor = self.session.cursor(kept.version)
+        try:
+            return changes.compare(cursor, kept.image)
+        finally:
+            self.session.drop(cursor)
+
+    def put_back(self, kept: KeptRows) -> PutBack:
+        """Put rows back: the transaction waits for `commit`, or is undone."""
+        return changes.put_back(self._begin_change(kept.version), kept.image)
+
+    def commit(self) -> None:
+        cursor, self._changing = self._changing, None
+        if cursor is None:
+            raise TidegateError(Code.SOURCE_NOT_CONNECTED, "There is no change under way.")
+        try:
+            cursor.execute("COMMIT")
+        finally:
+            self.session.drop(cursor)
+
+    def _begin_change(self, version: str) -> duckdb.DuckDBPyConnection:
+        self.close()
+        self._changing = cursor = self.session.cursor(version, writes=True)
+        return cursor
 
     def inspect(self, question: Question) -> Opinion:
         """The opinion of DuckDB's parser and planner; none if it cannot be parsed."""
