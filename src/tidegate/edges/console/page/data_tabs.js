@@ -28,6 +28,7 @@ function tabView(tab) {
   return h("div", {
     class: () => `tab c${color()}`, role: "tab", id: `tab-${id}`, "aria-selected": () => String(active()),
     "aria-controls": () => (active() ? `panel-${id}` : null),
+    "aria-keyshortcuts": "Delete Alt+W",
     tabindex: () => (active() || (!data.tabs.value.some((each) => each.id === data.active.value) &&
       data.tabs.value[0]?.id === id) ? "0" : "-1"),
     title: () => [tab.value.source, tab.value.schema, tab.value.title].filter(Boolean).join(" · "),
