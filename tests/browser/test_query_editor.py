@@ -81,7 +81,7 @@ def test_the_line_below_says_what_the_statement_at_the_caret_would_do(
     expect(judged(page)).to_contain_text("destroys data or structure of orders")
     expect(judged(page)).to_contain_text("refused: the source refuses it")
     page.keyboard.type("; SELEC 1")
-    expect(judged(page)).to_contain_text("Line 2, column 68: SELEC is no statement.")
+    expect(judged(page)).to_have_text("4 of 4: Line 2, column 68: SELEC is no statement.")
     expect(page.locator(".m-error")).to_have_text("SELEC")
     expect(editor(page)).to_have_attribute("aria-invalid", "true")
     assert editor(page).get_attribute("aria-describedby") == judged(page).get_attribute("id")

@@ -103,7 +103,9 @@ export class Judging {
       const judgement = await this.of(text, signal);
       if (this.#editor.text.peek() === text) {
         this.problem.value = "";
-        this.#first = this.last.value = { text, judgement };
+        // First what the readers of `last` look at.
+        this.#first = { text, judgement };
+        this.last.value = this.#first;
         this.#editor.serve(judgement.spans);
       }
       return judgement;
