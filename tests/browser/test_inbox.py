@@ -347,6 +347,22 @@ def test_buttons_that_one_may_not_use_are_absent_with_the_reason(
     assert site.cards["ask-1"]["state"] == "pending"
 
 
+def test_a_page_that_is_open_for_long_keeps_the_last_decisions_and_all_that_waits(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(url)
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    now = canned.time.time()
+    for number in range(1, 41):
+        site.put(canned.card(number))
+    site.put(canned.card(100, state="used", decided_at=now, run=canned.run()))
+    for number in range(101, 181):
+        site.put(canned.card(number, state="used", decided_at=now + number, run=canned.run()))
+    expect(page.locator(".cards").first.locator("li")).to_have_count(40)
+    expect(page.locator(".cards li")).to_have_count(70)
+    expect(page.locator(".cards li").nth(40)).to_contain_text("(180)")
+
+
 def test_a_question_that_one_may_not_allow_is_neither_counted_nor_announced(
     window: Window, site: Site, url: str
 ) -> None:

@@ -61,6 +61,9 @@ export function choice(name, first, values) {
 export const theme = choice("theme", "auto", ["auto", "light", "dark"]);
 export const singleKeys = choice("keys", "on", ["on", "off"]);
 
+/** Cards of answered questions that are kept: a page that is open for long does not grow. */
+const MOST_DECIDED = 30;
+
 /** The cards that the Inbox knows: those that wait, and the last that were decided. */
 class Cards {
   all = signal(/** @type {ReadonlyMap<string, Card>} */ (new Map()));
@@ -74,7 +77,7 @@ class Cards {
     /** @type {Inbox} */
     const inbox = await get("inbox");
     batch(() => {
-      const cards = [...inbox.pending, ...inbox.recent];
+      const cards = [...inbox.pending, ...[...inbox.recent].reverse()];
       this.all.value = new Map(cards.map((card) => [card.id, card]));
       this.agents.value = inbox.agents;
       this.calls.value = inbox.calls;
@@ -92,7 +95,13 @@ class Cards {
 
   /** @param {Card} card */
   put(card) {
-    this.all.value = new Map(this.all.peek()).set(card.id, card);
+    const kept = new Map(this.all.peek());
+    kept.delete(card.id); // the last that changed is the last in order
+    kept.set(card.id, card);
+    const over = [...kept.values()].filter(({ id, state }) =>
+      state !== "pending" && id !== route.peek().id);
+    for (const { id } of over.slice(0, Math.max(0, over.length - MOST_DECIDED))) kept.delete(id);
+    this.all.value = kept;
   }
 
   /** @param {import("./live.js").LiveEvent} event */
