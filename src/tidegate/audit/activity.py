@@ -223,13 +223,16 @@ class ActivityIndex:
             if not counts:
                 return Found(lines, more_pages)
             fields = ", ".join(f"lines.{name}" for name in FACETS)
-            matching = _rows(
-                connection.execute(
-                    f"SELECT {fields} FROM {_tables(wanted)} WHERE {where}"
-                    f" ORDER BY {_order(wanted)} DESC LIMIT :limit",
-                    {**values, "limit": MOST_COUNTED + 1},
+            # Where the page holds all that matches, the index is not read a second time.
+            matching = [tuple(getattr(line, name) for name in FACETS) for line in lines]
+            if more_pages is not None or before is not None:
+                matching = _rows(
+                    connection.execute(
+                        f"SELECT {fields} FROM {_tables(wanted)} WHERE {where}"
+                        f" ORDER BY {_order(wanted)} DESC LIMIT :limit",
+                        {**values, "limit": MOST_COUNTED + 1},
+                    )
                 )
-            )
         more = len(matching) > MOST_COUNTED
         return Found(
             *(lines, more_pages, min(len(matching), MOST_COUNTED), more),

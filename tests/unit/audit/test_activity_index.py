@@ -111,3 +111,21 @@ def test_an_index_that_is_damaged_while_it_is_open_is_built_again(
     assert calls == {"c8999", "c9001"}
     assert index.find(LineFilter()).total == 9_001
     index.close()
+
+
+@pytest.mark.parametrize("words", [(), ("select",), ("select", "nothing")])
+def test_counts_and_facets_are_those_of_all_lines_however_many_a_page_holds(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    log = tmp_path / "audit"
+    log.mkdir()
+    lines = [call(n, source="shop" if n % 3 else "desk") for n in range(1, 31)]
+    (log / "000001.jsonl").write_bytes(b"".join(lines))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    index.update()
+    wanted = LineFilter(words=words)
+    small, whole = index.find(wanted, limit=3), index.find(wanted, limit=100)
+    assert (small.total, small.more, small.facets) == (whole.total, whole.more, whole.facets)
+    found = {} if "nothing" in words else {"shop": 20, "desk": 10}
+    assert whole.total == sum(found.values()) and dict(whole.facets["source"]) == found
+    index.close()
