@@ -187,6 +187,15 @@ def test_the_inbox_says_that_messages_do_not_arrive(window: Window, site: Site, 
     assert violations(page) == []
 
 
+def test_figures_come_as_soon_as_the_record_was_read(window: Window, site: Site, url: str) -> None:
+    site.complete = False
+    page = opened(window, url)
+    note = page.get_by_text("Reading the record of the last day")
+    expect(note).to_be_visible()
+    site.complete = True
+    expect(note).to_have_count(0, timeout=5_000)
+
+
 def test_a_refused_request_is_said_and_the_page_stays(window: Window, site: Site, url: str) -> None:
     window.expected = ["403"]
     page = opened(window, url)

@@ -48,6 +48,7 @@ class Site:
         self.change = canned.change()
         self.access = of_access.access()
         self.now: Json = canned.now_page()
+        self.complete = True
         self.webhook = canned.webhook()
         self.cell = of_access.cell_detail()
         self.sources = 120
@@ -132,7 +133,8 @@ class Site:
                 return 200, self.access
             case ["now"]:
                 figures = canned.now_page(query.get("range", "hour"))["figures"]
-                return 200, {**self.now, "figures": {**self.now["figures"], **figures}}
+                figures["complete"] = self.complete
+                return 200, {**self.now, "figures": figures}
             case ["access", "choices"]:
                 return 200, of_access.choices()
             case ["access", "matrix"]:

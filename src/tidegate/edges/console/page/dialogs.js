@@ -12,9 +12,9 @@ let count = 0;
 
 /** Show a dialog; resolves with what `read` gives on its button, or null when it was left.
  * @template T
- * @param {{ title: string, body: Child, action: string, kind?: string, read: () => T | null,
- *   signal?: AbortSignal }} options @returns {Promise<T | null>} */
-export function ask({ title, body, action, kind = "primary", read, signal }) {
+ * @param {{ title: string, body: Child, action: string, back?: string, kind?: string,
+ *   read: () => T | null, signal?: AbortSignal }} options @returns {Promise<T | null>} */
+export function ask({ title, body, action, back = "Cancel", kind = "primary", read, signal }) {
   const id = `dialog-${(count += 1)}`;
   return new Promise((resolve) => {
     /** @param {T | null} value */
@@ -33,7 +33,7 @@ export function ask({ title, body, action, kind = "primary", read, signal }) {
       h("h2", { id }, title),
       h("div", { class: "dialog-body" }, body),
       h("div", { class: "dialog-actions" },
-        h("button", { type: "button", class: "quiet", onclick: () => leave(null) }, "Cancel"),
+        h("button", { type: "button", class: "quiet", onclick: () => leave(null) }, back),
         h("button", { type: "submit", class: kind }, action)));
     const dialog = h("dialog", {
       "aria-labelledby": id,

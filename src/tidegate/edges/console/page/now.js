@@ -17,6 +17,7 @@ import { ago, counted, isolated, number, serverTime, timeNode, visible, when } f
 /** @typedef {import("./dom.js").Child} Child */
 
 const RENEW_MS = 10_000;
+const SOON_MS = 1_000;
 const STATES = /** @type {Record<RunningCall["state"], string>} */ ({
   preparing: "preparing", waiting: "waits for approval", queued: "queued", running: "running",
   cancelling: "is cancelled",
@@ -33,7 +34,7 @@ function view() {
   const error = signal("");
   const span = signal("hour");
   const source = signal("");
-  let asked = 0;
+  let [asked, soon, ended] = [0, 0, false];
   const load = async () => {
     const mine = (asked += 1);
     try {
@@ -42,12 +43,18 @@ function view() {
       page.value = found;
       calls.value = found;
       error.value = "";
+      clearTimeout(soon);
+      if (!found.figures.complete && !ended) soon = setTimeout(load, SOON_MS);
     } catch (caught) {
       if (mine === asked) error.value = errorText(caught);
     }
   };
   const timer = setInterval(load, RENEW_MS);
-  onEnd(() => clearInterval(timer));
+  onEnd(() => {
+    ended = true;
+    clearInterval(timer);
+    clearTimeout(soon);
+  });
   onEnd(listen("now", (found) => (calls.value = found)));
   onEnd(listen("refreshed", () => void load()));
   void load();
@@ -77,7 +84,7 @@ function underWay(calls, load, error) {
   /** @param {RunningCall} call */
   const cancel = async (call) => {
     const yes = await ask({
-      title: "Cancel the call", action: "Cancel the call", kind: "danger", read: () => true,
+      title: "Cancel the call?", action: "Cancel the call", back: "Let it run", kind: "danger", read: () => true,
       body: [h("p", {}, "The call of ", isolated(call.actor_name), call.source ? [" on ", isolated(call.source.name)] : "",
         " ends, and its statement is interrupted in the database. The agent reads that an operator did it."),
       call.statement ? h("pre", { class: "wrap" }, visible(call.statement)) : null],
