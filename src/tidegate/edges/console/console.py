@@ -61,7 +61,7 @@ class ExportTicket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters: dict[str, str] = {}
 
 
-class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of what needs no more than its path."""
 
 
@@ -337,7 +337,7 @@ class Console:
         return json_response(200, {**found, "seq": self.feed.sequence, "now": self._clock()})
 
     async def _cancel(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        await read_json(request, NoBody, BODY_LIMIT)
+        await read_json(request, EmptyBody, BODY_LIMIT)
         id = request.parameters["id"]
         return json_response(200, self._now.cancel(id, signed_in, request.address))
 

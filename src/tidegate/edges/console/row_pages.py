@@ -96,7 +96,7 @@ def order_of(table: Table, sort: Sequence[tuple[str, bool]], dialect: str) -> Pa
 
 
 def key_of(table: Table, dialect: str) -> tuple[ColumnInfo, ...]:
-    """The columns by which each row can be told from the others, none of them masked; nothing if
+    """The columns by which each row differs from the others, none of them masked; nothing if
     there are none."""
     primary = _primary_key(table)
     candidates = [primary] if primary else []

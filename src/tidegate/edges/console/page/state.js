@@ -164,7 +164,7 @@ export const newestLine = signal(0);
 /** @type {Map<string, Set<(data: any) => void>>} */
 const listeners = new Map();
 
-/** Hear of events of the stream by their name: what pages do that are loaded later than this.
+/** Follow events of the stream by their name: what pages do that are loaded later than this.
  * @param {string} name @param {(data: any) => void} take @returns {() => void} ends it */
 export function listen(name, take) {
   const all = listeners.get(name) ?? new Set();

@@ -49,7 +49,7 @@ export class TabText {
     this.#base = signal(draft?.base ?? { text: plain(text), version });
     this.isSaved = computed(() => editor.text.value === this.#base.value.text);
     effect(() => data.setEdited(id, !this.isSaved.value));
-    effect(() => this.#hear(tab.value));
+    effect(() => this.#follow(tab.value));
     effect(() => {
       void editor.text.value;
       if (!this.isSaved.value && !this.conflict.value) this.#later(WAIT_MS);
@@ -72,7 +72,7 @@ export class TabText {
   }
 
   /** The tab as the server has it now. @param {DataTab} tab */
-  #hear(tab) {
+  #follow(tab) {
     const base = this.#base.peek();
     const mine = this.#editor.text.peek();
     if (tab.version <= base.version) return;
@@ -131,7 +131,7 @@ export class TabText {
     try {
       const tab = error.body.tab ?? (await get("data/tabs")).tabs.find((/** @type {DataTab} */ each) => each.id === this.#id);
       this.#sent = null;
-      if (tab) this.#hear(tab);
+      if (tab) this.#follow(tab);
       else this.problem.value = errorText(error);
     } catch (caught) {
       this.problem.value = errorText(caught);
