@@ -122,8 +122,9 @@ def test_a_slash_searches_all_sources_and_says_which_it_could_not_read(
     page.keyboard.press("Enter")
     shows_table(page, "orders")
     page.keyboard.press("/")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("no such name")
+    search = page.locator("input[type=search]").first
+    expect(search).to_be_focused()
+    search.fill("no such name")
     expect(page.locator(".is-note").first).to_contain_text("No table or column")
     page.keyboard.press("Escape")
     expect(page.locator(".is-source")).to_have_count(3)
