@@ -344,7 +344,7 @@ _BOOLEANS = {
 
 def _number(value: str, column: ColumnInfo, dialect: str, *, exact: bool) -> str:
     rules = find(dialect)
-    if rules.name == "sqlite" and not _is_number(value):
+    if rules.untyped_columns and not _is_number(value):
         return rules.text_literal(value)  # its columns hold anything
     try:
         number = Decimal(value.strip())
@@ -372,7 +372,7 @@ def _no_value(value: str, column: ColumnInfo, wanted: str) -> TidegateError:
 
 
 def _key_literal(column: ColumnInfo, value: str, dialect: str) -> str:
-    if find(dialect).name == "sqlite" and not column.type and _is_number(value):
+    if find(dialect).untyped_columns and not column.type and _is_number(value):
         # The column says nothing of its values: the key's text is the number, if it is one.
         return find(dialect).literal(Decimal(value))
     return _literal(value, column, dialect)

@@ -198,7 +198,7 @@ def _masked(columns: Sequence[ColumnInfo]) -> bool:
 def _may_be_null(column: ColumnInfo, key: Sequence[ColumnInfo], dialect: str) -> bool:
     if not column.nullable:
         return False
-    if find(dialect).name != "sqlite":
+    if not find(dialect).untyped_columns:
         return not column.key
     # SQLite lets keys be NULL, but for the one that is the row's number.
     return not (column.key and len(key) == 1 and column.type.upper() == "INTEGER")
@@ -206,7 +206,7 @@ def _may_be_null(column: ColumnInfo, key: Sequence[ColumnInfo], dialect: str) ->
 
 def _is_ordered(column: ColumnInfo, dialect: str) -> bool:
     rules = find(dialect)
-    if rules.name == "sqlite":
+    if rules.untyped_columns:
         return True
     kinds = _ORDERED.get(rules.name)
     if kinds is None or read_type(column.type)[0] not in kinds:

@@ -145,7 +145,7 @@ class Statements:
         )
         page, _ = await self._calls.ask(caller, request, body.source, Page)
         rows = _ROWS.decode(page.rows)
-        if name == "sqlite":
+        if find(source.dialect).untyped_columns:
             return _plan(sqlite_plan(rows), "")
         if read is not None and rows:
             return _plan(read(rows), _lines(rows))

@@ -169,6 +169,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """SELECT ... INTO writes its result."""
     plain_selects: bool = False
     """Its plain queries are those of `sql/select_grammar.py`."""
+    untyped_columns: bool = False
+    """A column takes values of any type, and its plans are rows of a tree."""
     ctes_see_all: bool = False
     """A common table expression sees itself and later ones without RECURSIVE."""
     in_reads_tables: bool = False

@@ -136,6 +136,7 @@ DIALECT = _Sqlite(
     numbered_questions=True,
     in_files=True,
     ctes_see_all=True,
+    untyped_columns=True,
     in_reads_tables=True,
     update_or=True,
     fence=" LIMIT -1",
