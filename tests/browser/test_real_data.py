@@ -60,7 +60,9 @@ def test_a_shop_is_found_read_followed_and_exported(
     place: Desk, window: Window, source: str
 ) -> None:
     page = sign_in(window, place)
+    expect(page.locator(".tree-row").first).to_be_visible()
     page.keyboard.press("/")
+    expect(page.locator("#tree-search")).to_be_focused()
     page.keyboard.type("customer_id")
     match = page.locator(".is-match").filter(has_text=source).filter(has_text="orders.customer_id")
     match.click()

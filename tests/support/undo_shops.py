@@ -147,6 +147,13 @@ class MariadbShop(Shop):
             self._server.script(f"GRANT {privileges} ON {self._database}.{table} TO '{user}'@'%'")
         return self._server.url(self._database, user)
 
+    def confined(self) -> str:
+        """The URL of an account that has all rights on this database and sees no other."""
+        user = f"confined_{self._database}"
+        self._server.script(f"CREATE OR REPLACE USER '{user}'@'%'")
+        self._server.script(f"GRANT ALL ON {self._database}.* TO '{user}'@'%'")
+        return self._server.url(self._database, user)
+
     def close(self) -> None:
         self._server.drop_database(self._database)
 
