@@ -25,10 +25,7 @@ def test_no_module_outside_the_dialects_branches_on_the_name_of_one() -> None:
         text = path.read_text()
         # `config/installation.py` lists extras of the package, some of them named like a dialect.
         names_others = (
-            place.parts[0] in ("engines", "cli", "demo")
-            or place.name == "installation.py"
-            # Tables by dialect of what one page of the console asks databases for.
-            or place.parts[:2] == ("edges", "console")
+            place.parts[0] in ("engines", "cli", "demo") or place.name == "installation.py"
         )
         pattern = _BRANCH if names_others else _BOTH
         found += [f"{place}: {hit[0].strip()}" for hit in pattern.finditer(text)]

@@ -23,18 +23,6 @@ from tidegate.sql.quoting import literal
 
 MOST_TRIGGERS = 200
 _ROWS = msgspec.json.Decoder(list[list[str | None]])
-_TRIGGERS = {
-    "postgres": "SELECT t.tgname, t.tgtype FROM pg_catalog.pg_trigger AS t"
-    " JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid"
-    " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
-    " WHERE n.nspname = {schema} AND c.relname = {table} AND NOT t.tgisinternal ORDER BY 1",
-    "mysql": "SELECT TRIGGER_NAME, ACTION_TIMING, EVENT_MANIPULATION"
-    " FROM information_schema.TRIGGERS"
-    " WHERE EVENT_OBJECT_SCHEMA = {schema} AND EVENT_OBJECT_TABLE = {table} ORDER BY 1",
-    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = {table}"
-    " ORDER BY 1",
-}
-"""Triggers of one table, by dialect."""
 _SQLITE_TRIGGER = re.compile(
     r"\b(BEFORE|AFTER|INSTEAD\s+OF)?\s*\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE
 )
@@ -94,10 +82,10 @@ class DataTables:
         self, caller: Caller, place: Place, table: Table, source: Source
     ) -> tuple[list[Trigger], str]:
         """The triggers of the table, or why they are not known."""
-        template = _TRIGGERS.get(find(source.dialect).name)
+        template = find(source.dialect).trigger_query
         if not table.may_react or "view" in table.kind:
             return [], ""
-        if template is None:
+        if not template:
             return [], f"{source.name} does not show its triggers."
         dialect = source.dialect
         text = template.format(

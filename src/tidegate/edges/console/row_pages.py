@@ -16,31 +16,11 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import ColumnKind
 from tidegate.model.schema import ColumnInfo, Index, Table
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.dialects import find
 from tidegate.sql.quoting import identifier, qualified
 
-_COMMON: tuple[ColumnKind, ...] = (
-    *("integer", "decimal", "float", "text", "bytes", "date", "time", "timestamp"),
-)
-_ORDERED: dict[str, frozenset[ColumnKind]] = {
-    "postgres": frozenset((*_COMMON, "timestamp_tz", "time_tz", "boolean", "uuid")),
-    "duckdb": frozenset((*_COMMON, "timestamp_tz", "boolean", "uuid")),
-    # Its times may be longer than a day, or negative: then they come as a duration.
-    "mysql": frozenset(_COMMON) - {"time"},
-}
-"""Kinds of columns of which the database sorts and compares values alike, and a literal gives back
-each. SQLite goes by the value and not by the column."""
-_UNORDERED = {
-    "postgres": re.compile(r"xml\b"),
-    "duckdb": re.compile(r"enum|bit|timestamp_ns|varint|bignum"),
-    # By the place in the list, by a beginning of the text, and by digits that are not shown.
-    "mysql": re.compile(
-        r"enum|set|bit|uuid|inet|.*text|.*blob|float|.*char\((25[6-9]|2[6-9]\d|[3-9]\d\d|\d{4,})"
-    ),
-}
 _BLANK = re.compile(r"[\x00\ufffd\ud800-\udfff]")
 MOST_VALUE = 1_024
 """Characters of the longest value by which a page begins."""
@@ -208,10 +188,9 @@ def _is_ordered(column: ColumnInfo, dialect: str) -> bool:
     rules = find(dialect)
     if rules.untyped_columns:
         return True
-    kinds = _ORDERED.get(rules.name)
-    if kinds is None or read_type(column.type)[0] not in kinds:
+    if read_type(column.type)[0] not in (rules.ordered_kinds or ()):
         return False
-    return not _UNORDERED[rules.name].match(column.type.lower())
+    return re.match(rules.unordered_types or "(?!)", column.type.lower()) is None
 
 
 def _has_index(table: Table, names: Sequence[str]) -> bool:

@@ -35,13 +35,13 @@ MOST_PARTS = 100
 MOST_PLAN_ROWS = 10_000
 _ROWS = msgspec.json.Decoder(list[list[Any]])
 _ASKS = {"allow": "allow", "ask": "ask", "confirm": "ask", "deny": "deny"}
-_OPTIONS = "EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "
-_JSON_PLANS = {
-    "postgres": (*_OPTIONS, postgres_plan),
-    "duckdb": (*_OPTIONS, duckdb_plan),
-    "mysql": ("EXPLAIN FORMAT=JSON ", "ANALYZE FORMAT=JSON ", mariadb_plan),
+_READERS = {
+    "nodes": postgres_plan,
+    "operators": duckdb_plan,
+    "query blocks": mariadb_plan,
+    "rows": sqlite_plan,
 }
-"""What is put before a statement to be planned, and to be run for its plan; and the reader."""
+"""What reads a plan, by its form."""
 _TRAILING = re.compile(r"[;\s]+\Z")
 
 
@@ -133,36 +133,36 @@ class Statements:
         limits = Limits(
             MOST_PLAN_ROWS, self._calls.limits.max_bytes, self._calls.limits.max_timeout_s
         )
-        name = find(source.dialect).name
+        dialect = find(source.dialect)
         if body.analyze:
             return await self._analyze(statement, body, source, limits, caller)
-        before, _, read = _JSON_PLANS.get(name, ("", "", None))
+        read = _READERS.get(dialect.plan_format)
         place: Any = {"limits": limits, "database": body.database, "schema": body.schema}
         request = (
             Explain(statement, **place)
-            if read is None
-            else ReadRows(Statement(before + statement.text, statement.params), **place)
+            if dialect.plan_prefixes is None
+            else ReadRows(
+                Statement(dialect.plan_prefixes[0] + statement.text, statement.params), **place
+            )
         )
         page, _ = await self._calls.ask(caller, request, body.source, Page)
         rows = _ROWS.decode(page.rows)
-        if find(source.dialect).untyped_columns:
-            return _plan(sqlite_plan(rows), "")
-        if read is not None and rows:
-            return _plan(read(rows), _lines(rows))
-        reason = f"{find(source.dialect).title or source.engine} shows its plans as text alone."
+        if read is not None and (rows or dialect.plan_prefixes is None):
+            return _plan(read(rows), "" if dialect.plan_prefixes is None else _lines(rows))
+        reason = f"{dialect.title or source.engine} shows its plans as text alone."
         return {"text": _lines(rows), "tree": None, "reason": reason}
 
     async def _analyze(
         self, statement: Statement, body: Explained, source: Source, limits: Limits, caller: Caller
     ) -> dict[str, Any]:
-        plan = _JSON_PLANS.get(find(source.dialect).name)
-        if plan is None:
+        dialect = find(source.dialect)
+        if dialect.plan_prefixes is None:
             raise TidegateError(
                 Code.UNSUPPORTED,
                 f"{source.name} does not measure a statement that it runs",
                 hint="Explain it without running it.",
             )
-        _, before, read = plan
+        before, read = dialect.plan_prefixes[1], _READERS[dialect.plan_format]
         query = Query(statement, database=body.database, schema=body.schema)
         judgement, _ = await self._calls.judge(
             self._calls.call(caller, query, body.source, tool="run")

@@ -281,6 +281,12 @@ def _ancient(value: Any) -> Any:
 DIALECT = _Duckdb(
     name="duckdb",
     null_order="last",
+    ordered_kinds=words("""
+    integer decimal float text bytes date time timestamp timestamp_tz boolean uuid
+    """),
+    unordered_types="enum|bit|timestamp_ns|varint|bignum",
+    plan_format="operators",
+    plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="rowid",
     jdbc_driver="duckdb-jdbc",
     jdbc_functions={"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},

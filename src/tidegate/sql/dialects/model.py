@@ -170,7 +170,7 @@ class Dialect(msgspec.Struct, frozen=True):
     plain_selects: bool = False
     """Its plain queries are those of `sql/select_grammar.py`."""
     untyped_columns: bool = False
-    """A column takes values of any type, and its plans are rows of a tree."""
+    """A column takes values of any type."""
     ctes_see_all: bool = False
     """A common table expression sees itself and later ones without RECURSIVE."""
     in_reads_tables: bool = False
@@ -300,6 +300,17 @@ class Dialect(msgspec.Struct, frozen=True):
     null_order: Literal["", "least", "greatest", "last"] = ""
     """Where NULL comes in a sorted result: as the least value, as the greatest, or last in either
     direction. Empty where it is not known."""
+    ordered_kinds: frozenset[str] | None = None
+    """Kinds of columns of which the database sorts and compares values alike, and a literal gives
+    back each. None where they are not known; with `untyped_columns` the value counts, not they."""
+    unordered_types: str = ""
+    """A pattern of the types, in lower case, for which that does not hold after all."""
+    trigger_query: str = ""
+    """Gives the triggers of `{table}` in `{schema}`, which are literals. Empty: none is known."""
+    plan_format: Literal["", "rows", "nodes", "operators", "query blocks"] = ""
+    """The form of its plans, if they can be read as a tree."""
+    plan_prefixes: tuple[str, str] | None = None
+    """Before a statement to have its plan as JSON: without running it, and by running it."""
     server_views: dict[str, str] = {}
     """Queries on a server's activity by panel: `sessions`, `metrics`, `slow_queries`, `errors`."""
 

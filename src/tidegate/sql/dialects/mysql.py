@@ -187,6 +187,16 @@ class _Mysql(Dialect, frozen=True):
 DIALECT = _Mysql(
     name="mysql",
     null_order="least",
+    # Its times may be longer than a day, or negative: then they come as a duration.
+    ordered_kinds=words("integer decimal float text bytes date timestamp"),
+    # By the place in the list, by a beginning of the text, and by digits that are not shown.
+    unordered_types=r"enum|set|bit|uuid|inet|.*text|.*blob|float"
+    r"|.*char\((25[6-9]|2[6-9]\d|[3-9]\d\d|\d{4,})",
+    trigger_query="SELECT TRIGGER_NAME, ACTION_TIMING, EVENT_MANIPULATION"
+    " FROM information_schema.TRIGGERS"
+    " WHERE EVENT_OBJECT_SCHEMA = {schema} AND EVENT_OBJECT_TABLE = {table} ORDER BY 1",
+    plan_format="query blocks",
+    plan_prefixes=("EXPLAIN FORMAT=JSON ", "ANALYZE FORMAT=JSON "),
     writing_rules=(
         "The database is MySQL or MariaDB. Quote names with backticks.",
         "There is no FULL JOIN; use date functions of MySQL, such as DATE_SUB and DATE_FORMAT.",

@@ -480,6 +480,16 @@ SELECT attname, most_common_vals::text::text[], (histogram_bounds::text::text[])
 DIALECT = _Postgres(
     name="postgres",
     null_order="greatest",
+    ordered_kinds=words("""
+    integer decimal float text bytes date time timestamp timestamp_tz time_tz boolean uuid
+    """),
+    unordered_types=r"xml\b",
+    trigger_query="SELECT t.tgname, t.tgtype FROM pg_catalog.pg_trigger AS t"
+    " JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid"
+    " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = {schema} AND c.relname = {table} AND NOT t.tgisinternal ORDER BY 1",
+    plan_format="nodes",
+    plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="ctid",
     jdbc_driver="pgjdbc",
     jdbc_functions={

@@ -92,6 +92,9 @@ class _Sqlite(Dialect, frozen=True):
 DIALECT = _Sqlite(
     name="sqlite",
     null_order="least",
+    trigger_query="SELECT name, sql FROM sqlite_master"
+    " WHERE type = 'trigger' AND tbl_name = {table} ORDER BY 1",
+    plan_format="rows",
     row_id="rowid",
     jdbc_driver="sqlite-jdbc",
     jdbc_functions={"log": "ln", "rand": "random", "substring": "substr", "truncate": "trunc"},
