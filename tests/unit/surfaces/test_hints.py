@@ -24,6 +24,8 @@ ROOT = Path(tidegate.__file__).parent
 GUIDES = {"core": core.GUIDE, "workbench": workbench.GUIDE, "postgres": postgres.GUIDE}
 NOT_FOR_CALLERS = ("cli", "demo", "bridge", "config", "maven")
 """Packages whose errors a person reads at the command line."""
+OF_PAGES = ("edges", "console")
+"""The package whose errors a person reads on the console's pages, beside what they speak of."""
 
 PLAIN = re.compile(
     r"\b(?:with|call|see|use|by) (search|describe|sources|more|query|explain)\b(?! \w)"
@@ -92,7 +94,7 @@ def collect() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {each.hint: {""} for each in FATES.values()}
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).parts
-        if parts[0] in NOT_FOR_CALLERS:
+        if parts[0] in NOT_FOR_CALLERS or parts[:2] == OF_PAGES:
             continue
         owner = parts[1] if parts[0] == "surfaces" and len(parts) > 2 else ""
         for hint in hints_in(path):
