@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tidegate.errors import Code
 from tidegate.model.statements import Effect
-from tidegate.sql.declared_names import defined
+from tidegate.sql.declared_names import behind_table, defined
 from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.lex import STRING, Token
@@ -108,8 +108,8 @@ def alter(tokens: list[Token], dialect: Dialect) -> Reading:
 _KEEPS_ROWS = words("""
     ADD ALGORITHM ALTER ANALYZE ATTACH AUTO_INCREMENT AVG_ROW_LENGTH CHANGE CHARACTER CHARSET CHECK
     CHECKSUM COLLATE COMMENT CONVERT DEFAULT DETACH DISABLE ENABLE FORCE INHERIT KEY_BLOCK_SIZE LOCK
-    MAX_ROWS MIN_ROWS MODIFY NO NOWAIT OPTIMIZE ORDER PACK_KEYS REBUILD RENAME REPAIR RESET
-    ROW_FORMAT SET STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES VALIDATE WAIT WITH WITHOUT
+    MAX_ROWS MIN_ROWS MODIFY NO OPTIMIZE ORDER PACK_KEYS REBUILD RENAME REPAIR RESET
+    ROW_FORMAT SET STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES VALIDATE WITH WITHOUT
     """)
 """First words of the parts of an ALTER TABLE that keep all rows, as far as is known."""
 
@@ -122,7 +122,7 @@ _BEFORE_A_COLUMN = words("ADD ALTER AFTER CHANGE COLUMN EXISTS MODIFY RENAME TO"
 def _loses_rows(tokens: list[Token], dialect: Dialect) -> str:
     """The first part of an ALTER TABLE that is not known to keep all rows and values; or empty."""
     starts = True
-    for before, token in _outside(_behind_table(tokens)):
+    for before, token in _outside(tokens[behind_table(tokens) :]):
         if starts and token.key not in _KEEPS_ROWS:
             return token.text[:40]
         starts = token.key == ","
@@ -130,7 +130,7 @@ def _loses_rows(tokens: list[Token], dialect: Dialect) -> str:
             return "ENGINE"
         if (before, token.key) == ("SET", "UNLOGGED"):
             return "SET UNLOGGED"
-    parts = _parts(_behind_table(tokens))
+    parts = _parts(tokens[behind_table(tokens) :])
     return next((loss for part in parts if (loss := _changes_type(part))), "")
 
 
@@ -170,19 +170,6 @@ def _changes_type(part: list[Token]) -> str:
         at += 1
     keeps = keys[at : at + 1] and keys[at] in _KEEPS_VALUES and keys[at + 1 : at + 2] != ["("]
     return "" if keeps else words
-
-
-def _behind_table(tokens: list[Token]) -> list[Token]:
-    """The tokens behind the name of the table that is altered."""
-    at = next(number for number, token in enumerate(tokens) if token.key == "TABLE") + 1
-    while at < len(tokens) and tokens[at].key in ("IF", "EXISTS", "ONLY"):
-        at += 1
-    while at + 2 < len(tokens) and tokens[at + 1].key == ".":
-        at += 2
-    at += 1
-    if at < len(tokens) and tokens[at].key == "*":
-        at += 1
-    return tokens[at:]
 
 
 def _outside(tokens: list[Token]) -> Iterator[tuple[str, Token]]:

@@ -14,11 +14,12 @@ _NAMES = (WORD, NAME)
 _TARGETS = words("TABLE VIEW")
 _SKIPPED = words("IF NOT EXISTS ONLY")
 _METHODS = words("ART BLOOM BRIN BTREE GIN GIST HASH HNSW IVFFLAT RTREE SPGIST")
-_LEADING = words("ADD FOREIGN FULLTEXT PRIMARY SPATIAL")
+_LEADING = words("ADD FOREIGN PRIMARY")
 _RESERVED = words("DEFAULT UNIQUE")
 """Names of no function in any of the dialects."""
 
 _BEHIND: dict[str, frozenset[str]] = {
+    "COLUMNS": words("LIST RANGE"),
     "HASH": words("BY"),
     "IDENTITY": words("AS"),
     "INCLUDE": words(")"),
@@ -74,6 +75,23 @@ def inserted(tokens: list[Token]) -> set[int]:
     return found
 
 
+def behind_table(tokens: list[Token]) -> int:
+    """The number of the first token behind the name of the table that is altered, and behind how
+    long MariaDB waits for it."""
+    at = next((n for n, token in enumerate(tokens) if token.key == "TABLE"), len(tokens)) + 1
+    while at < len(tokens) and tokens[at].key in ("IF", "EXISTS", "ONLY"):
+        at += 1
+    while at + 2 < len(tokens) and tokens[at + 1].key == ".":
+        at += 2
+    at += 1
+    words = [token.key for token in tokens[at : at + 1]]
+    if words in (["*"], ["NOWAIT"]):
+        at += 1
+    elif words == ["WAIT"]:
+        at += 2
+    return at
+
+
 def _begins_query(tokens: list[Token], at: int) -> bool:
     while tokens[at - 1].key == "(":
         at -= 1
@@ -111,21 +129,27 @@ def _is_place(tokens: list[Token], at: int, dialect: Dialect) -> bool:
         return True
     if before == "USING" and name.key in _METHODS:
         return tokens[0].key == "CREATE" or tokens[at - 3].key == "EXCLUDE"
+    if before == "FOR" and tokens[at - 3].key == "PERIOD":
+        return True
     return before in _BEHIND.get(name.key, frozenset())
 
 
 def _is_index(tokens: list[Token], at: int, dialect: Dialect) -> bool:
-    """True for `INDEX (`, `KEY name (` and the like, where these words are reserved."""
-    name, before = tokens[at - 1].key, tokens[at - 2].key
-    if name == "ADD" and tokens[0].key == "ALTER" and dialect.index_words:
-        return at == 4 or (at == 6 and tokens[3].key == ".")
-    if name not in dialect.index_words and before not in dialect.index_words:
-        return False
+    """True for `INDEX (`, `KEY IF NOT EXISTS name USING BTREE (` and the like, where the first word
+    is reserved."""
     first = at - 1
-    while tokens[first].key not in dialect.index_words:
+    if tokens[first].key in _METHODS and tokens[first - 1].key == "USING":
+        first -= 2
+    if tokens[first].key not in dialect.index_words:
         first -= 1
+        while tokens[first].key in ("IF", "NOT", "EXISTS"):
+            first -= 1
+    if tokens[first].key not in dialect.index_words:
+        return False
     while tokens[first].key in _LEADING or tokens[first].key in dialect.index_words:
         first -= 1
+    if tokens[first - 1].key == "CONSTRAINT":
+        return tokens[first - 2].key in ("(", ",", "ADD")
     # As a column's attribute, `a int KEY DEFAULT (f(1))`, it has no list.
     return tokens[first].key in ("(", ",") or tokens[first + 1].key in ("ADD", "CONSTRAINT")
 

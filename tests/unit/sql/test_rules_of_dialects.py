@@ -36,16 +36,3 @@ def test_a_function_as_a_method_is_known_in_duckdb_alone() -> None:
 @pytest.mark.parametrize("text", ["TABLE t", "VALUES (1)", "(SELECT 1)"])
 def test_each_form_of_a_query_reads(dialect: str, text: str) -> None:
     assert judge(text, dialect).effect.label == "read"
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("ALTER TABLE t ADD (a INT)", "alter"),
-        ("ALTER TABLE shop.t ADD (a INT)", "alter"),
-        ("ALTER TABLE shop.t DROP b, ADD (sleep(10))", "function.add"),
-        ("ALTER TABLE t RENAME x, ADD (sleep(10))", "function.add"),
-    ],
-)
-def test_add_is_no_function_right_behind_the_name_of_a_table_alone(text: str, rule: str) -> None:
-    assert judge(text, "mysql").rule == rule

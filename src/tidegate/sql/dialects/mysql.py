@@ -220,7 +220,8 @@ DIALECT = _Mysql(
     bare_functions=frozenset({"last_insert_id"}),
     changing_functions=frozenset({"last_insert_id", "nextval", "setval"}),
     change_words=frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"}),
-    index_words=frozenset({"INDEX", "KEY", "UNIQUE"}),
+    definition_words=frozenset({"ADD", "COLUMN"}),
+    index_words=frozenset({"FULLTEXT", "INDEX", "KEY", "SPATIAL", "UNIQUE"}),
     attributes=frozenset({"nextval"}),
     secrets=(
         "mysql.*",
