@@ -19,7 +19,7 @@ from support.free_ports import claim_port
 from support.postgres_surface import PostgresShop
 from tidegate.cli.backing_server import source_url, wait_for_backing_server
 from tidegate.errors import Code, TidegateError
-from tidegate.serve import Shutdown
+from tidegate.serve.lifecycle import Shutdown
 
 PLAIN = ["server_info", "validate_select_query", "run_select_query"]
 

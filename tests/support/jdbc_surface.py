@@ -18,7 +18,7 @@ from tidegate.config.model import Config
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Actor
 from tidegate.protocol.session_state import settled
-from tidegate.serve import http_endpoints
+from tidegate.serve.edges import http_endpoints
 from tidegate.surfaces.surface import Surface
 
 USERS = """

@@ -17,7 +17,7 @@ from tidegate.app import App
 from tidegate.config.loading import load
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Actor
-from tidegate.serve import http_endpoints
+from tidegate.serve.edges import http_endpoints
 
 SHOP = """
 CREATE TABLE users (id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, email text UNIQUE,

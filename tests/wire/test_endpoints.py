@@ -28,7 +28,7 @@ from tidegate.identity.request_rate import RequestRate
 from tidegate.model.actors import Scope
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.transport import Answer as Reply
-from tidegate.serve import Shutdown, serve
+from tidegate.serve.lifecycle import Shutdown, serve
 
 PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 INITIALIZE = {

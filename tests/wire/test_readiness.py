@@ -24,7 +24,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Statement
-from tidegate.serve import LogFormatter, http_endpoints, without_names
+from tidegate.serve.edges import http_endpoints
+from tidegate.serve.log import LogFormatter
+from tidegate.serve.status import without_names
 
 
 def play(

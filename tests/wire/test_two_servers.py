@@ -20,7 +20,7 @@ from tidegate.edges.http.application import HttpApplication
 from tidegate.errors import TidegateError
 from tidegate.identity.lockout import FAILURES
 from tidegate.model.actors import Scope
-from tidegate.serve import http_endpoints
+from tidegate.serve.edges import http_endpoints
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -28,7 +28,7 @@ from tidegate.surfaces.registry import read_settings
 
 if TYPE_CHECKING:
     from tidegate.app import App
-    from tidegate.serve import Shutdown
+    from tidegate.serve.lifecycle import Shutdown
 
 SOURCE: Final = "cloud"
 """The name of the source that stands for the server behind."""

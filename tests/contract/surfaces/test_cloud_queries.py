@@ -30,7 +30,7 @@ from support.cloud_surface import (
 from support.http_application import ask
 from tidegate.edges.http.application import HttpApplication
 from tidegate.protocol.session_state import settled
-from tidegate.serve import http_endpoints
+from tidegate.serve.edges import http_endpoints
 
 
 @pytest.fixture(scope="module")

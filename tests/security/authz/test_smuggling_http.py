@@ -15,7 +15,7 @@ from support.authz_server import Harness, play
 from support.http_application import Answer, ask
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Scope
-from tidegate.serve import http_endpoints
+from tidegate.serve.edges import http_endpoints
 from tidegate.surfaces.registry import SURFACES
 
 OLD, MODERN = "2025-11-25", "2026-07-28"

@@ -36,7 +36,8 @@ from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant, Scope
 from tidegate.paths import expand
-from tidegate.serve import Shutdown, open_http, serve
+from tidegate.serve.edges import open_http
+from tidegate.serve.lifecycle import Shutdown, serve
 
 HOST = "127.0.0.1"
 NAME = "shop"

@@ -20,8 +20,10 @@ from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
-from tidegate.serve import Shutdown, log_to_stderr, open_http, open_pg, open_stdio
-from tidegate.serve import run as run_edges
+from tidegate.serve.edges import open_http, open_pg, open_stdio
+from tidegate.serve.lifecycle import Shutdown
+from tidegate.serve.lifecycle import run as run_edges
+from tidegate.serve.log import log_to_stderr
 from tidegate.surfaces.registry import read_settings
 
 if TYPE_CHECKING:

@@ -1,0 +1,65 @@
+"""What lets bridges find a server on HTTP, and what it tells them of itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidegate.app import App, surface_paths
+from tidegate.model.sources import Source
+from tidegate.secrets import variables_of
+from tidegate.serve.status import status_of
+
+if TYPE_CHECKING:
+    from tidegate.bridge.handshake_writer import HandshakeWriter
+
+
+def open_handshake(
+    app: App,
+    host: str,
+    port: int,
+    settings: str,
+    on_opened: Callable[[], None] | None,
+    *,
+    tls: bool,
+) -> HandshakeWriter | None:
+    """What lets bridges find this server, if they may and could."""
+    from tidegate.bridge.handshake_file import LOOPBACK, HandshakeFile
+    from tidegate.bridge.handshake_writer import HandshakeWriter
+
+    config = app.config
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    if not config.bridge.enabled or host not in LOOPBACK or os.name != "posix":
+        return None
+    return HandshakeWriter(
+        HandshakeFile(app.directory),
+        app.bridge_tokens,
+        host,
+        port,
+        tuple(surface_paths(config)),
+        config.limits.max_timeout_s + config.approvals.wait_s,
+        settings=settings,
+        tls=tls,
+        on_opened=on_opened,
+        variables=_variables_of(app),
+        status=partial(status_of, app),
+    )
+
+
+def _variables_of(app: App) -> Callable[[], tuple[str, ...]]:
+    """The environment variables that the sources name, read again when the sources change."""
+    seen: tuple[Source, ...] | None = None
+    names: tuple[str, ...] = ()
+
+    def read() -> tuple[str, ...]:
+        nonlocal seen, names
+        sources = app.connections.sources()
+        if sources is not seen:
+            texts = [text for each in sources for text in (each.url, *dict(each.options).values())]
+            names = tuple(sorted({name for text in texts for name in variables_of(text)}))
+            seen = sources
+        return names
+
+    return read

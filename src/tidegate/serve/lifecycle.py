@@ -1,0 +1,187 @@
+"""How the edges of one process start together, run, and stop.
+
+Signals: SIGTERM and SIGINT stop accepting callers and give running calls `stop_grace_s` seconds to
+finish, then cancel them; a second one cancels them at once. SIGHUP reads the settings again. The
+stop is recorded in every case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from tidegate.app import App
+from tidegate.edges.edge import Edge
+from tidegate.errors import TidegateError
+from tidegate.identity.revocation import RevocationWatcher
+
+logger = logging.getLogger("tidegate.serve")
+
+CHECK_S = 1.0
+"""How often the server checks whether it can do its work, for its log."""
+LOG_S = 60.0
+"""How long after a line about what fails comes the line that it works again, so that what comes and
+goes does not fill the log."""
+FORGET_S = 300.0
+"""Between two looks for changes that are to be forgotten."""
+
+
+class Shutdown:
+    """How far a server must stop: `stop` ends it in good order, `hurry` at once."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.hurry = asyncio.Event()
+
+    def ask(self) -> None:
+        """Ask it to stop; asked again, to hurry."""
+        if self.stop.is_set():
+            self.hurry.set()
+        self.stop.set()
+
+
+async def serve(
+    app: App,
+    edges: Sequence[Edge],
+    shutdown: Shutdown,
+    ready: Callable[[], None] | None = None,
+    prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
+) -> None:
+    """Run these edges until `shutdown` asks for a stop or each of them has ended, then close the
+    application. `prepare` is awaited before any of them does; `ready` is called when all of them
+    accept callers.
+
+    An edge that ends, such as stdio at the end of its input, does not stop the others. Raises:
+    TidegateError if an edge cannot start or the start cannot be recorded.
+    """
+    watcher = RevocationWatcher(app.tokens, [edge.sessions for edge in edges])
+    tasks: list[asyncio.Task[None]] = []
+    recorded = False
+    try:
+        with suppress(TidegateError):  # a state that cannot be written says so elsewhere
+            app.note_rights()
+        app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
+        recorded = True
+        app.token_files.load()
+        if prepare is not None:
+            await prepare(shutdown)
+        for edge in edges:
+            await edge.start()
+        tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
+        tasks.append(_task(app.webhook.run()))
+        if ready is not None:
+            ready()
+        await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
+    finally:
+        try:
+            await asyncio.gather(*(edge.stop(0) for edge in edges))
+        finally:
+            for task in tasks:
+                task.cancel()
+            if recorded:
+                app.server_audit.record_stop()
+            await app.close()
+
+
+async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:
+    ended, stopped = _task(edge.wait_ended()), _task(_until(shutdown.stop))
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    stopped.cancel()
+    await edge.stop(app.config.stop_grace_s, shutdown.hurry)
+
+
+async def _log_readiness(app: App) -> None:
+    """Log what begins to fail and what works again: for each part one line a minute at most."""
+    reported: dict[str, float] = {}
+    while True:
+        now = asyncio.get_running_loop().time()
+        failing = {**app.degraded(), **app.readiness()}
+        for part, reason in failing.items():
+            if part not in reported:
+                logger.error("%s: fails: %s", part, reason)
+                reported[part] = now
+        for part, at in list(reported.items()):
+            if part not in failing and now >= at + LOG_S:
+                logger.warning("%s: works again", part)
+                del reported[part]
+        await asyncio.sleep(CHECK_S)
+
+
+async def _forget_changes(app: App) -> None:
+    """Remove changes whose time is over, with their keys, also while no call is about changes."""
+    while True:
+        await asyncio.sleep(FORGET_S)
+        with suppress(TidegateError):  # the state cannot be written: the next time
+            await asyncio.to_thread(app.kept_changes.forget_old)
+
+
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(work)
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+def run(
+    app: App,
+    open_edges: Callable[[Shutdown], Sequence[Edge]],
+    *,
+    fast: bool,
+    ready: Callable[[Sequence[Edge]], None] | None = None,
+    reread: Callable[[], None] | None = None,
+    prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
+) -> None:
+    """Serve in this process until a signal or the end of every edge. `fast` uses uvloop, where
+    there is one. `reread` is called on SIGHUP, `prepare` before the first caller is answered.
+    Raises: TidegateError as `serve`."""
+
+    async def main() -> None:
+        shutdown = Shutdown()
+        handlers = dict(_signal_handlers(shutdown, reread))
+        loop = asyncio.get_running_loop()
+        for number, handler in handlers.items():
+            with suppress(NotImplementedError):  # a system without signals
+                loop.add_signal_handler(number, handler)
+        edges = open_edges(shutdown)
+        # What is there now stays: the garbage collector need not look through it for every caller.
+        gc.freeze()
+        announce = None if ready is None else partial(ready, edges)
+        try:
+            await serve(app, edges, shutdown, announce, prepare)
+        finally:
+            # What comes now must not kill a process that has ended in good order.
+            for number in handlers:
+                with suppress(NotImplementedError):
+                    loop.remove_signal_handler(number)
+                    signal.signal(number, signal.SIG_IGN)
+
+    if fast:
+        try:
+            import uvloop
+        except ImportError:
+            pass
+        else:
+            uvloop.run(main())
+            return
+    asyncio.run(main())
+
+
+def _signal_handlers(
+    shutdown: Shutdown, reread: Callable[[], None] | None
+) -> Iterator[tuple[signal.Signals, Callable[[], None]]]:
+    yield signal.SIGTERM, shutdown.ask
+    yield signal.SIGINT, shutdown.ask
+    if hasattr(signal, "SIGHUP"):
+        yield signal.SIGHUP, reread or _no_settings_file
+
+
+def _no_settings_file() -> None:
+    logger.warning("SIGHUP: there is no settings file to read again")

@@ -1,0 +1,49 @@
+"""What a server says of its own condition: to callers without a token, and to `tidegate status`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.identity.builtin_actors import cli
+
+STATUS_SOURCES = 100
+"""How many sources `tidegate status` shows."""
+_URGENCY = {"error": 0, "connected": 1}
+
+
+def without_names(app: App) -> dict[str, str]:
+    """What does not work, for callers without a token: sources are counted and errors left out."""
+    problems = app.degraded()
+    sources = sum(part.startswith("source ") for part in problems)
+    files = sum(part.startswith("token file ") for part in problems)
+    others = [part for part in problems if not part.startswith(("source ", "token file "))]
+    shown = dict.fromkeys(others, "see the log of the server")
+    shown |= {"sources": f"{sources} cannot be opened"} if sources else {}
+    return shown | ({"token files": f"{files} cannot be used"} if files else {})
+
+
+def status_of(app: App) -> dict[str, Any]:
+    """What `tidegate status` shows of this server: its sources, those that fail first and then
+    those that are open, and what fails."""
+    entries = app.connections.list_for(cli())
+    first = sorted(entries, key=lambda entry: _URGENCY.get(entry.state.status, 2))
+    sources = [
+        {
+            "name": entry.source.name,
+            "engine": entry.source.engine,
+            "status": entry.state.status,
+            "error": entry.state.error,
+        }
+        for entry in first[:STATUS_SOURCES]
+    ]
+    count = len(entries)
+    return {
+        "sources": sources,
+        "source_count": count,
+        "failing": {**app.audit.problems, **app.readiness()},
+        "console": app.console_address,
+        "webhook": msgspec.to_builtins(app.webhook.health),
+    }
