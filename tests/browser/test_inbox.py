@@ -419,8 +419,12 @@ def test_an_empty_inbox_shows_the_last_decision_agents_and_calls(
     expect(page.locator(".empty")).to_contain_text("Last decision 9 Sept 2001")
     expect(page.locator(".empty")).to_contain_text("analyst with claude-code")
     expect(page.locator(".calls li")).to_have_count(5)
+    # What agents do is followed while no question takes its place.
+    site.calls = [canned.line(400), *site.calls[:4]]
+    site.publish("line", {"n": 401})
+    expect(page.locator(".calls a").first).to_contain_text("id = 400")
     page.locator(".calls a").last.click()
-    expect(page.locator(".panel")).to_contain_text("SELECT * FROM orders WHERE id = 399")
+    expect(page.locator(".panel")).to_contain_text("SELECT * FROM orders WHERE id = 398")
 
 
 def test_the_first_day_shows_three_steps_until_a_question_comes(
@@ -428,6 +432,7 @@ def test_the_first_day_shows_three_steps_until_a_question_comes(
 ) -> None:
     page = window.tab(url)
     expect(page.locator(".first-steps li")).to_have_count(3)
+    expect(page.locator(".first-steps .done")).to_have_count(1)
     expect(page.locator(".live.on")).to_be_visible()
     site.put(canned.card(1))
     expect(title(page)).to_contain_text("(1)")

@@ -43,6 +43,7 @@ class Site:
         self.cards: dict[str, Json] = {}
         self.agents: list[Json] = []
         self.calls: list[Json] = []
+        self.steps = {"source": True, "token": False, "client": False}
         self.lines = [canned.line(n) for n in range(1, 401)]
         self.lines_on_record: dict[int, Json] = {}
         self.change = canned.change()
@@ -123,6 +124,8 @@ class Site:
                 return 200, self.change
             case ["activity"]:
                 return 200, self._activity(query)
+            case ["activity", "recent"]:
+                return 200, self._recent()
             case ["activity", "sessions"]:
                 return 200, {"sessions": self._sessions(query)}
             case ["activity", "proof"]:
@@ -208,11 +211,14 @@ class Site:
         return {
             "pending": [each for each in cards if each["state"] == "pending"],
             "recent": [each for each in cards if each["state"] != "pending"],
-            "agents": self.agents,
-            "calls": self.calls,
+            **self._recent(),
             "webhook": self.webhook,
             "seq": self.seq,
         }
+
+    def _recent(self) -> Json:
+        steps = {**self.steps, "client": bool(self.calls)}
+        return {"agents": self.agents, "calls": self.calls, "steps": steps}
 
     def _answer(self, card: Json, verb: str, body: Json) -> tuple[int, Any]:
         if verb == "revoke":

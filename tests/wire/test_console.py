@@ -154,6 +154,7 @@ def test_a_removed_operator_is_out_at_once(place: Place) -> None:
 ROUTES = (
     *(("POST", path) for path in ("session", "sign-in", "sign-out")),
     *(("GET", path) for path in ("inbox", "inbox/x", "activity", "activity/sessions")),
+    ("GET", "activity/recent"),
     *(("GET", path) for path in ("activity/lines/1", "activity/proof", "access", "events")),
     *(("POST", f"inbox/x/{what}") for what in ("allow", "deny", "revoke")),
     *(("POST", path) for path in ("activity/export-ticket", "access/sessions/x/end")),
@@ -294,6 +295,30 @@ def test_a_no_reaches_the_agent_with_its_word(place: Place, token: str) -> None:
     assert visitor.post(f"inbox/{card['id']}/deny", body).json()["state"] == "denied"
     said = query(agent).text
     assert "approval.declined" in said and "Lemberg is right for 1900" in said
+    assert place.names() == ["Köln", "Lemberg"]
+    # The card says that the agent tried again.
+    query(agent)
+    assert visitor.get(f"inbox/{card['id']}").json()["refused"]["count"] == 2
+
+
+def test_a_call_that_a_rule_refuses_after_the_yes_is_shown_on_its_card(
+    place: Place, token: str
+) -> None:
+    agent, visitor = place.agent(token), place.visitor()
+    query(agent)
+    (card,) = visitor.get("inbox").json()["pending"]
+    visitor.post(f"inbox/{card['id']}/allow", {"digest": card["digest"]})
+    stream = Stream(place.visitor())
+    wait_until(lambda: stream.of("hello"), "the stream")
+    words = ["source", "update", "towns", "--access", "read"]
+    ended = place.run(*words, "--passphrase-file", str(place.directory / "consent"))
+    assert ended.status == 0, ended.err
+    assert "policy.read_only" in query(agent).text
+    query(agent, "UPDATE towns SET name = 'Leopolis'")  # no one has allowed it
+    shown = visitor.get(f"inbox/{card['id']}").json()
+    assert (shown["state"], shown["refused"]["count"]) == ("allowed", 1)
+    assert "read-only" in shown["refused"]["message"]
+    wait_until(lambda: any(each["refused"] for each in stream.of("card")), "the live card")
     assert place.names() == ["Köln", "Lemberg"]
 
 
@@ -513,6 +538,11 @@ def test_a_call_is_found_by_its_words_with_its_proof(place: Place, token: str) -
     query(place.agent(token), "SELECT count(*) AS zebras FROM towns")
     query(place.agent(token), "DELETE FROM towns")
     ada = place.visitor()
+    # An empty Inbox shows what agents do, and not what people do at the command line and here.
+    inbox = ada.get("inbox").json()
+    assert [each["name"] for each in inbox["agents"]] == ["claude"]
+    assert {each["actor_name"] for each in inbox["calls"]} == {"claude"}
+    assert inbox["steps"] == {"source": True, "token": True, "client": True}
     found = ada.get("activity?q=zebr").json()
     (line,) = found["lines"]
     assert (line["outcome"], line["source"], line["rows"]) == ("ok", "towns", 1)

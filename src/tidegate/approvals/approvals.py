@@ -308,6 +308,18 @@ class Approvals:
         self._record("revoked", question, by, done=True)
         return self.find(question.id)
 
+    def note_refusal(self, actor: str, source_id: str, statement: str, message: str) -> None:
+        """Keep with the grant for this statement of a caller that the call came again and was
+        refused before the grant could count. Raises: TidegateError STATE_FAILED."""
+        for question in self._store.list(("allowed",)):
+            subject = question.subject
+            if (question.actor, subject.source_id, subject.statement) == (
+                actor,
+                source_id,
+                statement,
+            ):
+                self._store.note_refused(question.id, self._clock(), message)
+
     def attach_run(self, id: str, run: ApprovedRun) -> None:
         """Keep what became of the call that used a grant. Raises: TidegateError STATE_FAILED."""
         self._store.attach_run(id, run)
@@ -391,6 +403,9 @@ class Approvals:
         question = self._store.admit(asked, self._bounds(now))
         if question.id == asked.id:
             self._record("asked", question, approval_request.actor.id)
+        elif question.state == "denied":
+            with suppress(TidegateError):  # the answer does not hang on it
+                self._store.note_refused(question.id, now, "")
         return self._raise_if_denied(question, now)
 
     def _answered(self, approval_request: ApprovalRequest) -> PendingApproval | None:

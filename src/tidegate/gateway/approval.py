@@ -13,6 +13,7 @@ from msgspec import structs
 from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.engines.api import can_plan
+from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.masking import separable_under
@@ -28,6 +29,7 @@ from tidegate.store.records import ApprovedRun
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME, Code.BRIDGE_OUTCOME})
 """The errors after which it is not known whether the call took effect, or was recorded."""
 _MOST_MESSAGE = 500
+_REFUSALS = ("policy.", "limit.rows_changed")
 DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 """What a dry run may take: it shows a sample, and must not hold up other callers."""
 
@@ -102,6 +104,24 @@ async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:
         return
     with suppress(TidegateError):  # the state cannot be written: the person is asked again
         await approvals.give_back(grant)
+
+
+async def note_refusal(ctx: CallContext, error: TidegateError) -> None:
+    """Keep with a person's approval that its call came again and was refused for another reason, as
+    when the source was made read-only meanwhile. Raises nothing."""
+    approvals, request = ctx.services.approvals, ctx.call.request
+    if (
+        approvals is None
+        or not error.code.value.startswith(_REFUSALS)
+        or not isinstance(request, EngineRequest)
+        or not request.asks_person
+    ):
+        return
+    statement, source = request.shown_statement(), ctx.source
+    text = language_of(source).redact(statement.text, source.dialect)
+    message = error.without_secrets().message[:_MOST_MESSAGE]
+    with suppress(TidegateError):  # the audit log has it; this is for the person's card
+        await asyncio.to_thread(approvals.note_refusal, ctx.call.actor.id, source.id, text, message)
 
 
 async def note_run(ctx: CallContext, payload: Any = None) -> None:

@@ -19,7 +19,13 @@ from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
 from tidegate.engines.api import can_join
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.approval import answer_approval, approve, give_back_grant, note_run
+from tidegate.gateway.approval import (
+    answer_approval,
+    approve,
+    give_back_grant,
+    note_refusal,
+    note_run,
+)
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.decision import BY_PERSON, decide, inspect
@@ -118,6 +124,7 @@ class Gateway:
             note_failure(ctx)
             await give_back_grant(ctx, error)
             record_failure(ctx, error)
+            await note_refusal(ctx, error)
             if call.actor.kind == "agent":
                 raise error.without_secrets() from None
             raise

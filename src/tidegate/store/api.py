@@ -222,6 +222,10 @@ class ApprovalStore(Protocol):
         """Keep what became of the call that used the grant."""
         ...
 
+    def note_refused(self, id: str, at: float, message: str) -> None:
+        """Count a call that came again after the answer and was refused."""
+        ...
+
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
         """Keep what a dry run showed with the request."""
         ...

@@ -107,13 +107,22 @@ class ApprovedRun(msgspec.Struct, frozen=True):
     change_id: str = ""
 
 
+class RefusedRetry(msgspec.Struct, frozen=True):
+    """The same call came again after the answer and was refused: the last time at `at` (Unix
+    seconds), and why; `count` times in all."""
+
+    at: float
+    message: str
+    count: int = 1
+
+
 class PendingApproval(msgspec.Struct, frozen=True):
     """One request for approval. Times are Unix seconds; `actor` is the caller's id; `askers` counts
     the calls that made it. `ended_at` is when an answer was used or expired.
 
     The caller waits until `waits_until` for the answer; None: it has to call again. A grant is used
     `most_uses` times at most, `uses` of which are over, and not after `until`. `run` is what became
-    of the call that used it last."""
+    of the call that used it last; `refused` the calls that came again and did not run."""
 
     id: str
     digest: str
@@ -132,6 +141,7 @@ class PendingApproval(msgspec.Struct, frozen=True):
     uses: int = 0
     most_uses: int = 1
     run: ApprovedRun | None = None
+    refused: RefusedRetry | None = None
 
 
 class ApprovalBounds(msgspec.Struct, frozen=True):

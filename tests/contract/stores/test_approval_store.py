@@ -7,7 +7,13 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
-from tidegate.store.records import ApprovalBounds, ApprovedRun, PendingApproval, Subject
+from tidegate.store.records import (
+    ApprovalBounds,
+    ApprovedRun,
+    PendingApproval,
+    RefusedRetry,
+    Subject,
+)
 
 SUBJECT = Subject(
     *("claude", "client/1", "core", "query", "shop", "id-shop", "UPDATE t SET a = 1"),
@@ -68,6 +74,14 @@ def test_a_denial_counts_until_its_bound_and_is_not_used_up(state, other):
         assert (denied.state, denied.reason) == ("denied", "not today")
     late = structs.replace(BOUNDS, denials_since=110.0)
     assert other.approvals.answer("d", late, 200.0) is None
+
+
+def test_calls_that_came_again_and_were_refused_are_counted(state, other):
+    state.approvals.admit(asked(), BOUNDS)
+    state.approvals.note_refused("a1", 120.0, "The source is read-only.")
+    other.approvals.note_refused("a1", 130.0, "It is read-only now.")
+    state.approvals.note_refused("unknown", 130.0, "")
+    assert other.approvals.find("a1").refused == RefusedRetry(130.0, "It is read-only now.", 2)
 
 
 def test_a_grant_does_not_outlive_its_bound(state):

@@ -57,6 +57,7 @@ class AccessRoutes:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._hashing = hashing
+        self._tokens = tokens
         consent = Consent(operators, note, note_done)
         self._forms = TokenForms(tokens, operators, sources, consent, clock)
         self.pairings = PairingRequests(pairing_service, self._forms, consent, clock)
@@ -64,6 +65,10 @@ class AccessRoutes:
         self._access = Access(operators, self._accounts, self._forms, self.pairings, inbox)
         callers = Callers(tokens, operators, self.pairings, others, clock)
         self._matrix = AccessMatrix(gateway, callers, sources, global_rules, consent)
+
+    def has_token(self) -> bool:
+        """Whether an agent has a token that was not revoked. Reads the state."""
+        return any(entry.revoked_at is None for entry in self._tokens.list())
 
     def routes(self) -> Iterator[tuple[str, str, Answer]]:
         """(method, path below the API's, what answers)."""

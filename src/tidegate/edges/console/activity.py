@@ -27,6 +27,9 @@ from tidegate.policy.data_rules import hides_something
 MOST_LINES = 500
 EXPORTED = 100_000
 """The most lines of one page and of one export."""
+RECENT_LINES = 500
+"""The newest lines, among which agents and their last calls are looked for."""
+_OF_PEOPLE = frozenset({"cli", "console"})
 _TEXTS = ("statement", "error", "arguments", "details")
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _COLUMNS = tuple(name for name in Line.__struct_fields__ if name not in ("n", "offset", "session"))
@@ -125,14 +128,15 @@ class Activity:
         return file.getvalue().encode(), "text/csv; charset=utf-8", len(lines)
 
     def recent(self, signed_in: SignedIn) -> dict[str, Any]:
-        """For an empty inbox: the agents that called last, and the last calls."""
+        """For an empty inbox: the agents that called last, and their last calls. What people do at
+        the command line and in the console is not among them."""
         wanted = self._filter({}, signed_in)
         try:
             self._index.update(batches=1)
-            lines = self._index.find(wanted, limit=100, counts=False).lines
+            lines = self._index.find(wanted, limit=RECENT_LINES, counts=False).lines
         except TidegateError:  # questions are answered without the index, too
             lines = ()
-        calls = [line for line in lines if line.call_id]
+        calls = [line for line in lines if line.call_id and line.surface not in _OF_PEOPLE]
         agents: dict[tuple[str, str], float] = {}
         for line in calls:
             agents.setdefault((line.actor_name, line.client), line.time)

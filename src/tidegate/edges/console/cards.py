@@ -93,6 +93,7 @@ def card_of(
         "ended_at": question.ended_at,
         "grant": _grant(question),
         "run": _run(question, now, undone=rights.undone),
+        "refused": None if question.refused is None else msgspec.to_builtins(question.refused),
         "may": {
             "allow": rights.allow and is_open,
             "deny": rights.deny and is_open,

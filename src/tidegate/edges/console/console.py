@@ -136,6 +136,7 @@ class Console:
             ("GET", "changes/{id}", self._describe_undo),
             ("POST", "changes/{id}/undo", self._undo),
             ("GET", "activity", self._find),
+            ("GET", "activity/recent", self._recent),
             ("GET", "activity/sessions", self._agent_sessions),
             ("GET", "activity/lines/{n}", self._line),
             ("GET", "activity/proof", self._proof),
@@ -230,7 +231,7 @@ class Console:
 
     async def _list(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._inbox.list, signed_in)
-        recent = await asyncio.to_thread(self._activity.recent, signed_in)
+        recent = await asyncio.to_thread(self._seen_of_late, signed_in)
         health = msgspec.to_builtins(self._webhook())
         seq = self.feed.sequence
         return json_response(200, {**found, **recent, "webhook": health, "seq": seq})
@@ -284,6 +285,19 @@ class Console:
     async def _find(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._activity.find, request.query, signed_in)
         return json_response(200, {**found, "seq": self.feed.sequence})
+
+    async def _recent(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return json_response(200, await asyncio.to_thread(self._seen_of_late, signed_in))
+
+    def _seen_of_late(self, signed_in: SignedIn) -> dict[str, Any]:
+        """What an empty inbox shows: agents, their calls, and what is still to be set up."""
+        recent = self._activity.recent(signed_in)
+        steps = {
+            "source": any(signed_in.may("viewer", each.name) for each in self._sources()),
+            "token": self._access.has_token(),
+            "client": bool(recent["calls"]),
+        }
+        return {**recent, "steps": steps}
 
     async def _agent_sessions(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await asyncio.to_thread(self._activity.sessions, request.query, signed_in)

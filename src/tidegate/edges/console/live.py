@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.approvals.approvals import Approvals
+from tidegate.approvals.approvals import COOL_OFF_S, Approvals
 from tidegate.edges.console.cards import is_settled
 from tidegate.edges.console.inbox import Inbox
 from tidegate.edges.console.now import Now
@@ -301,6 +301,8 @@ class LiveFeed:
     def _is_followed(self, question: PendingApproval) -> bool:
         if not is_settled(question, self._clock()):
             return True
+        if question.state == "denied":  # the same call may come again, and be refused
+            return self._clock() - (question.decided_at or 0.0) < COOL_OFF_S
         ended_at = question.ended_at or question.decided_at or question.asked_at
         # A call that was approved is noted as running only after its grant was used.
         waits_for_run = question.state == "used" and question.run is None

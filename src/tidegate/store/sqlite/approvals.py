@@ -24,6 +24,7 @@ from tidegate.store.records import (
     ApprovalState,
     ApprovedRun,
     PendingApproval,
+    RefusedRetry,
     Subject,
 )
 from tidegate.store.sqlite.connection import StateConnection
@@ -32,7 +33,12 @@ _Rows = list[tuple[Any, ...]]
 QUESTION_COLUMNS = PendingApproval.__struct_fields__
 _COLUMNS = ", ".join(QUESTION_COLUMNS)
 _WAITING = "SELECT count(*) FROM approvals WHERE state = 'pending'"
-_TYPES: dict[str, Any] = {"subject": Subject, "dry_run": DryRun, "run": ApprovedRun}
+_TYPES: dict[str, Any] = {
+    "subject": Subject,
+    "dry_run": DryRun,
+    "run": ApprovedRun,
+    "refused": RefusedRetry,
+}
 
 
 # The two that decide who may go on, with the names of their values. A test runs them on PostgreSQL.
@@ -154,6 +160,17 @@ class SqliteApprovalStore:
         with self._file.changing() as connection:
             connection.execute(
                 "UPDATE approvals SET run = ? WHERE id = ?", (_column("run", run), id)
+            )
+
+    def note_refused(self, id: str, at: float, message: str) -> None:
+        with self._file.changing() as connection:
+            found = _one(connection, f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", (id,))
+            if found is None:
+                return
+            before = 0 if found.refused is None else found.refused.count
+            connection.execute(
+                "UPDATE approvals SET refused = ? WHERE id = ?",
+                (_column("refused", RefusedRetry(at, message, before + 1)), id),
             )
 
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:

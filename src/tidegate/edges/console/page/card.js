@@ -9,7 +9,7 @@ import { dryRunView } from "./rows.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { say, singleKeys } from "./state.js";
 import { statementView } from "./statement.js";
-import { ago, counted, isolated, timeNode, visible, when } from "./text.js";
+import { ago, counted, isolated, number, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 /** @typedef {import("./signals.js").Signal<Card>} CardSignal */
@@ -106,6 +106,9 @@ function steps(card) {
     const end = card.ended_at ?? card.expires_at;
     list.push({ text: ["Ended without an answer", end ? [" at ", timeNode(end)] : null], state: "bad" });
   } else if (card.state !== "pending") list.push({ text: ["Allowed", by, at], state: "past" });
+  const refused = card.refused ? [refusedStep(card.refused)] : [];
+  const ranLast = Boolean(card.run && card.refused && card.run.at > card.refused.at);
+  if (ranLast) list.push(...refused);
   if (card.run) list.push(...runSteps(card.run));
   else if (card.state === "allowed") {
     list.push({ text: card.waiting.until ? "The caller goes on" : "Waits for the caller to call again",
@@ -113,9 +116,15 @@ function steps(card) {
   } else if (card.state === "expired") {
     list.push({ text: "Ended unused", state: "bad" });
   }
+  if (!ranLast) list.push(...refused);
   return h("ol", { class: "steps" }, list.map(({ text, state }) => h("li", { class: state },
     state === "past" || state === "good" ? icon("check") : null, h("span", {}, text))));
 }
+
+/** The same call came again after the answer, and did not run. @param {NonNullable<Card["refused"]>} refused */
+const refusedStep = ({ at, message, count }) => ({
+  text: [count > 1 ? `Called again ${number(count)} times, and refused; the last time at ` : "Called again and refused at ",
+    timeNode(at), message ? [": ", visible(message)] : null], state: "bad" });
 
 /** @param {import("./contract.js").Run} run */
 function runSteps(run) {
@@ -162,12 +171,12 @@ export function cardView(card) {
     shown.abort();
   });
   const body = computed(() => {
-    const { run, grant, may, decided_at, decided_by, decision_reason, state, waiting, ...rest } = card.value;
+    const { run, grant, may, refused, decided_at, decided_by, decision_reason, state, waiting, ...rest } = card.value;
     return JSON.stringify([rest, waiting, state === "pending"]);
   });
   const after = computed(() => {
-    const { run, grant, may, decided_at, state, decision_reason } = card.value;
-    return JSON.stringify([run, grant, may, decided_at, state, decision_reason]);
+    const { run, grant, may, refused, decided_at, state, decision_reason } = card.value;
+    return JSON.stringify([run, grant, may, refused, decided_at, state, decision_reason]);
   });
   const mayAllow = computed(() => card.value.state === "pending" && card.value.may.allow);
   effect(() => {

@@ -33,14 +33,15 @@
  *   irreversible: boolean, waiting: { until: number | null }, expires_at: number | null,
  *   ended_at?: number | null, decided_at: number | null, decided_by: string, decision_reason: string,
  *   grant: { until: number, uses: number, most_uses: number } | null, run: Run | null,
+ *   refused?: { at: number, message: string, count: number } | null,
  *   may: May }} Card
  * @typedef {{ name: string, client: string, last_at: number }} Agent
  * @typedef {{
  *   state: "off" | "ok" | "failing" | "stopped", message: string, since: number | null,
  *   sent_at: number | null, waiting: number, dropped: number, digest_minutes: number }} Webhook
- * @typedef {{
- *   pending: Card[], recent: Card[], agents: Agent[], calls: Line[], webhook?: Webhook,
- *   seq: number }} Inbox
+ * @typedef {{ source: boolean, token: boolean, client: boolean }} Steps what is set up
+ * @typedef {{ agents: Agent[], calls: Line[], steps: Steps }} Recent
+ * @typedef {Recent & { pending: Card[], recent: Card[], webhook?: Webhook, seq: number }} Inbox
  * @typedef {{ key: string, before: Cell[] | null, after: Cell[] | null, now: Cell[] | null }} ChangedRow
  * @typedef {{
  *   table: string, columns: string[], masked: string[], count: number, rows: ChangedRow[]

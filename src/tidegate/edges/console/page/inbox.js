@@ -5,11 +5,12 @@ import { dialogIsOpen, showKeys } from "./dialogs.js";
 import { each, h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd } from "./signals.js";
-import { cards, go, route, session, singleKeys } from "./state.js";
+import { cards, go, newestLine, route, singleKeys } from "./state.js";
 import { ago, counted, isolated, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 
+const RENEW_MS = 3_000;
 const NARROW = matchMedia("(max-width: 720px)");
 
 /** @param {string} id */
@@ -110,17 +111,31 @@ function row(card) {
     h("span", { class: "row-text" }, keyed(() => card.value.sentence, () => visible(card.peek().sentence)))));
 }
 
+/** Follow what agents do while it is in sight, in steps of some seconds. */
+function followCalls() {
+  let [timer, asked] = [0, 0];
+  const renew = () => {
+    [timer, asked] = [0, Date.now()];
+    void cards.renew().catch(() => {}); // the next line asks again
+  };
+  effect(() => {
+    if (newestLine.value && !timer) timer = setTimeout(renew, Math.max(0, asked + RENEW_MS - Date.now()));
+  });
+  onEnd(() => clearTimeout(timer));
+}
+
 /** @param {string} id what was asked for, and is not there */
 function emptyPane(id) {
+  followCalls();
   return h("div", { class: "empty" }, () => {
     if (!cards.loaded.value) return h("p", {}, "Loading …");
     const [last] = cards.recent.filter((card) => card.decided_at);
-    const fresh = !cards.agents.value.length && !cards.calls.value.length && !cards.recent.length;
+    const fresh = cards.steps.value && !cards.steps.value.client && !cards.recent.length;
     return [
       h("h2", {}, id ? "This question is not here" : "Nothing waits"),
       h("p", { class: "lead" }, id ? "It has ended, or you may not see it."
         : last?.decided_at ? `Last decision ${when(last.decided_at)}.` : "No decision yet."),
-      fresh ? firstSteps() : [agents(), calls()],
+      fresh && cards.steps.value ? firstSteps(cards.steps.value) : [agents(), calls()],
     ];
   });
 }
@@ -129,7 +144,7 @@ function agents() {
   return h("section", {}, h("h3", {}, "Agents"),
     cards.agents.value.length
       ? h("ul", { class: "plain" }, cards.agents.value.map((agent) => h("li", {},
-        h("strong", {}, isolated(agent.name)), agent.client ? [" with ", isolated(agent.client)] : null,
+        h("strong", {}, isolated(agent.name)), agent.client ? [" with ", isolated(agent.client)] : null, " ",
         h("span", { class: "age" }, () => `last call ${ago(agent.last_at) === "now" ? "just now" : `${ago(agent.last_at)} ago`}`))))
       : h("p", { class: "note" }, "None is connected now."));
 }
@@ -143,13 +158,13 @@ function calls() {
         h("span", { class: "text" }, visible(line.statement || line.tool || line.event)))))));
 }
 
-function firstSteps() {
-  const done = (session.value?.sources.length ?? 0) > 0;
+/** @param {import("./contract.js").Steps} steps */
+function firstSteps({ source, token }) {
+  /** @param {boolean} done @param {string} what @param {string} command */
+  const step = (done, what, command) => h("li", { class: done ? "done" : "" },
+    h("strong", {}, done ? h("span", { class: "sr" }, "Done: ") : null, what), h("code", {}, command));
   return h("ol", { class: "first-steps" },
-    h("li", { class: done ? "done" : "" }, h("strong", {}, "Add a source. "),
-      h("code", {}, "tidegate source add shop sqlite:////data/shop.db")),
-    h("li", {}, h("strong", {}, "Make a token for the agent. "),
-      h("code", {}, "tidegate token create analyst --scope readWrite --source shop")),
-    h("li", {}, h("strong", {}, "Write the entry of its client. "),
-      h("code", {}, "tidegate install cursor")));
+    step(source, "Add a source. ", "tidegate source add shop sqlite:////data/shop.db"),
+    step(token, "Make a token for the agent. ", "tidegate token create analyst --scope readWrite --source shop"),
+    step(false, "Write the entry of its client. ", "tidegate install cursor"));
 }

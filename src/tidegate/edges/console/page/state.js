@@ -69,6 +69,7 @@ class Cards {
   all = signal(/** @type {ReadonlyMap<string, Card>} */ (new Map()));
   agents = signal(/** @type {Inbox["agents"]} */ ([]));
   calls = signal(/** @type {Inbox["calls"]} */ ([]));
+  steps = signal(/** @type {Inbox["steps"] | null} */ (null));
   webhook = signal(/** @type {Inbox["webhook"]} */ (undefined));
   loaded = signal(false);
   #seq = 0;
@@ -79,13 +80,26 @@ class Cards {
     batch(() => {
       const cards = [...inbox.pending, ...[...inbox.recent].reverse()];
       this.all.value = new Map(cards.map((card) => [card.id, card]));
-      this.agents.value = inbox.agents;
-      this.calls.value = inbox.calls;
+      this.#show(inbox);
       this.webhook.value = inbox.webhook;
       this.loaded.value = true;
     });
     this.#seq = inbox.seq;
     return inbox.seq;
+  }
+
+  /** Ask again for what is shown beside the questions: agents, their calls, what is set up. */
+  async renew() {
+    this.#show(await get("activity/recent"));
+  }
+
+  /** @param {import("./contract.js").Recent} recent */
+  #show({ agents, calls, steps }) {
+    batch(() => {
+      this.agents.value = agents;
+      this.calls.value = calls;
+      this.steps.value = steps;
+    });
   }
 
   /** Ask for one card again. @param {string} id */
@@ -120,6 +134,7 @@ class Cards {
       this.all.value = new Map();
       this.agents.value = [];
       this.calls.value = [];
+      this.steps.value = null;
       this.webhook.value = undefined;
       this.loaded.value = false;
     });
