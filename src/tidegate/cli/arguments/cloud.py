@@ -74,37 +74,7 @@ def add_cloud(commands: Commands) -> None:
     for action in (check, pull, importing):
         action.set_defaults(module="cloud")
     _add_snapshots(actions)
-    shell = actions.add_parser(
-        "shell",
-        help="ask cloud providers at a terminal, with history and completion",
-        description="Read statements for cloud providers, each ending in a semicolon, and show "
-        "what they give. Tab completes providers, services, resources and columns; the arrow keys "
-        "recall earlier statements. Without a terminal the statements come from standard input, "
-        "and the exit status is 1 if one failed. It only reads: SELECT, SHOW, DESCRIBE, EXPLAIN.",
-    )
-    shell.set_defaults(module="cloud_shell")
-    shell.add_argument(
-        "source",
-        nargs="?",
-        type=filled,
-        metavar="SOURCE",
-        help="the source, if there are several of cloud providers",
-    )
-    shell.add_argument(
-        "--rows",
-        type=at_least_one,
-        default=500,
-        metavar="N",
-        help="show at most N rows (default 500)",
-    )
-    shell.add_argument(
-        "--timeout",
-        type=seconds,
-        default=60.0,
-        metavar="S",
-        help="how long a statement may take (default 60)",
-    )
-    home_options(shell)
+    _add_shell(actions)
 
 
 def _add_snapshots(actions: Commands) -> None:
@@ -147,6 +117,40 @@ def _add_snapshots(actions: Commands) -> None:
     json_option(diff)
     for action in (snapshot, diff):
         action.set_defaults(module="cloud_snapshot")
+
+
+def _add_shell(actions: Commands) -> None:
+    shell = actions.add_parser(
+        "shell",
+        help="ask cloud providers at a terminal, with history and completion",
+        description="Read statements for cloud providers, each ending in a semicolon, and show "
+        "what they give. Tab completes providers, services, resources and columns; the arrow keys "
+        "recall earlier statements. Without a terminal the statements come from standard input, "
+        "and the exit status is 1 if one failed. It only reads: SELECT, SHOW, DESCRIBE, EXPLAIN.",
+    )
+    shell.set_defaults(module="cloud_shell")
+    shell.add_argument(
+        "source",
+        nargs="?",
+        type=filled,
+        metavar="SOURCE",
+        help="the source, if there are several of cloud providers",
+    )
+    shell.add_argument(
+        "--rows",
+        type=at_least_one,
+        default=500,
+        metavar="N",
+        help="show at most N rows (default 500)",
+    )
+    shell.add_argument(
+        "--timeout",
+        type=seconds,
+        default=60.0,
+        metavar="S",
+        help="how long a statement may take (default 60)",
+    )
+    home_options(shell)
 
 
 def _folder_option(parser: argparse.ArgumentParser) -> None:

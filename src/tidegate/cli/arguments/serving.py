@@ -53,28 +53,7 @@ def add_serve(commands: Commands) -> None:
         "a TOML, YAML or JSON file, or an inline JSON object (default: $TIDEGATE_CONFIG, else "
         "none)",
     )
-    serve.add_argument(
-        "--http",
-        type=filled,
-        metavar="HOST:PORT",
-        help="serve HTTP there instead of stdio; port 0 takes a free one",
-    )
-    serve.add_argument(
-        "--pg",
-        type=filled,
-        metavar="HOST:PORT",
-        help="serve PostgreSQL's wire protocol there as well: the database is a source, the user a "
-        "token's name, the password the token",
-    )
-    serve.add_argument(
-        "--tls-cert",
-        type=filled,
-        metavar="FILE",
-        help="use TLS with this certificate, a PEM file with the chain behind it",
-    )
-    serve.add_argument(
-        "--tls-key", type=filled, metavar="FILE", help="the key of the certificate, a PEM file"
-    )
+    _address_options(serve)
     serve.add_argument(
         "--token-file",
         action="append",
@@ -119,6 +98,32 @@ def add_serve(commands: Commands) -> None:
         help=argparse.SUPPRESS,
     )
     state_option(serve)
+
+
+def _address_options(serve: argparse.ArgumentParser) -> None:
+    """The options that say where it listens, and with which certificate."""
+    serve.add_argument(
+        "--http",
+        type=filled,
+        metavar="HOST:PORT",
+        help="serve HTTP there instead of stdio; port 0 takes a free one",
+    )
+    serve.add_argument(
+        "--pg",
+        type=filled,
+        metavar="HOST:PORT",
+        help="serve PostgreSQL's wire protocol there as well: the database is a source, the user a "
+        "token's name, the password the token",
+    )
+    serve.add_argument(
+        "--tls-cert",
+        type=filled,
+        metavar="FILE",
+        help="use TLS with this certificate, a PEM file with the chain behind it",
+    )
+    serve.add_argument(
+        "--tls-key", type=filled, metavar="FILE", help="the key of the certificate, a PEM file"
+    )
 
 
 def add_config(commands: Commands) -> None:
