@@ -33,6 +33,7 @@ from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, source_from_settings
 from tidegate.gateway.datalog_sources import DatalogSources
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.handlers import RequestHandler
 from tidegate.gateway.jdbc_sources import JdbcSources
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
@@ -55,6 +56,7 @@ from tidegate.model.requests import (
     OpenDatalog,
     OpenJdbc,
     OpenTemporary,
+    Request,
     SearchHistory,
 )
 from tidegate.model.sources import Source
@@ -70,16 +72,6 @@ from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
 from tidegate.undo.kept_changes import KeptChanges
 from tidegate.webhook.sender import WebhookSender
-from tidegate.workspace.requests import (
-    CloseTab,
-    FocusTab,
-    ListTabs,
-    OpenQuery,
-    OpenTable,
-    OpenWindow,
-    ReopenTab,
-    WriteTab,
-)
 from tidegate.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -146,13 +138,7 @@ class App:
             note=self.server_audit.record_as,
             note_done=self.server_audit.record_done_as,
             note_anonymous=self.server_audit.record_anonymous,
-            lockout=Lockout(
-                config.lockout.failures,
-                config.lockout.window_s,
-                config.lockout.lock_s,
-                shared=self.state.shared,
-                kind="console",
-            ),
+            lockout=self._lockout("console"),
         )
         self.approvals = Approvals(
             self.state.approvals,
@@ -185,35 +171,7 @@ class App:
         )
         self.figures = CallFigures()
         """Counts the calls of this process, if it serves the console."""
-        jdbc = JdbcSources(self.connections, config.temporary_sources, self._locate_driver)
-        self.gateway = Gateway(
-            self.connections,
-            self.audit,
-            self.history,
-            approvals=self.approvals,
-            masking_key=partial(read_or_create_secret, directory / "mask.key"),
-            statement_rules=statement_rules(config),
-            changes=self.kept_changes,
-            figures=self.figures if config.console.enabled else None,
-            handlers={
-                ListChanges: self.kept_changes.answer,
-                SearchHistory: self.history.answer,
-                OpenWindow: self.workspace.open_window,
-                OpenTable: self.workspace.open_table,
-                FocusTab: self.workspace.focus_tab,
-                ListTabs: self.workspace.list_tabs,
-                OpenQuery: self.workspace.open_query,
-                WriteTab: self.workspace.write_tab,
-                CloseTab: self.workspace.close_tab,
-                ReopenTab: self.workspace.reopen_tab,
-                EmbedTexts: self.embedder.answer,
-                OpenTemporary: TemporarySources(self.connections, config.temporary_sources).open,
-                OpenJdbc: jdbc.open,
-                OpenDatalog: DatalogSources(self.connections, config.temporary_sources).open,
-                CloseTemporary: jdbc.close,
-                **AnswerService(config.language, self.state.questions).handlers,
-            },
-        )
+        self.gateway = self._make_gateway()
 
     @classmethod
     def open(cls, config: Config, default_actor: str = "cli") -> App:
@@ -243,6 +201,44 @@ class App:
         """What proves lines of the audit log, for the console."""
         return Prover(self.directory / "audit", self.directory / "audit-key")
 
+    def _make_gateway(self) -> Gateway:
+        return Gateway(
+            self.connections,
+            self.audit,
+            self.history,
+            approvals=self.approvals,
+            masking_key=partial(read_or_create_secret, self.directory / "mask.key"),
+            statement_rules=statement_rules(self.config),
+            changes=self.kept_changes,
+            figures=self.figures if self.config.console.enabled else None,
+            handlers=self._handlers(),
+        )
+
+    def _handlers(self) -> dict[type[Request], RequestHandler]:
+        """What answers the requests that need no engine."""
+        settings = self.config.temporary_sources
+        jdbc = JdbcSources(self.connections, settings, self._locate_driver)
+        return {
+            ListChanges: self.kept_changes.answer,
+            SearchHistory: self.history.answer,
+            EmbedTexts: self.embedder.answer,
+            OpenTemporary: TemporarySources(self.connections, settings).open,
+            OpenJdbc: jdbc.open,
+            OpenDatalog: DatalogSources(self.connections, settings).open,
+            CloseTemporary: jdbc.close,
+            **self.workspace.handlers,
+            **AnswerService(self.config.language, self.state.questions).handlers,
+        }
+
+    def _lockout(self, kind: str) -> Lockout:
+        """Counts failures of this kind, with every server on the state."""
+        settings = self.config.lockout
+        return Lockout(
+            *(settings.failures, settings.window_s, settings.lock_s),
+            shared=self.state.shared,
+            kind=kind,
+        )
+
     def _load_sources(self, config: Config) -> ConfiguredSources:
         """The sources of the settings, and what all sources get; a cache has its place here."""
         cloud = config.cloud
@@ -266,20 +262,13 @@ class App:
     def authenticator(self) -> Authenticator:
         """For callers over HTTP: our tokens, those of bridges, and those of the authorization
         server of the settings. Raises: TidegateError if a package for that is missing."""
-        lockout = self.config.lockout
         return Authenticator(
             self.tokens,
             self.server_audit.record_anonymous,
             verifier=self._oauth_verifier(),
             bridge=self.bridge_tokens,
             shared=self.state.shared,
-            lockout=Lockout(
-                lockout.failures,
-                lockout.window_s,
-                lockout.lock_s,
-                shared=self.state.shared,
-                kind="login",
-            ),
+            lockout=self._lockout("login"),
         )
 
     @cached_property

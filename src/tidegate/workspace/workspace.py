@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from tidegate.errors import Code, TidegateError, table_refused
 from tidegate.model.actors import Actor
 from tidegate.model.identity_cache import IdentityCache
-from tidegate.model.requests import Call
+from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import may_use_table
 from tidegate.store.api import WindowStore
@@ -51,6 +52,8 @@ _FIRST_TITLE = "Query"
 _MOST_ACTORS = 4_096
 _UNKNOWN = "tab not found"
 
+Handler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
+
 
 class Workspace:
     """The windows and tabs in `file`. `operators` gives the names of all people with an account.
@@ -67,6 +70,20 @@ class Workspace:
         self._clock = clock
         self._by_id = IdentityCache(_by_id)
         self._acted_at: dict[str, float] = {}
+
+    @property
+    def handlers(self) -> Mapping[type[Request], Handler]:
+        """For a gateway."""
+        return {
+            OpenWindow: self.open_window,
+            OpenTable: self.open_table,
+            FocusTab: self.focus_tab,
+            ListTabs: self.list_tabs,
+            OpenQuery: self.open_query,
+            WriteTab: self.write_tab,
+            CloseTab: self.close_tab,
+            ReopenTab: self.reopen_tab,
+        }
 
     async def open_window(self, call: Call, sources: tuple[Source, ...]) -> Window:
         """Open the source's window, or bring the one there is to the front. Raises: TidegateError
