@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from support import console_cards as canned
-from support.chromium import Window
+from support.chromium import Window, violations
 from support.console_site import Site
 
 MANY = 5_000
@@ -27,8 +27,28 @@ def test_sessions_are_folded_and_unfold_to_their_calls(
     page.locator(".fold").first.press("Enter")
     expect(page.locator(".inner")).to_have_count(0)
     page.get_by_role("link", name="Open the session of analyst alone").first.click()
-    expect(page).to_have_url(re.compile("session=1"))
-    expect(page.locator(".line").first).to_be_visible()
+    expect(page).to_have_url(re.compile("session=call-3"))
+
+
+def test_a_session_is_one_story_with_the_rule_and_the_proof_of_each_call(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/activity?session=call-3")
+    expect(page.locator(".story-head")).to_contain_text("analyst with claude-code")
+    first = page.locator(".story-line").first
+    expect(first).to_contain_text("SELECT * FROM orders WHERE id = 3")
+    expect(first).to_contain_text("Rule source.access: allow. verified")
+    expect(page.locator(".story-line")).to_have_count(100)
+    assert violations(page) == []
+    page.get_by_role("button", name="Later calls").click()
+    expect(page.locator(".story-line")).to_have_count(133)
+    page.keyboard.press("j")
+    expect(page.locator(".panel")).to_contain_text("before checkpoint 12")
+    expect(page).to_have_url(re.compile("line=call-3"))
+    page.reload()
+    expect(page.locator(".panel")).to_contain_text("before checkpoint 12")
+    page.get_by_role("link", name="All sessions").click()
+    expect(page.locator(".fold")).to_have_count(3)
 
 
 def test_many_lines_are_few_nodes_and_more_are_loaded_at_the_end(
@@ -87,7 +107,8 @@ def test_keys_go_through_the_lines_and_the_panel_shows_all_of_one(
     asked = canned.card(1, state="used", decided_at=1e9, decided_by="ann", run=canned.run())
     site.add(asked)
     site.lines[399] = canned.line(400, outcome="ok", effect="write", approval="ask-1")
-    site.lines_on_record[400] = {"approval": asked}
+    change = {"id": "change-1", "state": "done", "rows": 3, "may_undo": True}
+    site.lines_on_record[400] = {"approval": asked, "change": change}
     page = window.tab(f"{url}#/activity?view=calls")
     expect(page.locator(".line").first).to_be_visible()
     page.keyboard.press("j")
@@ -95,8 +116,9 @@ def test_keys_go_through_the_lines_and_the_panel_shows_all_of_one(
     expect(panel).to_contain_text("it is before checkpoint 12")
     expect(panel).to_contain_text("3 rows would be changed")
     expect(panel).to_contain_text("5f" * 32)
-    expect(page).to_have_url(re.compile("line=400"))
-    panel.get_by_role("button", name="Put these rows back").click()
+    expect(page).to_have_url(re.compile("line=call-400"))
+    expect(panel.get_by_role("button", name="Put these rows back")).to_be_visible()
+    page.keyboard.press("u")
     page.get_by_role("dialog").get_by_role("button", name="Put these rows back").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert site.posted("changes/change-1/undo") == [{}]

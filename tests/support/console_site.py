@@ -127,11 +127,13 @@ class Site:
             case ["activity", "recent"]:
                 return 200, self._recent()
             case ["activity", "sessions"]:
-                return 200, {"sessions": self._sessions(query)}
+                return 200, {"sessions": self._sessions(query), "next": None}
+            case ["activity", "story"]:
+                return 200, self._story(query)
             case ["activity", "proof"]:
                 return 200, self.proof
-            case ["activity", "lines", number] if number.isdigit():
-                return 200, self._record(int(number))
+            case ["activity", "lines", name]:
+                return 200, self._record(name)
             case ["access"]:
                 return 200, self.access
             case ["now"]:
@@ -252,7 +254,10 @@ class Site:
 
     def _found(self, query: dict[str, str]) -> list[Json]:
         names = {"actor": "actor_name"}
-        found = self.lines
+        found, query = self.lines, dict(query)
+        for each in self.lines:
+            if each["call_id"] == query.get("session"):
+                query["session"] = str(each["session"])
         for name in ("source", "actor", "outcome", "effect", "surface", "session"):
             if value := query.get(name):
                 found = [each for each in found if str(each[names.get(name, name)]) == value]
@@ -293,12 +298,24 @@ class Site:
                 "calls": len(lines),
                 "denied": sum(each["outcome"] == "denied" for each in lines),
                 "writes": sum(each["effect"] == "write" for each in lines),
+                "call_id": lines[0]["call_id"],
             }
             for name, lines in groups
         ]
 
-    def _record(self, number: int) -> Json:
-        line = next(each for each in self.lines if each["n"] == number)
+    def _story(self, query: dict[str, str]) -> Json:
+        after, found = int(query.get("after") or 0), self._found(query)
+        later = [each for each in found if each["n"] > after]
+        page = [{**each, "proof": self._record(each["call_id"])["proof"]} for each in later[:100]]
+        return {
+            "session": self._sessions(query)[0],
+            "lines": page,
+            "next": page[-1]["n"] if len(page) < len(later) else None,
+        }
+
+    def _record(self, name: str) -> Json:
+        line = next(each for each in self.lines if name in (each["call_id"], str(each["n"])))
+        number = line["n"]
         first: Json = {
             "line": line,
             "fields": {**line, "database": "main"},

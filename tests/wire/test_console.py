@@ -154,7 +154,7 @@ def test_a_removed_operator_is_out_at_once(place: Place) -> None:
 ROUTES = (
     *(("POST", path) for path in ("session", "sign-in", "sign-out")),
     *(("GET", path) for path in ("inbox", "inbox/x", "activity", "activity/sessions")),
-    ("GET", "activity/recent"),
+    *(("GET", path) for path in ("activity/recent", "activity/story?session=1")),
     *(("GET", path) for path in ("activity/lines/1", "activity/proof", "access", "events")),
     *(("POST", f"inbox/x/{what}") for what in ("allow", "deny", "revoke")),
     *(("POST", path) for path in ("activity/export-ticket", "access/sessions/x/end")),
@@ -551,10 +551,24 @@ def test_a_call_is_found_by_its_words_with_its_proof(place: Place, token: str) -
     assert whole["fields"]["statement"] == "SELECT count(*) AS zebras FROM towns"
     assert whole["proof"]["state"] in ("verified", "after_checkpoint")
     assert ada.get("activity/proof?again=1").json()["state"] != "mismatch"
+    # A session has an address that outlives the index: that of one of its calls.
+    sessions = ada.get("activity/sessions").json()["sessions"]
+    (session,) = [each for each in sessions if each["actor_name"] == "claude"]
+    for name in (session["call_id"], line["call_id"]):
+        story = ada.get(f"activity/story?session={name}").json()
+        assert [each["statement"][:6] for each in story["lines"]] == ["SELECT", "DELETE"]
+        assert story["lines"][0]["proof"]["state"] in ("verified", "after_checkpoint")
+        assert story["session"]["calls"] == 2
+    place.add_operator("bob", "--source", "other")
+    for words in ("", "&after=0", "&after=99"):
+        hidden = place.visitor("bob").get(f"activity/story?session={line['call_id']}{words}")
+        assert hidden.status_code == 400
     segment = place.state / "audit" / whole["proof"]["segment"]
     text = segment.read_bytes()
     segment.write_bytes(text.replace(b"zebras FROM", b"zebraz FROM"))
     assert ada.get(f"activity/lines/{line['n']}").json()["proof"]["state"] == "mismatch"
+    story = ada.get(f"activity/story?session={line['call_id']}").json()
+    assert story["lines"][0]["proof"]["state"] == "mismatch"
     assert ada.get("activity/proof?again=1").json()["state"] == "mismatch"
 
 
@@ -680,6 +694,20 @@ def test_the_rows_of_an_approved_change_are_put_back_by_the_person_who_allowed_i
     assert card["run"]["undone"] and not card["may"]["undo"]
     assert ada.post(f"changes/{change}/undo").status_code == 409
     assert place.names() == ["Köln", "Lemberg"]
+    # So are those of a change that no one was asked about: Activity finds it by its call.
+    words = ["source", "update", "towns", "--approval-for", "nothing"]
+    ended = place.run(*words, "--passphrase-file", str(place.directory / "consent"))
+    assert ended.status == 0, ended.err
+    assert ran(query(agent))
+    assert place.names() == ["Köln", "Lviv"]
+    (line,) = ada.get("activity?q=lviv&outcome=ok&limit=1").json()["lines"]
+    shown = ada.get(f"activity/lines/{line['call_id']}").json()
+    assert shown["approval"] is None
+    assert (shown["change"]["state"], shown["change"]["may_undo"]) == ("done", True)
+    assert ada.post(f"changes/{shown['change']['id']}/undo").status_code == 200
+    assert place.names() == ["Köln", "Lemberg"]
+    change = ada.get(f"activity/lines/{line['call_id']}").json()["change"]
+    assert (change["state"], change["may_undo"]) == ("undone", False)
 
 
 def test_rows_that_have_changed_since_are_not_put_back(place: Place, token: str) -> None:
@@ -711,6 +739,10 @@ def test_a_viewer_and_an_approver_of_another_source_put_no_rows_back(
     ada.post(f"inbox/{card['id']}/allow", {"digest": card["digest"]})
     assert ran(query(agent))
     change = ada.get(f"inbox/{card['id']}").json()["run"]["change_id"]
+    (line,) = ada.get("activity?q=lviv&outcome=ok").json()["lines"]
+    assert ada.get(f"activity/lines/{line['n']}").json()["change"]["may_undo"]
+    seen = place.visitor("eve").get(f"activity/lines/{line['n']}").json()
+    assert not seen["change"]["may_undo"]
     for name, status in (("eve", 403), ("bob", 409)):
         visitor = place.visitor(name)
         assert visitor.get(f"changes/{change}").status_code == status

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, cast
 import apsw
 import msgspec
 
+from tidegate.audit.activity_lines import Found, Line, LineFilter, Outcome, Session, SessionPage
 from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
 
@@ -63,87 +64,10 @@ CREATE VIRTUAL TABLE words USING fts5 (
 UNLISTED = frozenset({"sample", "dry_run"})
 """Requests that the gate sends for itself: they are on record, and no lines of the index."""
 
-Outcome = Literal["ok", "denied", "failed", "cancelled", "unknown", "pending", "event"]
 FACETS = ("source", "actor_name", "outcome", "effect", "surface")
 _DECIDED = frozenset({"policy", "approval", "auth", "host"})
 _UNKNOWN = frozenset({"sql.outcome_unknown", "audit.outcome_unrecorded", "bridge.outcome_unknown"})
 _CONTROL = frozenset({"open", "checkpoint", "continued"})
-
-
-class Line(msgspec.Struct, frozen=True):
-    """One call, or one event of the server. `n` is its number in the index, which another build of
-    it may give to another line. `segment`, `offset` and `seq` say where its last record is."""
-
-    n: int
-    time: float
-    call_id: str
-    segment: str
-    offset: int
-    seq: int
-    session: int
-    actor: str
-    actor_name: str
-    client: str
-    address: str
-    surface: str
-    tool: str
-    source: str
-    request: str
-    statement: str
-    effect: str
-    verdict: str
-    rule: str
-    outcome: Outcome
-    code: str
-    message: str
-    rows: int | None
-    ms: float | None
-    approval: str
-    event: str
-
-
-class Session(msgspec.Struct, frozen=True):
-    """The calls of one caller with one client, without a pause of over half an hour."""
-
-    id: int
-    actor: str
-    actor_name: str
-    client: str
-    started_at: float
-    ended_at: float
-    calls: int
-    denied: int
-    writes: int
-
-
-class LineFilter(msgspec.Struct, frozen=True):
-    """Selects lines. `words` are beginnings of words, all of which a line holds. `sources` are
-    those that the reader may see, None all; the empty one stands for lines without a source, which
-    are for those who may see all."""
-
-    words: tuple[str, ...] = ()
-    sources: tuple[str, ...] | None = None
-    source: str = ""
-    actor: str = ""
-    outcome: str = ""
-    effect: str = ""
-    surface: str = ""
-    session: int = 0
-    approval: str = ""
-    since: float | None = None
-    until: float | None = None
-
-
-class Found(msgspec.Struct, frozen=True):
-    """Lines, newest first; `next` is where the next page begins, None at the end. `total` counts
-    those that match, up to `MOST_COUNTED`, with `more` behind it; `facets` count the values of
-    these by field."""
-
-    lines: tuple[Line, ...]
-    next: int | None
-    total: int = 0
-    more: bool = False
-    facets: dict[str, list[tuple[str, int]]] = {}
 
 
 _FIELDS = Line.__struct_fields__
@@ -152,7 +76,12 @@ _OWN = frozenset({"n", "time", "session", "segment", "offset", "outcome", "messa
 _TEXTS = (*(set(_FIELDS) - _OWN - set(_NUMBERS)), "phase", "error", "name")
 """What a line of the log holds as numbers and as texts; `_OWN` is what only the index has."""
 _COLUMNS = ", ".join(f"lines.{name}" for name in _FIELDS)
-_SESSION = Session.__struct_fields__
+_SESSION = ", ".join(
+    "(SELECT call_id FROM lines WHERE session = sessions.id AND call_id <> '' ORDER BY n LIMIT 1)"
+    if name == "call_id"
+    else name
+    for name in Session.__struct_fields__
+)
 
 
 class ActivityIndex:
@@ -245,20 +174,63 @@ class ActivityIndex:
             rows = _rows(connection.execute(f"SELECT {_COLUMNS} FROM lines WHERE n = ?", (n,)))
             return Line(*rows[0]) if rows else None
 
-    def sessions(self, wanted: LineFilter, limit: int = 50) -> tuple[Session, ...]:
-        """The sessions with a line that matches among the newest, newest first."""
+    def line_of(self, call_id: str) -> Line | None:
+        """The line of a call."""
+        with self.using() as connection:
+            sql = f"SELECT {_COLUMNS} FROM lines WHERE call_id = ? AND call_id <> ''"
+            rows = _rows(connection.execute(sql, (call_id,)))
+            return Line(*rows[0]) if rows else None
+
+    def story(self, wanted: LineFilter, *, after: int, limit: int) -> Found:
+        """Lines that match above the number `after`, oldest first; counts nothing."""
         where, values = _where(wanted)
         with self.using() as connection:
             rows = _rows(
                 connection.execute(
-                    f"SELECT {', '.join(_SESSION)} FROM sessions WHERE id IN (SELECT session FROM"
-                    f" (SELECT lines.session FROM {_tables(wanted)} WHERE {where}"
-                    f" ORDER BY {_order(wanted)} DESC LIMIT :most))"
-                    " ORDER BY ended_at DESC LIMIT :limit",
-                    {**values, "most": MOST_COUNTED, "limit": limit},
+                    f"SELECT {_COLUMNS} FROM {_tables(wanted)} WHERE {where} AND lines.n > :after"
+                    f" ORDER BY {_order(wanted)} LIMIT :limit",
+                    {**values, "after": after, "limit": limit + 1},
                 )
             )
-            return tuple(Session(*row) for row in rows)
+        lines = tuple(Line(*row) for row in rows[:limit])
+        return Found(lines, lines[-1].n if len(rows) > limit else None)
+
+    def sessions(
+        self, wanted: LineFilter, *, before: int | None = None, limit: int = 50
+    ) -> SessionPage:
+        """The sessions with a line that matches below the number `before`, newest first. Looks at
+        `MOST_COUNTED` lines for a page."""
+        where, values = _where(wanted)
+        page = f"{where} AND lines.n < :before" if before is not None else where
+        found: dict[int, int] = {}
+        with self.using() as connection:
+            rows = _rows(
+                connection.execute(
+                    f"SELECT lines.n, lines.session FROM {_tables(wanted)} WHERE {page}"
+                    f" ORDER BY {_order(wanted)} DESC LIMIT :most",
+                    {**values, "before": before, "most": MOST_COUNTED},
+                )
+            )
+            ended = rows[-1][0] if len(rows) == MOST_COUNTED else None
+            for n, session in rows:
+                if session and session not in found and len(found) == limit:
+                    ended = n + 1
+                    break
+                if session:
+                    found[session] = n
+            ids = msgspec.json.encode(list(found)).decode()
+            sessions = connection.execute(
+                f"SELECT {_SESSION} FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
+                " ORDER BY ended_at DESC",
+                (ids,),
+            )
+            return SessionPage(tuple(Session(*row) for row in _rows(sessions)), ended)
+
+    def session(self, id: int) -> Session | None:
+        """The session of that number."""
+        with self.using() as connection:
+            rows = _rows(connection.execute(f"SELECT {_SESSION} FROM sessions WHERE id = ?", (id,)))
+            return Session(*rows[0]) if rows else None
 
     def close(self) -> None:
         """Close the index. Safe to call twice."""

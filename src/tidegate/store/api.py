@@ -408,6 +408,10 @@ class ChangeStore(Protocol):
         """The change of that id."""
         ...
 
+    def of_call(self, call_id: str) -> ChangeEntry | None:
+        """The change that a call made."""
+        ...
+
     def starting(self, start: str) -> tuple[ChangeEntry, ...]:
         """Changes whose id starts so, two at most: enough to see that there are several."""
         ...

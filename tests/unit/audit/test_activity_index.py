@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from tidegate.audit.activity import ActivityIndex, LineFilter
+from tidegate.audit import activity
+from tidegate.audit.activity import ActivityIndex
+from tidegate.audit.activity_lines import LineFilter
 from tidegate.errors import Code, TidegateError
 
 TIME = "2026-01-02T03:04:05.000000Z"
@@ -129,3 +131,47 @@ def test_counts_and_facets_are_those_of_all_lines_however_many_a_page_holds(
     found = {} if "nothing" in words else {"shop": 20, "desk": 10}
     assert whole.total == sum(found.values()) and dict(whole.facets["source"]) == found
     index.close()
+
+
+def test_every_session_is_found_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "MOST_COUNTED", 25)  # lines that are looked at for one page
+    log = tmp_path / "audit"
+    log.mkdir()
+    # Sixty callers call in turn, so that each page of lines has calls of sessions shown before.
+    lines = [call(n, actor=f"a{n % 60}", source="shop") for n in range(1, 201)]
+    (log / "000001.jsonl").write_bytes(b"".join(lines))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    index.update()
+    seen: set[str] = set()
+    before, pages = None, 0
+    while pages < 50:
+        page = index.sessions(LineFilter(source="shop"), before=before, limit=10)
+        assert len(page.sessions) <= 10
+        seen |= {each.actor for each in page.sessions}
+        first = {each.actor: each.call_id for each in page.sessions}
+        assert all(index.line_of(call_id).actor == actor for actor, call_id in first.items())
+        before, pages = page.next, pages + 1
+        if before is None:
+            break
+    index.close()
+    assert seen == {f"a{n}" for n in range(60)}
+
+
+def test_a_story_is_read_from_its_first_call_on(tmp_path: Path) -> None:
+    log = tmp_path / "audit"
+    log.mkdir()
+    lines = [call(n, actor=f"a{n % 2}") for n in range(1, 12)]
+    (log / "000001.jsonl").write_bytes(b"".join(lines))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    index.update()
+    session = index.line_of("c1").session
+    read: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = index.story(LineFilter(session=session), after=after, limit=4)
+        read += [line.call_id for line in page.lines]
+        after = page.next
+    index.close()
+    assert read == ["c1", "c3", "c5", "c7", "c9", "c11"]

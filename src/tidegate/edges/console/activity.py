@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from tidegate.audit.activity import MOST_COUNTED, ActivityIndex, Line, LineFilter
+from tidegate.audit.activity import MOST_COUNTED, ActivityIndex
+from tidegate.audit.activity_lines import Line, LineFilter
 from tidegate.audit.proof import Prover
 from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
@@ -27,6 +28,7 @@ from tidegate.policy.data_rules import hides_something
 MOST_LINES = 500
 EXPORTED = 100_000
 """The most lines of one page and of one export."""
+STORY_LINES = 100
 RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are looked for."""
 _OF_PEOPLE = frozenset({"cli", "console"})
@@ -71,17 +73,51 @@ class Activity:
         }
 
     def sessions(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
-        """The sessions of agents with a call that matches."""
+        """A page of the sessions of agents with a call that matches."""
         self._index.update()
-        found = self._index.sessions(self._filter(query, signed_in))
-        return {"sessions": [_session(structs.asdict(each)) for each in found]}
+        before = _number(query, "before", None)
+        found = self._index.sessions(
+            self._filter(query, signed_in), before=None if before is None else int(before)
+        )
+        sessions = [_session(structs.asdict(each)) for each in found.sessions]
+        return {"sessions": sessions, "next": found.next}
+
+    def story(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
+        """A session, with a page of its calls from the oldest on, and what proves each.
+
+        Raises: TidegateError ARGUMENT_INVALID if there is none that the operator may see,
+        STATE_FAILED.
+        """
+        self._index.update()
+        wanted = self._filter(query, signed_in)
+        after = int(_number(query, "after", 0) or 0)
+        found = self._index.story(wanted, after=after, limit=STORY_LINES)
+        session = self._index.session(wanted.session)
+        visible = found.lines or self._index.find(wanted, limit=1, counts=False).lines
+        if session is None or not visible:
+            raise TidegateError(Code.ARGUMENT_INVALID, "There is no such session")
+        places = [(each.segment, each.offset, each.seq) for each in found.lines]
+        proofs = self._prover.check_lines(places)
+        return {
+            "session": _session(structs.asdict(session)),
+            "lines": [
+                {
+                    **self._shown(line, signed_in),
+                    "proof": {"state": proof.state, "text": proof.text},
+                }
+                for line, proof in zip(found.lines, proofs, strict=True)
+            ],
+            "next": found.next,
+        }
 
     def line(self, n: str, signed_in: SignedIn) -> tuple[dict[str, Any], Line]:
-        """One line with all that is on record in it, and its proof.
+        """One line, by the id of its call or by its number, with all that is on record in it, and
+        its proof.
 
         Raises: TidegateError ARGUMENT_INVALID if there is none that the operator may see.
         """
-        line = self._index.line(int(n)) if n.isascii() and n.isdigit() and len(n) < 16 else None
+        is_number = n.isascii() and n.isdigit() and len(n) < 16
+        line = self._index.line(int(n)) if is_number else self._index.line_of(n)
         if line is None or not self._is_visible(line, signed_in):
             raise TidegateError(Code.ARGUMENT_INVALID, f"There is no line {n[:20]}")
         proof = self._prover.check_line(line.segment, line.offset, line.seq)
@@ -171,10 +207,18 @@ class Activity:
             effect=query.get("effect", ""),
             surface=query.get("surface", ""),
             approval=query.get("approval", ""),
-            session=int(_number(query, "session", 0) or 0),
+            session=self._session(query.get("session", "")),
             since=_number(query, "since", None),
             until=_number(query, "until", None),
         )
+
+    def _session(self, name: str) -> int:
+        """The number of a session by one of its calls, or as it is; 0 stands for all, -1 for one
+        that is not there."""
+        if not name or name.isdigit():
+            return int(name[:15] or 0)
+        line = self._index.line_of(name)
+        return -1 if line is None else line.session
 
     def _visible_sources(self, signed_in: SignedIn, *, searches: bool) -> tuple[str, ...] | None:
         roles = signed_in.operator.roles

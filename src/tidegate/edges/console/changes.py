@@ -44,6 +44,15 @@ class Changes:
         self._operators = operators
         self._hashing = hashing
 
+    def of_call(self, call_id: str, signed_in: SignedIn) -> dict[str, Any] | None:
+        """The kept change of a call that the operator may see, and whether it may take it back.
+        Reads the state."""
+        entry = self._store.of_call(call_id) if call_id else None
+        if entry is None or not signed_in.may("viewer", entry.source):
+            return None
+        may = entry.state == "done" and signed_in.may("approver", entry.source)
+        return {"id": entry.id, "state": entry.state, "rows": entry.rows, "may_undo": may}
+
     async def describe(self, id: str, signed_in: SignedIn, address: str) -> dict[str, Any]:
         """What would be put back. Raises: TidegateError, as the gate."""
         source = await asyncio.to_thread(self._source_of, id, signed_in)

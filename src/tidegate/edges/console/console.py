@@ -138,6 +138,7 @@ class Console:
             ("GET", "activity", self._find),
             ("GET", "activity/recent", self._recent),
             ("GET", "activity/sessions", self._agent_sessions),
+            ("GET", "activity/story", self._story),
             ("GET", "activity/lines/{n}", self._line),
             ("GET", "activity/proof", self._proof),
             ("POST", "activity/export-ticket", self._ticket),
@@ -303,6 +304,10 @@ class Console:
         found = await asyncio.to_thread(self._activity.sessions, request.query, signed_in)
         return json_response(200, found)
 
+    async def _story(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        found = await asyncio.to_thread(self._activity.story, request.query, signed_in)
+        return json_response(200, found)
+
     async def _line(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         def find() -> dict[str, Any]:
             shown, line = self._activity.line(request.parameters["n"], signed_in)
@@ -311,7 +316,8 @@ class Console:
                 with suppress(TidegateError):  # it was removed since
                     question = self._inbox.find(line.approval, signed_in)
                     card = self._inbox.card(question, signed_in)
-            return {**shown, "approval": card}
+            change = self._changes.of_call(line.call_id, signed_in)
+            return {**shown, "approval": card, "change": change}
 
         return json_response(200, await asyncio.to_thread(find))
 

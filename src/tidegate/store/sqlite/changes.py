@@ -76,6 +76,9 @@ class SqliteChangeStore:
     def find(self, id: str) -> ChangeEntry | None:
         return next(iter(self._read("WHERE id = ?", id)), None)
 
+    def of_call(self, call_id: str) -> ChangeEntry | None:
+        return next(iter(self._read("WHERE call_id = ? AND call_id <> ''", call_id)), None)
+
     def starting(self, start: str) -> tuple[ChangeEntry, ...]:
         return self._read("WHERE substr(id, 1, ?) = ? LIMIT 2", len(start), start)
 

@@ -1,13 +1,15 @@
 /** Activity: every call on record, by session or one by one, with filters, proof and export. */
 
-import { ActivityData, addressWith, FACETS, filtersOf } from "./activity_data.js";
+import { ActivityData, addressWith, FACETS, filtersOf, lineName } from "./activity_data.js";
 import { errorText, get, post } from "./api.js";
+import { sourceChip } from "./card.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { linePanel } from "./line_panel.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { go, newestLine, route, singleKeys } from "./state.js";
+import { go, newestLine, route, session as signedIn, singleKeys } from "./state.js";
+import { Story, storyView } from "./story.js";
 import { counted, isolated, number, timeNode, visible } from "./text.js";
 import { virtualList } from "./virtual_list.js";
 
@@ -22,12 +24,17 @@ export function activityView() {
   const data = new ActivityData();
   const folded = computed(() => (route.value.query.get("view") ?? "sessions") !== "calls" && !route.value.query.get("session"));
   const wanted = computed(() => JSON.stringify([filtersOf(route.value.query), folded.value]));
-  const rows = computed(() => data.rows(folded.value));
+  const session = computed(() => route.value.query.get("session") ?? "");
+  const story = new Story();
+  const rows = computed(() => (session.value ? story.rows : data.rows(folded.value)));
   const chosen = computed(() => route.value.query.get("line") ?? "");
   const load = () => data.load(filtersOf(route.peek().query), folded.peek());
   effect(() => {
     void wanted.value;
     if (route.value.page === "activity") void load();
+  });
+  effect(() => {
+    if (route.value.page === "activity" && session.value) void story.load(filtersOf(route.peek().query));
   });
   const list = virtualList({
     label: "Calls on record, newest first",
@@ -35,13 +42,15 @@ export function activityView() {
     count: () => rows.value.length,
     keyOf: (index) => rowKey(rows.peek()[index]),
     render: (index) => rowView(rows.peek()[index], data, () => chosen.value),
-    onEndInSight: () => void (folded.peek() ? undefined : data.more()),
+    onEndInSight: () => void (folded.peek() ? data.older() : data.more()),
   });
   const reload = () => {
     list.toTop();
     void load();
+    if (session.peek()) void story.load(filtersOf(route.peek().query));
   };
-  moveByKeys(rows, chosen, list.reveal);
+  moveByKeys(rows, chosen, (at) => (session.peek()
+    ? document.getElementById(`line-${at}`)?.scrollIntoView({ block: "nearest" }) : list.reveal(at)));
   return h("div", { class: "activity" },
     h("h1", { class: "sr" }, "Activity"),
     h("header", { class: "page-head" }, h("div", { class: "title", "aria-hidden": "true" }, "Activity"), proofLine(), exportMenu(data)),
@@ -52,7 +61,8 @@ export function activityView() {
       () => newButton(data, reload)),
     () => (data.error.value ? h("p", { class: "error", role: "alert" }, visible(data.error.value)) : null),
     h("div", { class: () => `split ${chosen.value ? "has-panel" : ""}` },
-      list.box,
+      keyed(() => session.value !== "", () => (session.peek()
+        ? storyView(story, () => chosen.value) : list.box)),
       keyed(() => chosen.value, () => (chosen.peek()
         ? linePanel(chosen.peek(), () => go(addressWith({ line: "" }))) : null))));
 }
@@ -73,17 +83,23 @@ function rowView(row, data, chosen) {
   }
   const { line } = row;
   return h("li", { class: `vrow ${row.inner ? "inner" : ""}` }, h("a", {
-    class: "line", href: addressWith({ line: String(line.n) }),
-    "aria-current": () => (chosen() === String(line.n) ? "true" : null),
-    onclick: (/** @type {Event} */ event) => (event.preventDefault(), go(addressWith({ line: String(line.n) }))),
+    class: "line", href: addressWith({ line: lineName(line) }),
+    "aria-current": () => (chosen() === lineName(line) ? "true" : null),
+    onclick: (/** @type {Event} */ event) => (event.preventDefault(), go(addressWith({ line: lineName(line) }))),
   },
     timeNode(line.time, true),
     h("span", { class: `outcome o-${line.outcome.replace(/[^a-z]/g, "")}` }, visible(line.outcome)),
     h("span", { class: "who" }, isolated(line.actor_name || line.actor || "server")),
-    h("span", { class: "where" }, isolated(line.source)),
+    h("span", { class: "where" }, placeOf(line.source)),
     h("span", { class: "effect" }, visible(line.effect)),
     h("span", { class: "text" }, visible(oneLine(line))),
     h("span", { class: "rows" }, line.rows === null ? "" : counted(line.rows, "row"))));
+}
+
+/** The source with its color, where this operator knows it. @param {string} name */
+function placeOf(name) {
+  const known = signedIn.peek()?.sources.find((source) => source.name === name);
+  return known ? sourceChip(known) : isolated(name);
 }
 
 /** @param {Line} line */
@@ -102,7 +118,7 @@ function sessionRow({ session, open }, data) {
       h("span", { class: "sums" }, counted(session.calls, "call"),
         session.writes ? h("span", { class: "writes" }, `, ${counted(session.writes, "write")}`) : null,
         session.denied ? h("span", { class: "denied" }, `, ${number(session.denied)} denied`) : null)),
-    h("a", { class: "story", href: addressWith({ session: String(session.session), line: "" }),
+    h("a", { class: "story", href: addressWith({ session: session.call_id || String(session.session), line: "" }),
       "aria-label": `Open the session of ${session.actor_name || "server"} alone` }, "Open"));
 }
 
@@ -111,7 +127,7 @@ function countText(data, folded) {
   if (data.loading.value) return "Loading …";
   const { total, more } = data.counts.value;
   const calls = `${number(total)}${more ? "+" : ""} line${total === 1 && !more ? "" : "s"}`;
-  return folded ? `${calls} in ${counted(data.sessions.value.length, "session")}` : calls;
+  return folded ? `${calls} in ${data.hasOlder ? "the newest " : ""}${counted(data.sessions.value.length, "session")}` : calls;
 }
 
 /** @param {ActivityData} data @param {() => void} reload */
@@ -172,7 +188,7 @@ const select = (label, options, value, change) => h("select", {
 /** What narrows the list, each with a button that takes it away. */
 function chips() {
   return () => {
-    const filters = Object.entries(filtersOf(route.value.query)).filter(([name]) => name !== "since");
+    const filters = Object.entries(filtersOf(route.value.query)).filter(([name]) => name !== "since" && name !== "session");
     if (!filters.length) return null;
     return h("ul", { class: "chips", "aria-label": "Filters" }, filters.map(([name, value]) => h("li", {},
       h("button", { class: "small", onclick: () => go(addressWith({ [name]: "", line: "" })) },
@@ -181,7 +197,7 @@ function chips() {
 }
 
 function proofLine() {
-  const proof = signal(/** @type {{ state: string, text: string, running: boolean } | null} */ (null));
+  const proof = signal(/** @type {{ state: string, text: string, running: boolean, at?: number } | null} */ (null));
   const ended = new AbortController();
   onEnd(() => ended.abort());
   const ask = async () => {
@@ -195,7 +211,8 @@ function proofLine() {
   void ask();
   return h("p", { class: "proof", role: "status" }, () => (proof.value
     ? h("span", { class: `p-${proof.value.state.replace(/[^a-z_]/g, "")}` },
-      icon(proof.value.state === "mismatch" ? "warning" : "check"), visible(proof.value.text)) : "Checking the record …"));
+      icon(proof.value.state === "mismatch" ? "warning" : "check"), visible(proof.value.text),
+      proof.value.at && !proof.value.running ? [". Checked ", timeNode(proof.value.at)] : null) : "Checking the record …"));
 }
 
 /** @param {ActivityData} data */
@@ -231,12 +248,12 @@ function moveByKeys(rows, chosen, reveal) {
     if (singleKeys.value === "off" || (event.key !== "j" && event.key !== "k")) return;
     const step = event.key === "j" ? 1 : -1;
     const list = rows.peek();
-    let at = list.findIndex((row) => row.kind === "line" && String(row.line.n) === chosen.peek());
+    let at = list.findIndex((row) => row.kind === "line" && lineName(row.line) === chosen.peek());
     if (at < 0 && step < 0) return;
     do at += step; while (list[at] && list[at].kind !== "line");
     const row = list[at];
     if (row?.kind !== "line") return;
-    go(addressWith({ line: String(row.line.n) }), { replace: true });
+    go(addressWith({ line: lineName(row.line) }), { replace: true });
     reveal(at);
   };
   document.addEventListener("keydown", press);

@@ -33,6 +33,10 @@ export function addressWith(changes) {
   return `#/activity${text ? `?${text}` : ""}`;
 }
 
+/** What names a line in an address: its call, which another build of the index knows as well.
+ * @param {Line} line */
+export const lineName = ({ call_id, n }) => call_id || String(n);
+
 /** A time of a filter as Unix seconds: "1h", "24h", "7d" count back from now.
  * @param {Record<string, string>} filters */
 function withTimes(filters) {
@@ -56,6 +60,7 @@ export class ActivityData {
   #next = null;
   #pending = new AbortController();
   #loadingMore = false;
+  #moreSessions = signal(/** @type {number | null} */ (null));
 
   /** @param {Record<string, string>} filters @param {boolean} folded */
   async load(filters, folded) {
@@ -73,6 +78,7 @@ export class ActivityData {
       batch(() => {
         this.lines.value = page.lines;
         this.sessions.value = groups?.sessions ?? [];
+        this.#moreSessions.value = groups?.next ?? null;
         this.opened.value = new Map();
         this.counts.value = page.counts;
         this.facets.value = page.facets;
@@ -106,6 +112,32 @@ export class ActivityData {
     } finally {
       this.#loadingMore = false;
     }
+  }
+
+  /** The next page of sessions, once the end is in sight. One that goes on may come again. */
+  async older() {
+    const before = this.#moreSessions.peek();
+    if (!before || this.#loadingMore || this.loading.peek()) return;
+    this.#loadingMore = true;
+    const { signal } = this.#pending;
+    try {
+      const page = await get(`activity/sessions?${query({ ...this.filters, before })}`, signal);
+      const known = new Set(this.sessions.peek().map(({ session }) => session));
+      const added = page.sessions.filter((/** @type {AgentSession} */ { session }) => !known.has(session));
+      batch(() => {
+        this.#moreSessions.value = page.next;
+        this.sessions.value = [...this.sessions.peek(), ...added];
+      });
+    } catch (error) {
+      if (!signal.aborted) this.error.value = errorText(error);
+    } finally {
+      this.#loadingMore = false;
+    }
+  }
+
+  /** Whether there are sessions that are not loaded yet. */
+  get hasOlder() {
+    return this.#moreSessions.value !== null;
   }
 
   /** Unfold a session, or fold it. @param {string | number} session */

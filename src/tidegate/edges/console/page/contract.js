@@ -64,11 +64,15 @@
  *   facets: Record<FacetName, Facet> }} ActivityPage
  * @typedef {{
  *   session: string | number, actor_name: string, client: string, started_at: number, ended_at: number,
- *   calls: number, denied: number, writes: number }} AgentSession
+ *   calls: number, denied: number, writes: number, call_id: string }} AgentSession
+ * @typedef {Line & { proof: Proof }} ProvedLine
+ * @typedef {{ session: AgentSession, lines: ProvedLine[], next: number | null }} Story
  * @typedef {{ state: string, text: string, segment?: string, seq?: number, hash?: string }} Proof
  * @typedef {{
- *   line: Line, fields: Record<string, unknown>, proof: Proof, approval: Card | null
- *   }} LineRecord
+ *   id: string, state: "prepared" | "done" | "undone", rows: number, may_undo: boolean }} KeptChange
+ * @typedef {{
+ *   line: Line, fields: Record<string, unknown>, proof: Proof, approval: Card | null,
+ *   change?: KeptChange | null }} LineRecord
  *
  * @typedef {{
  *   id: string, actor_name: string, client: string, address: string, surface: string, tool: string,

@@ -153,7 +153,7 @@ function calls() {
   if (!cards.calls.value.length) return null;
   return h("section", {}, h("h3", {}, "Last calls"),
     h("ul", { class: "plain calls" }, cards.calls.value.map((line) => h("li", {},
-      h("a", { href: `#/activity?line=${line.n}` },
+      h("a", { href: `#/activity?line=${encodeURIComponent(line.call_id || String(line.n))}` },
         timeNode(line.time), h("span", { class: `outcome o-${line.outcome.replace(/[^a-z]/g, "")}` }, visible(line.outcome)),
         h("span", { class: "text" }, visible(line.statement || line.tool || line.event)))))));
 }

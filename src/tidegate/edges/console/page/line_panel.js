@@ -3,9 +3,11 @@
 import { problems, putBack } from "./answer.js";
 import { errorText, get } from "./api.js";
 import { cardFacts, effectsView } from "./card.js";
+import { dialogIsOpen } from "./dialogs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { onEnd, signal } from "./signals.js";
+import { singleKeys } from "./state.js";
 import { plainStatement, statementView } from "./statement.js";
 import { counted, isolated, number, timeNode, visible } from "./text.js";
 
@@ -21,6 +23,16 @@ export function linePanel(serial, close) {
     (found) => (record.value = found),
     (caught) => ended.signal.aborted || (error.value = errorText(caught)));
   void load();
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || dialogIsOpen()) return;
+    if (/** @type {HTMLElement} */ (event.target).closest?.("input, textarea, select")) return;
+    if (event.key !== "u" || singleKeys.value === "off" || !record.peek()) return;
+    event.preventDefault();
+    void takeBack(/** @type {LineRecord} */ (record.peek()), load);
+  };
+  document.addEventListener("keydown", press);
+  onEnd(() => document.removeEventListener("keydown", press));
   return h("aside", { class: "panel", "aria-label": "The line that is chosen", tabindex: "0" },
     h("button", { class: "close", "aria-label": "Close", onclick: close }, icon("close")),
     () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
@@ -30,10 +42,16 @@ export function linePanel(serial, close) {
     });
 }
 
+/** Put the rows of the line's change back, where this operator may.
+ * @param {LineRecord} record @param {() => unknown} reload */
+async function takeBack({ change, approval }, reload) {
+  if (!change?.may_undo) return;
+  if (await putBack(change.id, approval?.id ?? change.id, Boolean(approval))) reload();
+}
+
 /** @param {LineRecord} record @param {() => unknown} reload */
-function content({ line, fields, proof, approval }, reload) {
-  const mayPutBack = approval?.may.undo && approval.run?.change_id && approval.run.state === "done" &&
-    !approval.run.undone;
+function content(record, reload) {
+  const { line, fields, proof, approval, change } = record;
   return [
     h("h2", {}, line.event ? isolated(line.event) : [isolated(line.actor_name || line.actor), " on ",
       isolated(line.source || "no source")]),
@@ -49,13 +67,13 @@ function content({ line, fields, proof, approval }, reload) {
     section("Decision", decision(line)),
     approval ? section("What was shown", [effectsView(approval), cardFacts(approval), h("p", {},
       h("a", { href: `#/inbox/${encodeURIComponent(approval.id)}` }, "Open the question"))]) : null,
-    mayPutBack
-      ? h("button", { class: "put-back", onclick: async () => {
-        if (await putBack(String(approval.run?.change_id), approval.id)) reload();
-      } }, icon("undo"), "Put these rows back") : null,
-    approval
+    change?.may_undo
+      ? h("button", { class: "put-back", onclick: () => void takeBack(record, reload) },
+        icon("undo"), "Put these rows back", h("kbd", { "aria-hidden": "true" }, "u")) : null,
+    change?.state === "undone" ? h("p", { class: "note" }, icon("check"), " The rows were put back.") : null,
+    approval || change
       ? () => {
-        const problem = problems.value.get(approval.id);
+        const problem = problems.value.get(approval?.id ?? change?.id ?? "");
         return problem ? h("p", { class: "error", role: "alert" }, visible(problem)) : null;
       } : null,
     section("On record", h("dl", { class: "fields" }, Object.entries(fields).map(([name, value]) =>

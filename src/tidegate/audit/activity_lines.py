@@ -1,0 +1,95 @@
+"""What the index of the audit log finds: lines, one for each call, and sessions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Outcome = Literal["ok", "denied", "failed", "cancelled", "unknown", "pending", "event"]
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One call, or one event of the server. `n` is its number in the index, which another build of
+    it may give to another line. `segment`, `offset` and `seq` say where its last record is."""
+
+    n: int
+    time: float
+    call_id: str
+    segment: str
+    offset: int
+    seq: int
+    session: int
+    actor: str
+    actor_name: str
+    client: str
+    address: str
+    surface: str
+    tool: str
+    source: str
+    request: str
+    statement: str
+    effect: str
+    verdict: str
+    rule: str
+    outcome: Outcome
+    code: str
+    message: str
+    rows: int | None
+    ms: float | None
+    approval: str
+    event: str
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The calls of one caller with one client, without a pause of over half an hour. `call_id` is
+    one of its calls, by which any build of the index finds it."""
+
+    id: int
+    actor: str
+    actor_name: str
+    client: str
+    started_at: float
+    ended_at: float
+    calls: int
+    denied: int
+    writes: int
+    call_id: str = ""
+
+
+class SessionPage(msgspec.Struct, frozen=True):
+    """Sessions, newest first; `next` is where the next page begins, None at the end. A session of a
+    page before may come again."""
+
+    sessions: tuple[Session, ...]
+    next: int | None
+
+
+class LineFilter(msgspec.Struct, frozen=True):
+    """Selects lines. `words` are beginnings of words, all of which a line holds. `sources` are
+    those that the reader may see, None all; the empty one stands for lines without a source, which
+    are for those who may see all."""
+
+    words: tuple[str, ...] = ()
+    sources: tuple[str, ...] | None = None
+    source: str = ""
+    actor: str = ""
+    outcome: str = ""
+    effect: str = ""
+    surface: str = ""
+    session: int = 0
+    approval: str = ""
+    since: float | None = None
+    until: float | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Lines, newest first; `next` is where the next page begins, None at the end. `total` counts
+    those that match, up to `MOST_COUNTED`, with `more` behind it; `facets` count the values of
+    these by field."""
+
+    lines: tuple[Line, ...]
+    next: int | None
+    total: int = 0
+    more: bool = False
+    facets: dict[str, list[tuple[str, int]]] = {}
