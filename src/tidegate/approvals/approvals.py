@@ -21,8 +21,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun, Effect, NewState
-from tidegate.store.api import ApprovalStore
 from tidegate.store.records import ApprovalBounds, ApprovedRun, PendingApproval
+from tidegate.store.supervision import ApprovalStore
 
 RunDryRun = Callable[[], Awaitable[DryRun]]
 RecordEvent = Callable[[str, str, Mapping[str, str]], None]

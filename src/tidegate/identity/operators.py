@@ -24,7 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
 from tidegate.model.actors import Role, RoleGrant, holds
-from tidegate.store.api import OperatorStore
+from tidegate.store.access import OperatorStore
 from tidegate.store.records import OperatorEntry, OperatorSession
 
 LINK_S = 120.0

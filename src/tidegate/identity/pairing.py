@@ -29,7 +29,8 @@ from tidegate.identity.tokens import (
     widened_rights,
 )
 from tidegate.model.actors import Actor
-from tidegate.store.api import PairingStore, SharedStore
+from tidegate.store.access import PairingStore
+from tidegate.store.api import SharedStore
 from tidegate.store.records import Pairing, TokenRights
 
 CODE_S = 300.0

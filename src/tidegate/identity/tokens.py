@@ -24,7 +24,7 @@ from tidegate.identity.scram import make_verifier
 from tidegate.identity.token_files import ID_PREFIX as FILE_PREFIX
 from tidegate.identity.token_files import TokenFiles
 from tidegate.model.actors import Actor, Scope
-from tidegate.store.api import TokenStore
+from tidegate.store.access import TokenStore
 from tidegate.store.records import TokenEntry, TokenRights
 from tidegate.store.write_behind import WriteBehind
 

@@ -57,9 +57,9 @@ def open_http(
 ) -> Edge:
     """The edge at an address; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID.
 
-    With `on_opened`, which is called when bridges can find the server, it asks `shutdown` for a stop
-    after `bridge.idle_s` without a request. `settings` is the digest of the settings that bridges
-    compare. With `certificate` it speaks HTTPS.
+    With `on_opened`, which is called when bridges can find the server, it asks `shutdown` for a
+    stop after `bridge.idle_s` without a request. `settings` is the digest of the settings that
+    bridges compare. With `certificate` it speaks HTTPS.
     """
     from tidegate.bridge.idle_shutdown import IdleShutdown
     from tidegate.edges.console.request_checks import RequestChecks

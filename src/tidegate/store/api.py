@@ -1,5 +1,7 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
+The areas of who may come in are in `access.py`, those of what people supervise in `supervision.py`.
+
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any
 thread and may wait for a disk or a network, so an event loop calls it in a thread. The exceptions
@@ -11,39 +13,25 @@ Every method may raise TidegateError STATE_FAILED if the state cannot be read or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
 
-from tidegate.model.changes import ChangeEntry
 from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
-from tidegate.model.statements import DryRun
+from tidegate.store.access import OperatorStore, PairingStore, TokenStore
 from tidegate.store.records import (
     AnswerEntry,
-    ApprovalBounds,
-    ApprovalState,
-    ApprovedRun,
     NewTab,
-    OperatorEntry,
-    OperatorSession,
     PairEntry,
-    Pairing,
-    PairingState,
-    PendingApproval,
     ProviderUseEntry,
     TabEntry,
     TabEvent,
-    TokenEntry,
-    TokenRights,
-    WebhookMessage,
     WindowEntry,
 )
+from tidegate.store.supervision import ApprovalStore, ChangeStore, WebhookStore
 
 MAX_AGE_S = 0.25
 """How far an answer from memory may be behind a change that another process made."""
-
-
-# Sources
 
 
 class SourceStore(Protocol):
@@ -89,56 +77,6 @@ class SourceStore(Protocol):
         ...
 
 
-# Tokens
-
-
-class TokenStore(Protocol):
-    """The tokens, by the digest of their secret."""
-
-    def generation(self) -> int:
-        """A number that differs after any change of a token's rights. From memory."""
-        ...
-
-    def list(self) -> tuple[TokenEntry, ...]:
-        """Every token, also expired and revoked ones, in the order they were made."""
-        ...
-
-    def add(self, entry: TokenEntry, digest: bytes) -> None:
-        """Keep a token under the digest of its secret.
-
-        A token of the same name that has expired by `entry.created_at` is revoked.
-        Raises: TidegateError ARGUMENT_INVALID if an active token has the name.
-        """
-        ...
-
-    def by_digest(self, digest: bytes) -> TokenEntry | None:
-        """The token whose secret has this digest, also if it is expired or revoked."""
-        ...
-
-    def change(self, entry: TokenEntry, was: TokenEntry) -> bool:
-        """Keep other rights of a token: its scope, lists and expiry.
-
-        False if the token is revoked, or its rights are not what they were in `was`.
-        """
-        ...
-
-    def revoke(self, name: str, at: float, id: str | None = None) -> TokenEntry | None:
-        """Revoke the active token of that name permanently; None if there is none, or if it is not
-        the one with that id."""
-        ...
-
-    def revoked(self, ids: Collection[str]) -> frozenset[str]:
-        """Those of `ids` that are tokens and revoked."""
-        ...
-
-    def touch(self, uses: Mapping[str, float]) -> None:
-        """Save when tokens, by id, were last used. Never moves a time back."""
-        ...
-
-
-# History
-
-
 class HistoryStore(Protocol):
     """The statements that were run."""
 
@@ -166,279 +104,6 @@ class HistoryStore(Protocol):
     def trim(self, keep: int, since: float) -> int:
         """Remove all but the newest `keep` entries and all before `since`; how many went."""
         ...
-
-
-# Approvals
-
-
-class ApprovalStore(Protocol):
-    """Requests for approval and their answers.
-
-    A request is found by its `id`, which people use, or by its digest, which identifies the call.
-    A grant is used up by the statement that finds it, so that no two callers can use it.
-    """
-
-    def admit(self, question: PendingApproval, bounds: ApprovalBounds) -> PendingApproval:
-        """The answer to the request as far as there is one, else the request that is pending.
-
-        In this order: a grant, which is used up now (state `used`); a denial that still counts
-        (`denied`); an equal request that is pending; this one, which is pending from now on.
-        Raises: TidegateError LIMIT_RATE if too many are pending.
-        """
-        ...
-
-    def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
-        """A grant, used up now, or a denial that still counts; None if there is neither."""
-        ...
-
-    def give_back(self, id: str) -> None:
-        """Let a use of a grant not count, with the time at which it was given."""
-        ...
-
-    def resolve(
-        self,
-        id: str,
-        state: Literal["allowed", "denied"],
-        by: str,
-        reason: str,
-        now: float,
-        *,
-        until: float | None = None,
-        most_uses: int = 1,
-    ) -> bool:
-        """Answer a pending request; False if it is not pending. A grant with `until` ends then, and
-        is used `most_uses` times at most."""
-        ...
-
-    def revoke(self, id: str, now: float) -> bool:
-        """End a grant, which expires; False if it is none, or used up."""
-        ...
-
-    def set_waiting(self, id: str, until: float | None) -> None:
-        """Keep until when the caller waits for the answer; None: it does not."""
-        ...
-
-    def attach_run(self, id: str, run: ApprovedRun) -> None:
-        """Keep what became of the call that used the grant."""
-        ...
-
-    def note_refused(self, id: str, at: float, message: str) -> None:
-        """Count a call that came again after the answer and was refused."""
-        ...
-
-    def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
-        """Keep what a dry run showed with the request."""
-        ...
-
-    def find(self, id: str) -> PendingApproval | None:
-        """The request of that id."""
-        ...
-
-    def starting(self, start: str) -> tuple[PendingApproval, ...]:
-        """Requests whose id starts so, two at most: enough to see that there are several."""
-        ...
-
-    def list(self, states: Sequence[ApprovalState] | None = None) -> tuple[PendingApproval, ...]:
-        """Requests in these states, or in any, oldest first."""
-        ...
-
-    def spans(self, since: float) -> tuple[tuple[str, float, float | None], ...]:
-        """Source, when it was asked, and when it was answered or expired (None: it waits) of the
-        requests that waited after a time."""
-        ...
-
-    def expire_old(
-        self, now: float, *, grants: float, questions: float, ended: float
-    ) -> tuple[PendingApproval, ...]:
-        """Expire grants given and requests made before those times, and return them; remove what
-        ended before `ended`."""
-        ...
-
-
-# Messages of the webhook
-
-
-class WebhookStore(Protocol):
-    """Messages about questions, which several processes on one state send each once."""
-
-    def newest_question(self) -> int:
-        """The number of the newest question; 0 if there is none."""
-        ...
-
-    def new_questions(self, after: int, limit: int) -> tuple[tuple[int, PendingApproval], ...]:
-        """Questions that no message is about, with their numbers: those that wait, and those of a
-        number above `after`."""
-        ...
-
-    def answered(self, limit: int) -> tuple[PendingApproval, ...]:
-        """Questions that are followed and wait no more."""
-        ...
-
-    def add(self, message: WebhookMessage) -> bool:
-        """Keep a message; False if there is one of that id."""
-        ...
-
-    def settle(self, approval: str, message: WebhookMessage | None) -> None:
-        """Follow a question no more, drop what was to be sent about it, and keep this message."""
-        ...
-
-    def take(self, now: float, until: float) -> WebhookMessage | None:
-        """The message that is due and was made first, for one attempt of this caller's; it is due
-        again at `until`. None if none is due."""
-        ...
-
-    def close_message(self, id: str, state: Literal["sent", "dropped"]) -> None:
-        """Send a message no more."""
-        ...
-
-    def postpone(self, id: str, until: float) -> None:
-        """Let a message be due then."""
-        ...
-
-    def drop_before(self, before: float) -> int:
-        """Drop the messages that were made before and not sent; how many."""
-        ...
-
-    def listed(self) -> tuple[PendingApproval, ...]:
-        """The questions of the next digest that still wait, oldest first."""
-        ...
-
-    def send_listed(self, digest: WebhookMessage) -> None:
-        """Keep a digest, and list what is in it no more."""
-        ...
-
-    def last_made(self, type: str) -> float | None:
-        """When the newest message of a type was made."""
-        ...
-
-    def waiting(self) -> int:
-        """How many messages wait to be sent, listed ones included."""
-        ...
-
-    def forget(self, before: float) -> None:
-        """Remove messages that were made before."""
-        ...
-
-
-# Operators
-
-
-CheckOperators = Callable[[Sequence[OperatorEntry]], None]
-
-
-class OperatorStore(Protocol):
-    """The people with accounts, the links that sign them in, and their sessions. Links and sessions
-    are found by the digest of their secret. What belongs to an operator goes with it."""
-
-    def list(self) -> tuple[OperatorEntry, ...]:
-        """All operators by name."""
-        ...
-
-    def add(self, operator: OperatorEntry) -> None:
-        """Keep an operator. Raises: TidegateError ARGUMENT_INVALID if the name is taken, in any
-        case of its letters."""
-        ...
-
-    def change(self, operator: OperatorEntry, check: CheckOperators | None = None) -> bool:
-        """Keep other roles or another passphrase of an operator; False if there is none. `check`
-        gets all operators as they are before, in the same transaction; what it raises undoes it."""
-        ...
-
-    def remove(self, id: str, check: CheckOperators | None = None) -> bool:
-        """Remove an operator with its links and sessions; False if there was none. `check` as in
-        `change`."""
-        ...
-
-    def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:
-        """Keep a link that signs the operator in, once. Removes those that have expired."""
-        ...
-
-    def use_link(self, digest: bytes, now: float) -> str | None:
-        """Use a link up and return its operator's id; None if there is none, or it has expired. Of
-        two callers at once one gets it."""
-        ...
-
-    def add_session(self, session: OperatorSession, digest: bytes) -> None:
-        """Keep a session. Removes those that have ended."""
-        ...
-
-    def session(self, digest: bytes) -> OperatorSession | None:
-        """The session whose secret has this digest, also if it has ended."""
-        ...
-
-    def sessions(self) -> tuple[OperatorSession, ...]:
-        """All sessions that are kept, oldest first."""
-        ...
-
-    def touch_session(self, id: str, seen_at: float, confirmed_at: float | None) -> None:
-        """Save when a session was last used and confirmed."""
-        ...
-
-    def end_sessions(self, *, id: str | None = None, operator: str | None = None) -> int:
-        """Remove the session of that id, or all of an operator; how many there were."""
-        ...
-
-
-# Changes
-
-
-class ChangeStore(Protocol):
-    """Changes whose rows can be put back. The rows are encrypted, each change with a key of its
-    own, which the store gets encrypted as well; what is forgotten is overwritten."""
-
-    def prepare(self, entry: ChangeEntry, key: bytes, image: bytes, total_bytes: int) -> None:
-        """Keep a change that is about to be committed, durably. The oldest changes are forgotten
-        as far as all would be larger than `total_bytes`."""
-        ...
-
-    def confirm(self, id: str) -> bool:
-        """The change was committed: it is `done`, and the change whose rows it put back is
-        `undone`. False if it was not `prepared`."""
-        ...
-
-    def mark_undone(self, id: str, by: str) -> None:
-        """The rows of the change were put back by that one; empty if that was not kept."""
-        ...
-
-    def discard(self, id: str) -> None:
-        """Forget a change, as one that was rolled back."""
-        ...
-
-    def find(self, id: str) -> ChangeEntry | None:
-        """The change of that id."""
-        ...
-
-    def of_call(self, call_id: str) -> ChangeEntry | None:
-        """The change that a call made."""
-        ...
-
-    def starting(self, start: str) -> tuple[ChangeEntry, ...]:
-        """Changes whose id starts so, two at most: enough to see that there are several."""
-        ...
-
-    def image(self, id: str) -> tuple[bytes, bytes] | None:
-        """The encrypted key and rows of a change; None if there are none."""
-        ...
-
-    def list(
-        self,
-        source_ids: Collection[str],
-        *,
-        limit: int,
-        actor: str | None = None,
-        approval: str | None = None,
-        before: float | None = None,
-    ) -> tuple[ChangeEntry, ...]:
-        """Changes of these sources, newest first: of one actor, of one approval, made before a
-        time (Unix seconds), where these are given."""
-        ...
-
-    def forget(self, now: float) -> int:
-        """Forget the changes that have expired; how many went."""
-        ...
-
-
-# Windows
 
 
 class WindowStore(Protocol):
@@ -511,66 +176,6 @@ class WindowStore(Protocol):
         ...
 
 
-# Pairings
-
-
-class PairingStore(Protocol):
-    """Requests for a token that wait for the operator.
-
-    A request is found by the short `id` that people compare, or by the digest of the secret code
-    that only the client has.
-    """
-
-    def add(
-        self,
-        pairing: Pairing,
-        digest: bytes,
-        *,
-        most: int,
-        most_of_origin: int,
-        origin: Callable[[str], str],
-    ) -> bool:
-        """Keep a request under the digest of its code; False if too many are pending. `origin`
-        maps an address to the network that counts as one address."""
-        ...
-
-    def forget(self, before: float) -> None:
-        """Remove what expired before that time."""
-        ...
-
-    def list(self) -> tuple[Pairing, ...]:
-        """All that are kept, oldest first."""
-        ...
-
-    def find(self, id: str) -> Pairing | None:
-        """The request that people know by this id."""
-        ...
-
-    def by_digest(self, digest: bytes) -> Pairing | None:
-        """The request whose code has this digest."""
-        ...
-
-    def resolve(
-        self,
-        id: str,
-        state: Literal["approved", "denied"],
-        now: float,
-        *,
-        expires_at: float | None = None,
-        token_name: str = "",
-        granted: TokenRights | None = None,
-    ) -> bool:
-        """Answer a pending request; False if it is not pending or has expired."""
-        ...
-
-    def end(self, id: str, was: PairingState, state: Literal["exchanged", "burnt"]) -> bool:
-        """Make a code worthless; False if another caller was faster. So a code is used once."""
-        ...
-
-
-# Questions
-
-
 class QuestionStore(Protocol):
     """Questions in plain language: confirmed pairs, answers, and the use of providers of models."""
 
@@ -601,9 +206,6 @@ class QuestionStore(Protocol):
     def use(self, actor: str, kind: str, day: str, units: int, seconds: float) -> None:
         """Add to what the actor has used on that day, and remove what it used before."""
         ...
-
-
-# Shared between the processes that serve one state
 
 
 class SharedStore(Protocol):

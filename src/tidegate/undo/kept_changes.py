@@ -21,7 +21,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ChangeEntry, ChangeImage, ChangeList, ListChanges
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
-from tidegate.store.api import ChangeStore
+from tidegate.store.supervision import ChangeStore
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -19,8 +19,8 @@ import msgspec
 
 from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
-from tidegate.store.api import WebhookStore
 from tidegate.store.records import WebhookMessage
+from tidegate.store.supervision import WebhookStore
 
 if TYPE_CHECKING:
     from tidegate.webhook.delivery import Attempt

@@ -19,7 +19,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Mask, RowFilter, Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.secrets import MASK
-from tidegate.store.api import PendingApproval
+from tidegate.store.records import PendingApproval
 from tidegate.store.sqlite.state import SqliteState
 
 WRITER = Actor("tok_1", "writer", Scope.READ_WRITE)

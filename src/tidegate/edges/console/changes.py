@@ -18,7 +18,7 @@ from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.changes import DescribeUndo, UndoChange, Undone, UndoPreview, UndoTable
 from tidegate.model.requests import Call, Request
-from tidegate.store.api import ChangeStore
+from tidegate.store.supervision import ChangeStore
 
 
 class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -43,7 +43,7 @@ from tidegate.errors import TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import Note, Operators, SignedIn
 from tidegate.model.sources import Source
-from tidegate.store.api import ChangeStore
+from tidegate.store.supervision import ChangeStore
 from tidegate.webhook.sender import WebhookHealth
 
 BODY_LIMIT = 16_384

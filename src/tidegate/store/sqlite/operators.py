@@ -12,7 +12,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant
-from tidegate.store.api import CheckOperators
+from tidegate.store.access import CheckOperators
 from tidegate.store.records import OperatorEntry, OperatorSession
 from tidegate.store.sqlite.connection import StateConnection
 
