@@ -273,6 +273,11 @@ def test_a_yes_needs_the_passphrase_first_and_then_runs_the_call_once(
     assert card["decided_by"] == "operator:ada"
     (event,) = [each for each in place.events() if each["name"] == "approval.allowed"]
     assert (event["actor"], event["actor_name"]) == ("operator:ada", "ada")
+    details = {name: event["details"][name] for name in ("via", "address", "by")}
+    assert details == {"via": "console", "address": "127.0.0.1", "by": "passphrase"}
+    sessions = visitor.get("access").json()["sessions"]
+    (session,) = [each["id"] for each in sessions if each["current"]]
+    assert event["details"]["session"] == session
     assert visitor.resume().json()["confirmed"]
 
 
@@ -586,6 +591,7 @@ def test_an_export_holds_what_is_shown_once_and_is_on_record(place: Place, token
     assert place.visitor().get(f"activity/export?ticket={ticket}").status_code == 403
     exported = [each for each in place.events() if each["name"] == "console.exported"]
     assert len(exported) == 2
+    assert all(each["details"]["session"] and each["details"]["address"] for each in exported)
 
 
 # Live
@@ -690,6 +696,8 @@ def test_the_rows_of_an_approved_change_are_put_back_by_the_person_who_allowed_i
     done = ada.post(f"changes/{change}/undo")
     assert (done.status_code, done.json().get("rows")) == (200, 1), done.text
     assert place.names() == ["Köln", "Lemberg"]
+    asked = ada.get("inbox").json()["recent"][0]
+    assert asked["sentence"] == "ada wants to put back 1 row of towns on towns"
     card = ada.get(f"inbox/{card['id']}").json()
     assert card["run"]["undone"] and not card["may"]["undo"]
     assert ada.post(f"changes/{change}/undo").status_code == 409

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import structs
@@ -35,6 +36,7 @@ KEPT_S = 30 * 86_400.0
 """How long a question waits, and how long one that has ended is shown."""
 MAX_PENDING = 1_000
 MAX_PENDING_PER_ACTOR = 50
+NO_DETAILS: Mapping[str, str] = MappingProxyType({})
 _SWEEP_S = 60.0
 _LOOK_S = 0.25
 _WAITING = 0.1
@@ -219,10 +221,11 @@ class Approvals:
         *,
         operator: str = "",
         minutes: int = 0,
+        details: Mapping[str, str] = NO_DETAILS,
     ) -> PendingApproval:
-        """Answer a question. The answer is final. `by` names the person for the record, and
-        `operator` the account in which it was given, if it was in one. With `minutes` the grant
-        counts for so long, for calls like this one.
+        """Answer a question. The answer is final. `by` names the person for the record, `details`
+        say from where and how, and `operator` is the account in which it was given, if it was in
+        one. With `minutes` the grant counts for so long, for calls like this one.
 
         Raises: TidegateError ARGUMENT_INVALID if there is no such question, it is not pending, or
         its grant cannot be for minutes; OPERATOR_CONSENT if another person must answer.
@@ -238,14 +241,14 @@ class Approvals:
                     )
                 if minutes:
                     until, most_uses = self._bounds_of(question, minutes)
-                self._record(state, question, by, reason, minutes=minutes)
+                self._record(state, question, by, reason, minutes=minutes, more=details)
             if self._store.resolve(
                 *(question.id, state, by, reason, self._clock()), until=until, most_uses=most_uses
             ):
                 if state == "denied":
-                    self._record(state, question, by, reason, done=True)
+                    self._record(state, question, by, reason, done=True, more=details)
                 return self.find(question.id)
-            self._record("late", question, by, done=True)
+            self._record("late", question, by, done=True, more=details)
             question = self.find(question.id)
         by_whom = f" by {question.decided_by}" if question.decided_by else ""
         raise TidegateError(
@@ -293,7 +296,7 @@ class Approvals:
             raise TidegateError(Code.ARGUMENT_INVALID, message)
         return self._clock() + 60.0 * minutes, self.settings.grant_uses
 
-    def revoke(self, id: str, by: str) -> PendingApproval:
+    def revoke(self, id: str, by: str, details: Mapping[str, str] = NO_DETAILS) -> PendingApproval:
         """End a grant. Works without a record.
 
         Raises: TidegateError ARGUMENT_INVALID if there is no such question, or no grant of it.
@@ -305,7 +308,7 @@ class Approvals:
                 f"The question {question.id} has no grant: it was {question.state}",
                 hint="`tidegate approvals list --all` shows the state of each.",
             )
-        self._record("revoked", question, by, done=True)
+        self._record("revoked", question, by, done=True, more=details)
         return self.find(question.id)
 
     def note_refusal(self, actor: str, source_id: str, statement: str, message: str) -> None:
@@ -450,9 +453,11 @@ class Approvals:
         *,
         done: bool = False,
         minutes: int = 0,
+        more: Mapping[str, str] = NO_DETAILS,
     ) -> None:
         subject = question.subject
         details = {"approval": question.id, "source": subject.source, "caller": question.actor}
+        details |= more
         if minutes:
             details["minutes"] = str(minutes)
         name = "" if self._name_of is None else self._name_of(question.actor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.model.changes import UndoChange
 from tidegate.model.statements import DryRun
 from tidegate.store.records import PendingApproval
 
@@ -9,7 +10,9 @@ from tidegate.store.records import PendingApproval
 def sentence_of(question: PendingApproval) -> str:
     """What the caller wants, in one sentence."""
     subject = question.subject
-    who = subject.client.partition("/")[0] or subject.actor_name
+    # What a person does in the console is the person's, not the page's.
+    client = "" if subject.surface == "console" else subject.client.partition("/")[0]
+    who = client or subject.actor_name
     return f"{who} wants to {_what(question)} on {subject.source}"
 
 
@@ -23,7 +26,7 @@ def _what(question: PendingApproval) -> str:
         if dry_run.requests:
             return f"send {count:,} request{'s' * (count != 1)}{where}"
         if not dry_run.what:
-            verb = _verb(dry_run)
+            verb = "put back" if subject.tool == UndoChange.kind else _verb(dry_run)
             to = where.replace(" of ", " to ", 1) if verb == "add" else where
             return f"{verb} {count:,} row{'s' * (count != 1)}{to}"
     if subject.effect == "read":

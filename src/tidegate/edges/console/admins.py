@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from tidegate.edges.console.sign_in import place_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Note, Operators, SignedIn
 from tidegate.identity.tokens import Records
@@ -102,7 +103,7 @@ class Consent:
 
     def records(self, signed_in: SignedIn, address: str) -> Records:
         """The records of what this operator does now."""
-        details = self.details(signed_in, address)
+        details = place_of(signed_in, address)
 
         def before(name: str, more: Mapping[str, str]) -> None:
             self._note(name, signed_in.actor_id, {**more, **details})
@@ -111,8 +112,3 @@ class Consent:
             self._note_done(name, signed_in.actor_id, {**more, **details})
 
         return Records(before, after)
-
-    @staticmethod
-    def details(signed_in: SignedIn, address: str) -> dict[str, str]:
-        """From where it is done, for the record."""
-        return {"via": "console", "session": signed_in.session.id, "address": address}

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
-from tidegate.edges.console.sign_in import actor_of
+from tidegate.edges.console.sign_in import actor_of, place_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import Operators, SignedIn
@@ -77,12 +77,12 @@ class Changes:
         try:
             done = await self._ask(UndoChange(id), source, signed_in, address)
         except ApprovalNeeded as needed:
-            await self._approve(needed, signed_in)
+            await self._approve(needed, signed_in, address)
             done = await self._ask(UndoChange(id), source, signed_in, address)
         assert isinstance(done, Undone)  # noqa: S101 - the answer to this request
         return {"rows": done.rows, "change_id": done.change, "remarks": list(done.remarks)}
 
-    async def _approve(self, needed: ApprovalNeeded, signed_in: SignedIn) -> None:
+    async def _approve(self, needed: ApprovalNeeded, signed_in: SignedIn, address: str) -> None:
         question, operator = needed.question, signed_in.operator.name
         why = await asyncio.to_thread(self._approvals.why_not, question, operator)
         if why is not None:
@@ -91,7 +91,11 @@ class Changes:
             )
 
         def resolve() -> None:
-            self._approvals.resolve(question.id, "allowed", signed_in.actor_id, operator=operator)
+            self._approvals.resolve(
+                *(question.id, "allowed", signed_in.actor_id),
+                operator=operator,
+                details=place_of(signed_in, address),
+            )
 
         await asyncio.to_thread(resolve)
 

@@ -28,7 +28,15 @@ from tidegate.edges.console.live import LiveFeed
 from tidegate.edges.console.now import Now
 from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
 from tidegate.edges.console.request_checks import RequestChecks
-from tidegate.edges.console.sign_in import PATH, Resume, Sessions, SignIn, SignOut, actor_of
+from tidegate.edges.console.sign_in import (
+    PATH,
+    Resume,
+    Sessions,
+    SignIn,
+    SignOut,
+    actor_of,
+    place_of,
+)
 from tidegate.edges.console.tickets import Tickets
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
@@ -259,14 +267,14 @@ class Console:
         body = await read_json(request, Deny, BODY_LIMIT)
 
         def deny() -> dict[str, Any]:
-            question = self._inbox.deny(request.parameters["id"], body, signed_in)
+            question = self._inbox.deny(request.parameters["id"], body, signed_in, request.address)
             return self._inbox.card(question, signed_in)
 
         return json_response(200, await asyncio.to_thread(deny))
 
     async def _revoke(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         def revoke() -> dict[str, Any]:
-            question = self._inbox.revoke(request.parameters["id"], signed_in)
+            question = self._inbox.revoke(request.parameters["id"], signed_in, request.address)
             return self._inbox.card(question, signed_in)
 
         return json_response(200, await asyncio.to_thread(revoke))
@@ -339,6 +347,7 @@ class Console:
         def export() -> tuple[bytes, str]:
             text, kind, count = self._activity.export(query, signed_in)
             details = {"lines": str(count), "format": query["format"]}
+            details |= place_of(signed_in, request.address)
             self._note("console.exported", signed_in.actor_id, details)
             return text, kind
 

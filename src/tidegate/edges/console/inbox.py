@@ -15,7 +15,7 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.approvals.render import alike
 from tidegate.edges.console.cards import Rights, card_of
-from tidegate.edges.console.sign_in import actor_of
+from tidegate.edges.console.sign_in import actor_of, place_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.actors import Actor
@@ -138,18 +138,26 @@ class Inbox:
             signed_in.actor_id,
             operator=signed_in.operator.name,
             minutes=body.minutes,
+            details={
+                **place_of(signed_in, address),
+                "by": "passphrase" if body.passphrase else "session",
+            },
         )
 
-    def deny(self, id: str, body: Deny, signed_in: SignedIn) -> PendingApproval:
+    def deny(self, id: str, body: Deny, signed_in: SignedIn, address: str) -> PendingApproval:
         """Say no. Raises: TidegateError APPROVAL_CHANGED, OPERATOR_CONSENT, ARGUMENT_INVALID."""
         question = self._open(id, body.digest, signed_in)
-        return self._approvals.resolve(question.id, "denied", signed_in.actor_id, body.reason)
+        return self._approvals.resolve(
+            *(question.id, "denied", signed_in.actor_id, body.reason),
+            details=place_of(signed_in, address),
+        )
 
-    def revoke(self, id: str, signed_in: SignedIn) -> PendingApproval:
+    def revoke(self, id: str, signed_in: SignedIn, address: str) -> PendingApproval:
         """End a grant for minutes. Raises: TidegateError as `deny`."""
         question = self.find(id, signed_in)
         self._check_role(question, signed_in)
-        return self._approvals.revoke(question.id, signed_in.actor_id)
+        place = place_of(signed_in, address)
+        return self._approvals.revoke(question.id, signed_in.actor_id, place)
 
     def is_visible(self, question: PendingApproval, signed_in: SignedIn) -> bool:
         """Whether the operator may see a question."""

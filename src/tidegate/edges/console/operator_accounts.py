@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tidegate.edges.console.admins import Consent, check_admin, is_admin
-from tidegate.edges.console.sign_in import role_fields
+from tidegate.edges.console.sign_in import place_of, role_fields
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import INVITATION_S, Operators, SignedIn
 from tidegate.model.actors import Role, RoleGrant, holds
@@ -93,7 +93,7 @@ class OperatorAccounts:
         check_admin(signed_in)
         roles = self._roles(body.roles)
         signed_in = self._consent.require(signed_in, body.passphrase, address)
-        details = self._consent.details(signed_in, address)
+        details = place_of(signed_in, address)
         secret = self._operators.invite(body.name, roles, signed_in.actor_id, details)
         return {"link": secret, "lasts_s": INVITATION_S}
 
@@ -102,7 +102,7 @@ class OperatorAccounts:
     ) -> dict[str, Any]:
         """Another link for one who has set no passphrase yet. Raises: as `invite`."""
         signed_in = self._consent.require(signed_in, body.passphrase, address)
-        details = self._consent.details(signed_in, address)
+        details = place_of(signed_in, address)
         secret = self._operators.invite_again(name, signed_in.actor_id, details)
         return {"link": secret, "lasts_s": INVITATION_S}
 
@@ -113,13 +113,13 @@ class OperatorAccounts:
         roles = self._roles(body.roles)
         was = tuple([_grant(each) for each in body.was])
         signed_in = self._consent.require(signed_in, body.passphrase, address)
-        details = self._consent.details(signed_in, address)
+        details = place_of(signed_in, address)
         self._operators.set_roles(name, roles, signed_in.actor_id, was=was, details=details)
 
     def remove(self, name: str, body: Confirmed, signed_in: SignedIn, address: str) -> None:
         """Remove an operator and its sessions; works without a record. Raises: as `set_roles`."""
         signed_in = self._consent.require(signed_in, body.passphrase, address)
-        details = self._consent.details(signed_in, address)
+        details = place_of(signed_in, address)
         self._operators.remove(name, signed_in.actor_id, keeps_admin=True, details=details)
 
     def set_first_passphrase(self, body: FirstPassphrase, signed_in: SignedIn) -> None:

@@ -168,6 +168,11 @@ def actor_of(signed_in: SignedIn, source: str | None = None) -> Actor:
     )
 
 
+def place_of(signed_in: SignedIn, address: str) -> dict[str, str]:
+    """From where an operator does something, for the record."""
+    return {"via": "console", "session": signed_in.session.id, "address": address}
+
+
 def role_fields(grant: RoleGrant) -> dict[str, Any]:
     """A role as JSON."""
     sources = None if grant.sources is None else sorted(grant.sources)

@@ -153,7 +153,7 @@ function askUndo(change, wanted, error) {
         ": all of them, or none."),
       change.tables.map((table) => changedTable(table, change.tables.length > 1)),
       change.conflicts ? conflictsView(change) : null,
-      change.reason ? h("p", { class: "note" }, visible(change.reason)) : null,
+      change.reason && !change.conflicts ? h("p", { class: "note" }, visible(change.reason)) : null,
       change.triggers.length
         ? h("p", { class: "note" }, "Triggers run again: ",
           change.triggers.map((name, index) => [index ? ", " : "", isolated(name)]), ".") : null,
@@ -171,7 +171,8 @@ function conflictsView({ conflicts, conflict_rows }) {
   });
   const left = conflicts - conflict_rows.length;
   return h("div", { class: "error" },
-    h("p", {}, `${counted(conflicts, "row")} changed since then, so nothing is put back.`),
+    h("p", {}, `${counted(conflicts, "row")} changed since then, so nothing is put back. Above is how the ` +
+      "change left them, not how they are now."),
     h("ul", {}, conflict_rows.map(({ table, key, problem }) => h("li", {}, isolated(table),
       key ? [": ", isolated(key)] : null, " ", visible(problems[problem] ?? problem)))),
     left > 0 && conflict_rows.length ? h("p", {}, `and ${number(left)} more`) : null);
