@@ -478,6 +478,14 @@ def test_rows_are_exported_by_a_ticket_with_conditions_and_order(
         }
     ]
     assert site.posted("export") == [{"ticket": "data-jsonl"}]
+    site.data.lacks = ("cut after 2 rows, the limit: there are more",)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download():
+        page.get_by_role("button", name="CSV").click()
+    said = page.locator(".save-state.warning")
+    expect(said).to_have_text(
+        "orders.first-2-rows.csv: cut after 2 rows, the limit: there are more."
+    )
 
 
 def test_errors_say_what_happened_and_one_thing_to_do(window: Window, site: Site, url: str) -> None:

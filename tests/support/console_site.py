@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import tidegate
 from support import console_access as of_access
 from support import console_cards as canned
-from support.console_data import Data
+from support.console_data import Data, made_file
 from support.console_statements import Statements
 
 PAGE = Path(tidegate.__file__).parent / "edges" / "console" / "page"
@@ -182,7 +182,7 @@ class Site:
                 more = {"hint": None, "effect": "write", "judged_by": "", "tables": []}
                 return 200, {**verdict, **more, "settings": [], "rules": []}
             case ["activity", "export-ticket"]:
-                return 200, {"ticket": f"ticket-{body['format']}"}
+                return 200, made_file(f"ticket-{body['format']}", body["format"])
             case ["data", *parts]:
                 return self.statements.post(parts, body) or self.data.post(parts, body)
             case _:

@@ -42,7 +42,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     the one for whom it speaks. `rows`, `bytes` (encoded) and
     `elapsed_ms` describe the result. `transaction` is the id of the transaction over several
     statements that the call belongs to. A change in one has its outcome when that ends:
-    `transaction_end` says how, `committed`, `rolled back` or `unknown`.
+    `transaction_end` says how, `committed`, `rolled back` or `unknown`. `truncated` says at which
+    bounds the result was cut: `rows`, `bytes`, `value`, `pages`, with commas between.
     """
 
     call_id: str
@@ -73,6 +74,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     on_behalf_of: str = ""
     transaction: str = ""
     transaction_end: str = ""
+    truncated: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,6 +115,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     on_behalf_of: str = ""
     transaction: str = ""
     transaction_end: str = ""
+    truncated: str = ""
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -141,7 +144,7 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.elapsed_ms, error, event.approval, event.statement_class,
         {} if event.arguments is None else _arguments(event.arguments), address,
         event.outside_transaction, short_text(event.on_behalf_of), event.transaction,
-        event.transaction_end,
+        event.transaction_end, event.truncated,
     )  # fmt: skip
     return escape_invisible(_encode(entry))
 

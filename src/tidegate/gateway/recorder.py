@@ -61,6 +61,7 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
             rows=payload.row_count or payload.affected,
             size=len(payload.rows) if payload.size is None else payload.size,
             elapsed_ms=payload.elapsed_ms,
+            truncated=",".join(dict.fromkeys([each.kind for each in payload.truncations])),
         )
     else:
         event = _event(
@@ -150,6 +151,7 @@ def _event(
     code: str = "",
     error: str = "",
     payload: RecordedPayload | None = None,
+    truncated: str = "",
 ) -> Event:
     call, source, judgement, verdict = ctx.call, ctx.source, ctx.judgement, ctx.verdict
     request = call.request
@@ -185,6 +187,7 @@ def _event(
         outside_transaction=judgement.outside_transaction,
         on_behalf_of=call.on_behalf_of,
         transaction=call.transaction if ctx.transaction is None else ctx.transaction.id,
+        truncated=truncated,
     )
 
 

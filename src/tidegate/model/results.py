@@ -160,6 +160,25 @@ class RowWriter(Protocol):
         ...
 
 
+class BoundedRowWriter(RowWriter, Protocol):
+    """A writer with a bound of its own on what it takes."""
+
+    @property
+    def count(self) -> int:
+        """The rows that it has taken."""
+        ...
+
+    @property
+    def cut(self) -> Truncation | None:
+        """At which bound it stopped taking rows; None while it takes them."""
+        ...
+
+
+def is_bounded(writer: RowWriter) -> TypeGuard[BoundedRowWriter]:
+    """Whether a writer is a `BoundedRowWriter`."""
+    return hasattr(writer, "cut")
+
+
 class RowSink(Protocol):
     """Takes a result's rows as they come, where they are not to become a page (`Query.sink`).
 

@@ -27,6 +27,11 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     masked: Literal["nothing", "hash", "partial"] | None = None
     jdbc_code: int | None = None
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether the table computes its values itself, and takes none."""
+        return (self.extra or "").startswith("generated")
+
 
 class Index(msgspec.Struct, frozen=True):
     """An index; an entry of `columns` is an expression where it is over one.

@@ -36,6 +36,23 @@ def partial_note(skipped: Sequence[SkippedCall]) -> str:
     )
 
 
+def cut_note(page: Page) -> str:
+    """Where the rows end though there were more; empty if they are whole."""
+    rows = f"{page.row_count:,} row{'s' * (page.row_count != 1)}"
+    said = {
+        "rows": "cut after {rows}, the limit: there are more",
+        "bytes": "cut after {rows}, as more would take too many bytes: there are more",
+        "value": "values are cut at {limit:,} bytes",
+        "pages": "made of the first {returned:,} pages of a provider's list: there are more",
+    }
+    return "; ".join(
+        [
+            said[cut.kind].format(rows=rows, limit=cut.limit, returned=cut.returned)
+            for cut in page.truncations
+        ]
+    )
+
+
 def page_note(page: Page) -> str:
     """What a reader of a result must know of what it is not; empty if there is nothing."""
     notes = [masking_note(page.masked)] if page.masked else []

@@ -7,7 +7,7 @@ waits (a file), `RowChannel` for a reader in another task (an event stream, a ne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -24,15 +24,19 @@ from tidegate.model.results import (
     RowWriter,
     Truncation,
     gives_data_rows,
+    is_bounded,
     takes_data_rows,
 )
 
 CHUNK_ROWS = 512
 FIRST_ROWS = 32
-"""Rows in the first chunk for a sink that may wait, when nothing is known of their size."""
+"""Rows in the first chunk, when nothing is known of their size."""
 
 CHUNK_BYTES = 131_072
-"""About what a later chunk for such a sink should take."""
+WRITTEN_BYTES = 1_048_576
+"""About what a later chunk should take: for a sink that may wait, and for a writer."""
+_LOOKED_AT = 32
+"""Rows of a chunk for a writer of which the size is looked at."""
 MOST_DATA_ROWS = 4_096
 """Rows in a chunk that are already encoded."""
 
@@ -50,7 +54,7 @@ class RowStream:
         self._most = limits.max_rows
         self._sink = sink
         self._writer = sink.writer
-        self._chunk = FIRST_ROWS if self._writer is None else CHUNK_ROWS
+        self._chunk = FIRST_ROWS
         self._count = 0
         self._ended = False
         self._truncations: tuple[Truncation, ...] = ()
@@ -102,9 +106,14 @@ class RowStream:
 
     def write(self, rows: Rows) -> None:
         """Pass rows on to a sink that never waits; no rows mean that the result has ended."""
-        kept = self._count_in(rows)
-        if kept and self._writer is not None:
-            self._writer.write(kept)
+        kept, writer = self._count_in(rows), self._writer
+        if not kept or writer is None:
+            return
+        writer.write(kept)
+        if is_bounded(writer) and (cut := writer.cut) is not None:
+            self._ended = True
+            self._count = writer.count
+            self._truncations = (cut,)
 
     def _count_in(self, rows: Rows) -> Rows:
         """The rows that are within the limit."""
@@ -120,6 +129,9 @@ class RowStream:
         if self._writer is None:
             weight = sum(map(_weight, rows)) // len(rows)
             self._chunk = max(1, min(CHUNK_BYTES // weight, CHUNK_ROWS))
+        else:
+            weight = max(map(_weight, rows[:: 1 + len(rows) // _LOOKED_AT]))
+            self._chunk = max(1, min(WRITTEN_BYTES // weight, CHUNK_ROWS))
         return kept
 
     def page(self, *, affected: int, elapsed_ms: float) -> Page:
@@ -130,10 +142,16 @@ class RowStream:
 
 
 class WriterSink:
-    """A sink that never waits: everything goes to `writer` at once."""
+    """A sink that never waits: everything goes to `writer` at once. `size` counts the bytes that
+    it has written."""
 
-    def __init__(self, writer: RowWriter) -> None:
+    def __init__(self, writer: RowWriter, size: Callable[[], int] | None = None) -> None:
         self._writer = writer
+        self._size = size
+
+    @property
+    def size(self) -> int | None:
+        return None if self._size is None else self._size()
 
     @property
     def writer(self) -> RowWriter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
@@ -30,6 +31,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.edges.console.data_calls import DataCalls
     from tidegate.edges.console.data_export import DataExports
     from tidegate.edges.console.data_page import DataPage
+    from tidegate.edges.console.downloads import Downloads
+    from tidegate.edges.console.held_space import HeldSpace
     from tidegate.edges.console.runs import Runs
     from tidegate.edges.console.sign_in import PATH
     from tidegate.edges.console.tabs import DataTabs
@@ -88,14 +91,16 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         index=app.activity_index,
         prover=app.prover,
         note=app.server_audit.record_as,
+        directory=app.directory,
         secure=checks.address.startswith("https:"),
         webhook=lambda: app.webhook.health,
         now=_now(app),
     )
     calls = DataCalls(app.gateway, app.config.limits, sources)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
-    runs = Runs(calls, app.approvals, app.operators, console.feed, app.directory)
-    exports = DataExports(calls, runs, app.server_audit.record_as, app.directory)
+    runs = Runs(calls, app.approvals, app.operators, console.feed, HeldSpace(app.directory))
+    downloads = Downloads(app.server_audit.record_as, time.time)
+    exports = DataExports(calls, runs, downloads, app.directory)
     data = DataPage(calls, tabs, runs, exports)
     router = console.routes()
     router.include(data.routes(console.guard, console.guard_download))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from msgspec import structs
 from tidegate.audit.activity import MOST_COUNTED, ActivityIndex
 from tidegate.audit.activity_lines import Line, LineFilter
 from tidegate.audit.proof import Prover
+from tidegate.edges.console.downloads import DraftFile, MadeFile
 from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
@@ -144,24 +146,33 @@ class Activity:
             proof = structs.replace(proof, text=text, lines=0)
         return structs.asdict(proof)
 
-    def export(self, query: Mapping[str, str], signed_in: SignedIn) -> tuple[bytes, str, int]:
-        """The lines that match, newest first, as JSON lines or CSV; the media type; their number.
+    def export(self, query: Mapping[str, str], signed_in: SignedIn, directory: Path) -> MadeFile:
+        """The lines that match, newest first, as a file of JSON lines or CSV.
 
-        Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED.
+        Raises: TidegateError ARGUMENT_INVALID, LIMIT_BYTES, STATE_FAILED.
         """
         form = query.get("format", "jsonl")
         if form not in ("jsonl", "csv"):
             raise TidegateError(Code.ARGUMENT_INVALID, "`format` is jsonl or csv")
         self._index.update()
-        lines = list(self._all(self._filter(query, signed_in), signed_in))
-        if form == "jsonl":
-            text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-            return text, "application/jsonl", len(lines)
-        file = io.StringIO()
-        writer = csv.DictWriter(file, _COLUMNS, quoting=csv.QUOTE_ALL)
-        writer.writeheader()
-        writer.writerows({name: _cell(line[name]) for name in _COLUMNS} for line in lines)
-        return file.getvalue().encode(), "text/csv; charset=utf-8", len(lines)
+        draft = DraftFile(directory)
+        count, more = 0, False
+        try:
+            draft.put(_csv_line(_COLUMNS) if form == "csv" else b"")
+            for line in self._all(self._filter(query, signed_in), signed_in, EXPORTED + 1):
+                if count == EXPORTED:
+                    more = True
+                    break
+                cells = [_cell(line[name]) for name in _COLUMNS]
+                draft.put(_csv_line(cells) if form == "csv" else msgspec.json.encode(line) + b"\n")
+                count += 1
+            draft.finish()
+        except BaseException:
+            draft.close()
+            raise
+        cut = f"cut after the newest {count:,} lines, the limit: there are older ones"
+        details = {"lines": str(count), "format": form, **({"cut": cut} if more else {})}
+        return MadeFile(draft, "activity", form, count, cut=cut if more else "", details=details)
 
     def recent(self, signed_in: SignedIn) -> dict[str, Any]:
         """For an empty inbox: the agents that called last, and their last calls. What people do at
@@ -184,8 +195,8 @@ class Activity:
             "calls": [self._shown(line, signed_in) for line in calls[:5]],
         }
 
-    def _all(self, wanted: LineFilter, signed_in: SignedIn) -> Iterator[dict[str, Any]]:
-        before, left = None, EXPORTED
+    def _all(self, wanted: LineFilter, signed_in: SignedIn, most: int) -> Iterator[dict[str, Any]]:
+        before, left = None, most
         while left > 0:
             found = self._index.find(wanted, before=before, limit=min(left, 5_000), counts=False)
             for line in found.lines:
@@ -271,6 +282,12 @@ def _number(query: Mapping[str, str], name: str, default: float | None) -> float
     if not 0 <= value < 1e15:
         raise TidegateError(Code.ARGUMENT_INVALID, f"`{name}` is no number: {text[:40]!r}")
     return value
+
+
+def _csv_line(cells: Sequence[Any]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_ALL).writerow(cells)
+    return line.getvalue().encode("utf-8", "replace")
 
 
 def _cell(value: Any) -> Any:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +24,7 @@ from tidegate.edges.console.activity import Activity
 from tidegate.edges.console.cards import color_of
 from tidegate.edges.console.changes import Changes, Undo
 from tidegate.edges.console.conventions import DATA, PROTECTION
+from tidegate.edges.console.downloads import Downloads
 from tidegate.edges.console.inbox import Allow, Deny, Inbox
 from tidegate.edges.console.live import LiveFeed
 from tidegate.edges.console.now import Now
@@ -35,9 +37,7 @@ from tidegate.edges.console.sign_in import (
     SignIn,
     SignOut,
     actor_of,
-    place_of,
 )
-from tidegate.edges.console.tickets import Tickets
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
     HttpRequest,
@@ -80,8 +80,8 @@ MakeAccess = Callable[[Callable[[], Sequence[Source]], Inbox, asyncio.Lock], Acc
 
 class Console:
     """The console of one server. `secret` gives the installation's secret for its pages, `note`
-    puts on record what leaves by an export, `webhook` says how its messages go,
-    `now` what is under way."""
+    puts on record what leaves by an export, which is made in `directory`, `webhook` says how its
+    messages go, `now` what is under way."""
 
     def __init__(
         self,
@@ -97,6 +97,7 @@ class Console:
         index: ActivityIndex,
         prover: Prover,
         note: Note,
+        directory: Path,
         secure: bool,
         webhook: Callable[[], WebhookHealth],
         now: Now,
@@ -115,10 +116,10 @@ class Console:
         self._changes = Changes(gateway, changes, approvals, operators, self._hashing)
         self._activity = Activity(index, prover, sources)
         self._access = access(sources, self._inbox, self._hashing)
-        self._note = note
         self._webhook = webhook
         self._now = now
-        self._tickets: Tickets[dict[str, str]] = Tickets(clock)
+        self._directory = directory
+        self._downloads = Downloads(note, clock)
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
             pairings=self._access.pairings,
@@ -338,26 +339,14 @@ class Console:
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, ExportTicket, BODY_LIMIT)
         query = {**body.filters, "format": body.format}
-        return json_response(200, {"ticket": self._tickets.give(query, signed_in)})
+        self._downloads.check_room()
+        export = partial(self._activity.export, query, signed_in, self._directory)
+        made = await asyncio.to_thread(export)
+        return json_response(200, self._downloads.offer(made, signed_in))
 
-    async def _export(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+    async def _export(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
         """A download, which the browser asks for without the page's header: by a ticket, once."""
-        query = self._tickets.take(request.query.get("ticket", ""), signed_in)
-
-        def export() -> tuple[bytes, str]:
-            text, kind, count = self._activity.export(query, signed_in)
-            details = {"lines": str(count), "format": query["format"]}
-            details |= place_of(signed_in, request.address)
-            self._note("console.exported", signed_in.actor_id, details)
-            return text, kind
-
-        text, kind = await asyncio.to_thread(export)
-        name = f"activity.{query['format']}"
-        headers = [
-            (b"content-type", kind.encode()),
-            (b"content-disposition", f'attachment; filename="{name}"'.encode()),
-        ]
-        return HttpResponse(200, text, headers)
+        return await self._downloads.take(request, signed_in, DATA)
 
     # Now
 

@@ -95,12 +95,14 @@ class DataCalls:
         expected: type[PayloadT],
         *,
         tool: str = "",
+        cancellation: Cancellation | None = None,
     ) -> tuple[PayloadT, str]:
         """The answer, and the id of the call. Raises: TidegateError, whatever the gate refuses or
         the database says."""
         if source == "":
             raise TidegateError(Code.ARGUMENT_INVALID, "The request names no source")
-        reply = await self._gateway.handle(self.call(caller, request, source, tool=tool))
+        call = self.call(caller, request, source, tool=tool, cancellation=cancellation)
+        reply = await self._gateway.handle(call)
         payload = reply.payload
         if not isinstance(payload, get_origin(expected) or expected):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")

@@ -1,52 +1,40 @@
 """Exports of the Data page: a table, or a result that is held, as a file.
 
 A table is read through the gate by a statement of its own, within the limits of exports; a result
-is what the page shows, and its statement does not run again. The file is made first, without a
-name, so that what fails is an answer and no half of a download; then it is sent as it is taken.
+is what the page shows, and its statement does not run again. A file that does not hold all rows
+says so: in its name, in its last line where its form has comments, in the reply, on the page and on
+record.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from tidegate.edges.console.data_calls import Caller, DataCalls, check_sql
 from tidegate.edges.console.data_rows import Narrowed, Sort, conditions_of
+from tidegate.edges.console.downloads import Downloads, DraftFile, MadeFile, one_line
 from tidegate.edges.console.row_pages import order_of, rows_statement
 from tidegate.edges.console.runs import MOST_ROWS, Run, Runs
-from tidegate.edges.http.router import Sender
-from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
-from tidegate.identity.operators import Note
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import ReadRows
 from tidegate.model.results import Column, Limits, Page
+from tidegate.model.schema import Table
 from tidegate.model.statements import Statement
-from tidegate.results.formats import writer
+from tidegate.results.formats import Writer, writer
+from tidegate.results.notes import cut_note, page_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.quoting import qualified
 
-MOST_BYTES = 536_870_912
 MOST_AT_ONCE = 2
-"""Bytes of one file, and files that are made at once."""
+"""Files that are made at once."""
 TIMEOUT_S = 60.0
-_PART = 262_144
-_MOST_BACKLOG = 1_048_576
-_WAIT_S = 0.02
-_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-    "jsonl": "application/x-ndjson",
-    "sql": "application/sql",
-}
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 Format = Literal["csv", "json", "jsonl", "sql"]
 
 
@@ -68,124 +56,154 @@ class OfRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Wanted = OfTable | OfRun
 
 
-class Export:
-    """A file that was made."""
+class Written(NamedTuple):
+    """What was written of a table or a result: its name and source, how many rows, where they are
+    cut, and what else is to be said."""
 
-    def __init__(self, name: str, kind: str, file: IO[bytes]) -> None:
-        self._name = name
-        self._kind = kind
-        self._file = file
-
-    @property
-    def headers(self) -> HeaderList:
-        name = f'attachment; filename="{self._name}"'
-        return [
-            (b"content-type", self._kind.encode()),
-            (b"content-disposition", name.encode()),
-        ]
-
-    async def send(self, sender: Sender, cancellation: Cancellation) -> None:
-        """Send the file as its reader takes it."""
-        try:
-            while part := await asyncio.to_thread(self._file.read, _PART):
-                if not await _has_room(sender, cancellation):
-                    return
-                sender.push(part)
-        finally:
-            self._file.close()
-
-
-async def _has_room(sender: Sender, cancellation: Cancellation) -> bool:
-    """Wait until the reader has taken most of what was sent; False once it has left."""
-    while True:
-        if cancellation.reason is not None:
-            return False
-        if sender.backlog <= _MOST_BACKLOG:
-            return True
-        await asyncio.sleep(_WAIT_S)
+    name: str
+    source: str
+    rows: int
+    cut: str
+    notes: list[str]
 
 
 class DataExports:
-    """Exports within the operator's rights. `note` puts on record what leaves."""
+    """Exports within the operator's rights, made in a folder; `downloads` are where they wait."""
 
-    def __init__(self, calls: DataCalls, runs: Runs, note: Note, directory: Path) -> None:
+    def __init__(self, calls: DataCalls, runs: Runs, downloads: Downloads, directory: Path) -> None:
         self._calls = calls
         self._runs = runs
-        self._note = note
+        self.downloads = downloads
         self._directory = directory
         self._making = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def check(self, wanted: Wanted, caller: Caller) -> None:
-        """Raises: TidegateError for what cannot be exported, before a ticket is given."""
-        if isinstance(wanted, OfRun):
-            await self._runs.held(wanted.run, caller)
-        else:
-            await self._statement(wanted, caller)
-
-    async def make(self, wanted: Wanted, caller: Caller) -> Export:
-        """The file. Raises: TidegateError, as the gate; LIMIT_BYTES."""
+    async def make(
+        self, wanted: Wanted, caller: Caller, cancellation: Cancellation
+    ) -> dict[str, Any]:
+        """Make the file; its ticket, and what it lacks. Raises: TidegateError, as the gate;
+        LIMIT_BYTES, LIMIT_RATE, RESULT_GONE, STATE_FAILED."""
         async with self._making:
-            return await self._make(wanted, caller)
+            self.downloads.check_room()
+            made = await self._make(wanted, caller, cancellation)
+        if cancellation.reason is not None:
+            made.close()
+            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+        return self.downloads.offer(made, caller.signed_in)
 
-    async def _make(self, wanted: Wanted, caller: Caller) -> Export:
-        file = TemporaryFile(dir=self._directory)  # noqa: SIM115 - what sends it closes it
+    async def _make(self, wanted: Wanted, caller: Caller, cancellation: Cancellation) -> MadeFile:
+        draft = DraftFile(self._directory)
         try:
             if isinstance(wanted, OfRun):
-                name, source, count = await self._write_run(wanted, caller, _bounded(file))
+                written = await self._write_run(wanted, caller, draft, cancellation)
             else:
-                name, source, count = await self._write_table(wanted, caller, _bounded(file))
-            await asyncio.to_thread(file.seek, 0)
-            details = {"source": source, "rows": str(count), "format": wanted.format}
-            signed_in = caller.signed_in
-            await asyncio.to_thread(self._note, "console.exported", signed_in.actor_id, details)
+                written = await self._write_table(wanted, caller, draft, cancellation)
+            if wanted.format == "sql":
+                for note in [written.cut, *written.notes] if written.cut else written.notes:
+                    draft.put(f"-- {one_line(note)}\n".encode("utf-8", "replace"))
+            draft.finish()
         except BaseException:
-            file.close()
+            draft.close()
             raise
-        safe = _UNSAFE.sub("_", name).strip("._") or "export"
-        return Export(f"{safe[:100]}.{wanted.format}", _TYPES[wanted.format], file)
+        details = {
+            "source": written.source,
+            "rows": str(written.rows),
+            "format": wanted.format,
+            "bytes": str(draft.size),
+            **({"cut": written.cut} if written.cut else {}),
+            **({"notes": "; ".join(written.notes)} if written.notes else {}),
+        }
+        return MadeFile(
+            draft,
+            written.name,
+            wanted.format,
+            written.rows,
+            cut=written.cut,
+            notes=written.notes,
+            details=details,
+        )
 
-    async def _statement(self, wanted: OfTable, caller: Caller) -> tuple[str, str, str]:
-        """The statement, the table's place in SQL and the source's dialect."""
+    async def _write_table(
+        self, wanted: OfTable, caller: Caller, draft: DraftFile, cancellation: Cancellation
+    ) -> Written:
         source = self._calls.source(caller, wanted.source)
         check_sql(source)
         table, _ = await self._calls.table(caller, wanted, wanted.table)
+        dialect = source.dialect
         sort = [(each.column, each.direction == "desc") for each in wanted.sort]
-        order = order_of(table, sort, source.dialect)
-        conditions = conditions_of(wanted, table, source.dialect)
-        text = rows_statement(table, order, conditions, source.dialect, wanted.columns)
-        return text, qualified(table.schema, table.name, source.dialect), source.dialect
-
-    async def _write_table(
-        self, wanted: OfTable, caller: Caller, put: Callable[[bytes], None]
-    ) -> tuple[str, str, int]:
-        text, place, dialect = await self._statement(wanted, caller)
-        rows = writer(wanted.format, put, table=place, dialect=dialect)
+        columns, notes = wanted.columns, list[str]()
+        if wanted.format == "sql":
+            columns, notes = _insertable(table, columns)
+        order = order_of(table, sort, dialect)
+        conditions = conditions_of(wanted, table, dialect)
+        text = rows_statement(table, order, conditions, dialect, columns)
+        place = qualified(table.schema, table.name, dialect)
+        always = [each.name for each in table.columns if each.extra == "identity always"]
+        overriding = any(columns is None or name in columns for name in always)
+        rows = writer(wanted.format, draft.put, table=place, dialect=dialect, overriding=overriding)
         request = ReadRows(
             Statement(text),
             limits=Limits(MOST_ROWS, self._calls.limits.max_bytes, TIMEOUT_S),
             database=wanted.database,
-            sink=WriterSink(rows),
+            sink=WriterSink(rows, lambda: draft.size),
         )
-        page, _ = await self._calls.ask(caller, request, wanted.source, Page, tool="export")
+        page, _ = await self._calls.ask(
+            caller, request, wanted.source, Page, tool="export", cancellation=cancellation
+        )
         rows.end()
-        return wanted.table, wanted.source, page.row_count
+        note = page_note(page)
+        notes += [note] if note else []
+        return Written(wanted.table, wanted.source, page.row_count, cut_note(page), notes)
 
     async def _write_run(
-        self, wanted: OfRun, caller: Caller, put: Callable[[bytes], None]
-    ) -> tuple[str, str, int]:
+        self, wanted: OfRun, caller: Caller, draft: DraftFile, cancellation: Cancellation
+    ) -> Written:
         run = await self._runs.held(wanted.run, caller)
+        if not run.is_over:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "The statement is still running: its rows are not all there",
+                hint="Save them when it has ended.",
+            )
         dialect = run.source.dialect
+        table = find(dialect).quote("result")
+        rows = writer(wanted.format, draft.put, table=table, dialect=dialect)
+        written = await asyncio.to_thread(_write_held, run, rows, cancellation)
+        notes = [page_note(run.page)] if run.page is not None and page_note(run.page) else []
+        return Written("result", run.source.name, written, _cut_of(run), notes)
 
-        def write() -> None:
-            table = find(dialect).quote("result")
-            rows = writer(wanted.format, put, table=table, dialect=dialect)
-            rows.begin(run.rows.columns)
-            for part in typed_rows(run):
-                rows.write(part)
-            rows.end()
 
-        await asyncio.to_thread(write)
-        return "result", run.source.name, run.rows.count
+def _write_held(run: Run, rows: Writer, cancellation: Cancellation) -> int:
+    """Write the rows that are held. Raises: TidegateError RESULT_GONE, CALL_CANCELLED."""
+    count = 0
+    rows.begin(run.rows.columns)
+    for part in typed_rows(run):
+        if cancellation.reason is not None:
+            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+        rows.write(part)
+        count += len(part)
+    rows.end()
+    return count
+
+
+def _cut_of(run: Run) -> str:
+    """Where a result that is over ends though there was more; empty if it is whole."""
+    if run.state == "done" and run.page is not None:
+        return cut_note(run.page)
+    rows = f"{run.rows.count:,} row{'s' * (run.rows.count != 1)}"
+    how = {"cancelled": "was cancelled", "failed": "failed"}.get(run.state, "did not end well")
+    return f"cut after {rows}: the statement {how}"
+
+
+def _insertable(table: Table, columns: list[str] | None) -> tuple[list[str] | None, list[str]]:
+    """The columns to which an INSERT may give values, and what is said of the others."""
+    computed = [each.name for each in table.columns if each.is_generated]
+    wanted = [each.name for each in table.columns] if columns is None else columns
+    left_out = [name for name in computed if name in wanted]
+    if not left_out:
+        return columns, []
+    verb = "is" if len(left_out) == 1 else "are"
+    note = f"{', '.join(left_out)} {verb} left out, as the table computes the values itself"
+    return [name for name in wanted if name not in computed], [note]
 
 
 def typed_rows(run: Run) -> Iterator[list[list[Any]]]:
@@ -241,24 +259,6 @@ def _tree(value: Any) -> Any:
         return msgspec.json.decode(value)
     except msgspec.DecodeError:
         return value
-
-
-def _bounded(file: IO[bytes]) -> Callable[[bytes], None]:
-    """What writes into a file, up to the limit."""
-    left = MOST_BYTES
-
-    def put(part: bytes) -> None:
-        nonlocal left
-        left -= len(part)
-        if left < 0:
-            raise TidegateError(
-                Code.LIMIT_BYTES,
-                f"The export has over {MOST_BYTES:,} bytes",
-                hint="Filter the rows, or choose fewer columns.",
-            )
-        file.write(part)
-
-    return put
 
 
 def read_ticket(body: bytes) -> Wanted:

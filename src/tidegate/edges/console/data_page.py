@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from msgspec import Meta
 
 from tidegate.edges.console.conventions import DATA
 from tidegate.edges.console.data_calls import Caller, DataCalls, decode
-from tidegate.edges.console.data_export import DataExports, Wanted, read_ticket
+from tidegate.edges.console.data_export import DataExports, read_ticket
 from tidegate.edges.console.data_history import DataHistory
 from tidegate.edges.console.data_rows import MOST_ROWS, CellOf, DataRows, Narrowed, Rows
 from tidegate.edges.console.data_table import DataTables
@@ -20,7 +19,6 @@ from tidegate.edges.console.runs import NewRun, Runs
 from tidegate.edges.console.sign_in import PATH, actor_of
 from tidegate.edges.console.statements import Explained, Statements, Text, TextAt
 from tidegate.edges.console.tabs import DataTabs, NewTab, Written
-from tidegate.edges.console.tickets import Tickets
 from tidegate.edges.http.router import (
     HttpRequest,
     HttpResponse,
@@ -65,7 +63,6 @@ class DataPage:
         self._statements = Statements(calls)
         self._history = DataHistory(calls)
         self._exports = exports
-        self._tickets: Tickets[Wanted] = Tickets(time.time)
 
     def routes(self, guard: Guard, guard_download: Guard) -> Router:
         """All routes, as whole paths."""
@@ -204,13 +201,11 @@ class DataPage:
 
     async def _give_ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         wanted = read_ticket(await request.read(BODY_LIMIT))
-        await self._exports.check(wanted, _caller(request, signed_in))
-        return _json({"ticket": self._tickets.give(wanted, signed_in)})
+        leaving = request.leaving(actor_of(signed_in))
+        return _json(await self._exports.make(wanted, _caller(request, signed_in), leaving))
 
     async def _export(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
-        wanted = self._tickets.take(request.query.get("ticket", ""), signed_in)
-        export = await self._exports.make(wanted, _caller(request, signed_in))
-        return HttpStream(actor_of(signed_in), export.send, [*export.headers, *DATA])
+        return await self._exports.downloads.take(request, signed_in, DATA)
 
     async def _find_history(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         return _json(await self._history.find(request.query, _caller(request, signed_in)))

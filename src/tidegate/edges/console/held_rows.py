@@ -11,16 +11,15 @@ import os
 import threading
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryFile
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 
 import msgspec
 
 from tidegate.edges.console.cells import BYTES_SHOWN, MOST_SHOWN, cell_of, text_of
+from tidegate.edges.console.held_space import HeldSpace, unwritable
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column, ColumnKind
+from tidegate.model.results import Column, ColumnKind, Truncation
 from tidegate.results.json_values import text_rows
 
 MOST_BYTES = 128 * 1_048_576
@@ -29,67 +28,114 @@ MOST_CUT = 200_000
 """Cells of one result that are cut."""
 _BINARY: frozenset[ColumnKind] = frozenset({"bytes", "other"})
 _ROW_BYTES, _CUT_BYTES = 8, 24
+_AT_ONCE = 1_048_576
+_MEMORY_AT_ONCE = 4_096
+"""The most that is taken of the room before it is needed, in files and in memory."""
 
 
 class HeldRows:
-    """The rows of one result (`model.results.RowWriter`). They are written by the engine's thread
-    and read by others. `on_full` is called there when no more are kept."""
+    """The rows of one result (`model.results.BoundedRowWriter`). They are written by the engine's
+    thread and read by others, each under the lock; `space` has locks of its own."""
 
-    def __init__(
-        self,
-        directory: Path,
-        on_full: Callable[[], None] | None = None,
-        most_bytes: int = MOST_BYTES,
-    ) -> None:
-        self._directory = directory
+    def __init__(self, space: HeldSpace, most_bytes: int = MOST_BYTES) -> None:
+        self._space = space
         self._rows: IO[bytes] | None = None
         self._whole: IO[bytes] | None = None
         self._most = most_bytes
-        self._on_full = on_full
         self._ends = array("Q")
         self._cut: tuple[array[int], array[int], array[int]] = (
             *(array("Q"), array("Q"), array("Q")),
         )
         """Of each cell that is cut: its row and column, where it is whole, and its bytes."""
+        self._count = 0
         self._size = 0
         self._whole_size = 0
+        self._used = 0
+        """Bytes in files, with the rows that are about to be written."""
+        self._free = (0, 0)
+        """Bytes in files and in memory that were taken and are not used."""
         self._lock = threading.Lock()
         self._encode = msgspec.json.Encoder().encode
         self.columns: tuple[Column, ...] = ()
-        self.full = False
-        """Rows came that were not kept, as there were too many bytes."""
+        self.over = False
+        """No more rows come: the result may go when others need its room."""
+        self.gone = False
+        """The rows were let go."""
+        self.cut: Truncation | None = None
+        """The bound at which rows came that were not kept."""
+        space.enter(self)
 
     # What the engine writes
 
     def begin(self, columns: tuple[Column, ...]) -> None:
+        """Raises: TidegateError STATE_FAILED."""
         with self._lock:
-            self._rows, self._whole = (self._new_file(), self._new_file())
             self.columns = columns
-
-    def _new_file(self) -> IO[bytes]:
-        return TemporaryFile(dir=self._directory, buffering=0)
+            if self._rows is not None:
+                return  # the statement was sent again, before it had given rows
+            rows = self._space.new_file()
+            try:
+                self._whole = self._space.new_file()
+            except TidegateError:
+                rows.close()
+                raise
+            self._rows = rows
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
-        with self._lock:
-            if self._rows is None or self._rows.closed or self.full:
-                return
-            parts: list[bytes] = []
-            ends = array("Q")
-            size = self._size
-            for row, values in zip(self._texts(rows), rows, strict=True):
-                if size + self._whole_size > self._most or len(self._cut[0]) >= MOST_CUT:
-                    self.full = True
-                    break
-                part = self._part(row, values, len(self._ends) + len(parts))
-                size += len(part)
-                parts.append(part)
-                ends.append(size)
-            if parts:
-                _write(self._rows, b"".join(parts), self._size)
-                self._size = size
-                self._ends.extend(ends)
-        if self.full and self._on_full is not None:
-            self._on_full()
+        """Keep rows as far as there is room. Raises: TidegateError STATE_FAILED, and then all that
+        was kept is let go."""
+        try:
+            with self._lock:
+                if self._rows is not None and not self.gone and self.cut is None:
+                    self._keep(self._rows, rows)
+        except OSError as error:
+            self.close()
+            raise unwritable(self._space.directory, error) from error
+        finally:
+            self._space.sweep()
+
+    def _keep(self, file: IO[bytes], rows: Sequence[Sequence[Any]]) -> None:
+        parts: list[bytes] = []
+        ends = array("Q")
+        size = self._size
+        for row, values in zip(self._texts(rows), rows, strict=True):
+            part, wholes = self._part(row, values)
+            if not self._has_room(len(part) + sum([len(each) for _, each in wholes]), len(wholes)):
+                break
+            for place, data in wholes:
+                self._keep_whole(self._count + len(parts), place, data)
+            size += len(part)
+            parts.append(part)
+            ends.append(size)
+        if parts:
+            _write(file, b"".join(parts), self._size)
+            self._size = size
+            self._ends.extend(ends)
+            self._count += len(parts)
+
+    def _has_room(self, files: int, wholes: int) -> bool:
+        """Whether a row of so many bytes is kept; if not, `cut` says why."""
+        memory = _ROW_BYTES + _CUT_BYTES * wholes
+        used = self._used
+        if used + files > self._most or len(self._cut[0]) + wholes > MOST_CUT:
+            self.cut = Truncation("bytes", self._most, used)
+            return False
+        free_files, free_memory = self._free
+        least = max(0, files - free_files), max(0, memory - free_memory)
+        if any(least):
+            more = (
+                max(least[0], min(used, _AT_ONCE)) if least[0] else 0,
+                max(least[1], _MEMORY_AT_ONCE) if least[1] else 0,
+            )
+            if not self._space.take(self, *more):
+                more = least
+                if not self._space.take(self, *more):
+                    self.cut = Truncation("bytes", used, used)
+                    return False
+            free_files, free_memory = free_files + more[0], free_memory + more[1]
+        self._free = free_files - files, free_memory - memory
+        self._used += files
+        return True
 
     def _texts(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
         """The rows with all but what may be bytes as text."""
@@ -103,28 +149,32 @@ class HeldRows:
                 row[place] = cell_of(values[place])
         return texts
 
-    def _part(self, row: Sequence[Any], values: Sequence[Any], number: int) -> bytes:
-        """A row as JSON and a comma. Most rows are short, and so hold no cell that is cut."""
+    def _part(
+        self, row: Sequence[Any], values: Sequence[Any]
+    ) -> tuple[bytes, list[tuple[int, bytes]]]:
+        """A row as JSON and a comma, and the cells that are cut, whole, by their columns. Most rows
+        are short, and so hold none."""
         try:
             part = self._encode(row)
         except (UnicodeError, ValueError):
             part = b"\x00" * (MOST_SHOWN + 1)  # a text that is none: it is repaired below
         if len(part) <= MOST_SHOWN and b"{" not in part:
-            return part + b","
+            return part + b",", []
         cells = [cell_of(value) for value in values]
-        for place, (cell, value) in enumerate(zip(cells, values, strict=True)):
-            if isinstance(cell, dict):
-                self._keep_whole((number, place), cast("dict[str, Any]", cell), value)
-        return self._encode(cells) + b","
+        wholes = [
+            (place, data)
+            for place, (cell, value) in enumerate(zip(cells, values, strict=True))
+            if isinstance(cell, dict)
+            and (data := _whole_of(cast("dict[str, Any]", cell), value)) is not None
+        ]
+        return self._encode(cells) + b",", wholes
 
-    def _keep_whole(self, at: tuple[int, int], cell: dict[str, Any], value: Any) -> None:
-        binary = "binary" in cell
-        if self._whole is None or (binary and cell["binary"] <= BYTES_SHOWN):
+    def _keep_whole(self, row: int, column: int, data: bytes) -> None:
+        if self._whole is None:
             return
-        data = bytes(cast("bytes", value)) if binary else text_of(value).encode()
         _write(self._whole, data, self._whole_size)
         keys, begins, sizes = self._cut
-        keys.append(at[0] << 16 | at[1])
+        keys.append(row << 16 | column)
         begins.append(self._whole_size)
         sizes.append(len(data))
         self._whole_size += len(data)
@@ -133,24 +183,20 @@ class HeldRows:
 
     @property
     def count(self) -> int:
-        """How many rows are held."""
-        return len(self._ends)
+        """How many rows were kept."""
+        return self._count
 
     @property
-    def file_bytes(self) -> int:
+    def size(self) -> int:
         """Bytes in files."""
         return self._size + self._whole_size
 
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes in memory."""
-        return _ROW_BYTES * len(self._ends) + _CUT_BYTES * len(self._cut[0])
-
     def page(self, offset: int, limit: int) -> bytes:
-        """Rows as a JSON array of arrays of cells. Empty if the rows are gone."""
+        """Rows as a JSON array of arrays of cells. Raises: TidegateError RESULT_GONE."""
         with self._lock:
+            self._check_held()
             end = min(offset + limit, len(self._ends))
-            if self._rows is None or self._rows.closed or offset >= end:
+            if self._rows is None or offset >= end:
                 return b"[]"
             begin = self._ends[offset - 1] if offset else 0
             data = os.pread(self._rows.fileno(), self._ends[end - 1] - begin, begin)
@@ -158,55 +204,82 @@ class HeldRows:
 
     def cell(self, row: int, column: int) -> tuple[bytes | None, bool] | None:
         """A whole cell as bytes, and whether it is binary; None bytes for NULL. None if there is no
-        such cell."""
+        such cell. Raises: TidegateError RESULT_GONE."""
         if not 0 <= row < self.count or not 0 <= column < len(self.columns):
             return None
         (cells,) = msgspec.json.decode(self.page(row, 1))
-        cell = cells[column]
+        return self._whole_cell(cells[column], row, column)
+
+    def _whole_cell(self, cell: Any, row: int, column: int) -> tuple[bytes | None, bool]:
         if not isinstance(cell, dict):
             return None if cell is None else str(cell).encode(), False
         fields = cast("dict[str, Any]", cell)
         with self._lock:
+            self._check_held()
             keys, begins, sizes = self._cut
             key = row << 16 | column
             place = bisect_left(keys, key)
-            whole = self._whole
-            is_kept = place < len(keys) and keys[place] == key
-            if is_kept and whole is not None and not whole.closed:
-                data = os.pread(whole.fileno(), sizes[place], begins[place])
+            if place < len(keys) and keys[place] == key and self._whole is not None:
+                data = os.pread(self._whole.fileno(), sizes[place], begins[place])
             else:
                 data = bytes.fromhex(fields["text"])
         return data, "binary" in fields
 
     def values(self, rows: int = 512) -> Iterator[list[list[Any]]]:
-        """All rows as texts and bytes, whole, in parts."""
+        """All rows as texts and bytes, whole, in parts of up to so many rows or some megabytes.
+        Raises: TidegateError RESULT_GONE, as soon as they are let go."""
         for begin in range(0, self.count, rows):
-            part = msgspec.json.decode(self.page(begin, rows))
-            for number, cells in enumerate(part, begin):
+            part: list[list[Any]] = []
+            weight = 0
+            for number, cells in enumerate(msgspec.json.decode(self.page(begin, rows)), begin):
                 for place, cell in enumerate(cells):
                     if isinstance(cell, dict):
-                        data, binary = self.cell(number, place) or (b"", False)
+                        data, binary = self._whole_cell(cell, number, place)
                         whole = data or b""
+                        weight += len(whole)
                         cells[place] = whole if binary else whole.decode("utf-8", "replace")
-            yield part
+                part.append(cells)
+                if weight > _AT_ONCE:
+                    yield part
+                    part, weight = [], 0
+            if part:
+                yield part
+
+    def _check_held(self) -> None:
+        if self.gone:
+            raise result_gone()
 
     def close(self) -> None:
         """Let the rows go."""
+        self._space.leave(self)
+
+    def release(self) -> None:
+        """Close the files, and forget where the rows are."""
         with self._lock:
             for file in (self._rows, self._whole):
                 if file is not None:
                     file.close()
+            self._rows = self._whole = None
+            self._ends, self._cut = array("Q"), (array("Q"), array("Q"), array("Q"))
+
+
+def result_gone() -> TidegateError:
+    """The error of a result that is not held any more."""
+    return TidegateError(
+        Code.RESULT_GONE, "The result is not held any more", hint="Run the statement again."
+    )
+
+
+def _whole_of(cell: dict[str, Any], value: Any) -> bytes | None:
+    """The whole value of a cell that does not show all of it."""
+    if "binary" not in cell:
+        return text_of(value).encode()
+    return bytes(cast("bytes", value)) if cell["binary"] > BYTES_SHOWN else None
 
 
 def _write(file: IO[bytes], data: bytes, at: int) -> None:
+    """Raises: OSError."""
     view = memoryview(data)
-    try:
-        while view:
-            written = os.pwrite(file.fileno(), view, at)
-            view, at = view[written:], at + written
-    except OSError as error:
-        raise TidegateError(
-            Code.LIMIT_BYTES,
-            f"The rows cannot be held: {error.strerror or 'the disk cannot be written'}",
-            hint="Ask for fewer rows, or close results that you do not need.",
-        ) from error
+    while view:
+        written = os.pwrite(file.fileno(), view, at)
+        view, at = view[written:], at + written

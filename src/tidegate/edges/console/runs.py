@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -22,15 +21,16 @@ from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.edges.console.cells import column_fields
 from tidegate.edges.console.data_calls import Caller, DataCalls, Place
 from tidegate.edges.console.data_rows import MOST_CELL
-from tidegate.edges.console.held_rows import HeldRows
+from tidegate.edges.console.held_rows import HeldRows, result_gone
+from tidegate.edges.console.held_space import HeldSpace
 from tidegate.edges.console.live import LiveFeed
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
-from tidegate.model.cancellation import READ_ENOUGH, Cancellation
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Statement
 from tidegate.results.notes import page_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import DIALECTS
@@ -43,11 +43,7 @@ MOST_STATEMENT = 102_400
 """Characters of a statement: the gate refuses a longer one."""
 MOST_RUNNING = 8
 MOST_KEPT = 50
-MOST_HELD = 200
-"""Runs of one session that go on at once and that are kept, and results that are held in all."""
-FILE_BYTES = 1_073_741_824
-MEMORY_BYTES = 32 * 1_048_576
-"""Bytes of all results together, in files and in memory."""
+"""Runs of one session that go on at once, and that are kept."""
 LOOK_S = 0.3
 TELL_S = 0.5
 SWEEP_S = 2.0
@@ -89,16 +85,19 @@ class Run:
         self.page: Page | None = None
         self.truncated = False
         self.effect = ""
-        self.reads = False
         self.code = self.message = self.hint = self.approval = self.call_id = ""
         self.at: int | None = None
         self.warnings: list[str] = []
-        self.gone = False
         self.task: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> str:
         return self.caller.signed_in.session.id
+
+    @property
+    def gone(self) -> bool:
+        """Whether its rows were let go."""
+        return self.rows.gone
 
     @property
     def is_over(self) -> bool:
@@ -140,7 +139,7 @@ class Run:
 
 
 class Runs:
-    """The runs of one server. `directory` is where the files without a name are made."""
+    """The runs of one server. `space` is the room for their rows."""
 
     def __init__(
         self,
@@ -148,14 +147,14 @@ class Runs:
         approvals: Approvals,
         operators: Operators,
         feed: LiveFeed,
-        directory: Path,
+        space: HeldSpace,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._calls = calls
         self._approvals = approvals
         self._operators = operators
         self._feed = feed
-        self._directory = directory
+        self._space = space
         self._clock = clock
         self._runs: dict[str, Run] = {}
         self._swept_at = 0.0
@@ -175,16 +174,9 @@ class Runs:
         ended = [each for each in own if each.is_over]
         for old in ended[: max(0, len(own) - MOST_KEPT + 1)]:
             self._forget(old)
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            if run.reads:
-                loop.call_soon_threadsafe(run.cancellation.cancel, READ_ENOUGH)
-
-        rows = HeldRows(self._directory, stop)
-        run = Run(body, caller, source, rows, self._clock())
+        run = Run(body, caller, source, HeldRows(self._space), self._clock())
         self._runs[run.id] = run
-        run.task = loop.create_task(self._work(run, statement))
+        run.task = asyncio.get_running_loop().create_task(self._work(run, statement))
         self._sweep_soon()
         return run.fields()
 
@@ -195,10 +187,10 @@ class Runs:
         """
         run = self._runs.get(id)
         if run is None or run.session != signed_in.session.id:
-            raise _gone()
+            raise result_gone()
         if signed_in.operator.roles != run.caller.signed_in.operator.roles:
             self._forget(run)  # it was read with other rights
-            raise _gone()
+            raise result_gone()
         return run
 
     def list(self, tab: str, signed_in: SignedIn) -> dict[str, Any]:
@@ -215,9 +207,9 @@ class Runs:
         RESULT_GONE."""
         run = self.find(id, caller.signed_in)
         if self._calls.source(caller, run.source.name) != run.source:
-            self._let_go(run)  # other masks may bind by now
+            run.rows.close()  # other masks may bind by now
         if run.gone:
-            raise _gone()
+            raise result_gone()
         return run
 
     async def rows(self, id: str, offset: int, limit: int, caller: Caller) -> bytes:
@@ -264,7 +256,7 @@ class Runs:
             run.ended_at = run.ended_at or self._clock()
             run.elapsed_ms = run.elapsed_ms or (time.perf_counter() - run.began) * 1000
             run.progress = None
-            self._make_room()
+            run.rows.over = True
             self._publish(run)
 
     async def _run(self, run: Run, statement: Statement) -> None:
@@ -274,11 +266,11 @@ class Runs:
             limits=Limits(body.max_rows, limits.max_bytes, limits.max_timeout_s),
             database=body.database,
             schema=body.schema,
-            sink=WriterSink(run.rows),
+            sink=WriterSink(run.rows, lambda: run.rows.size),
         )
         call = self._calls.call(run.caller, request, body.source, tool="run")
         judgement, explanation = await self._calls.judge(call)
-        run.effect, run.reads = judgement.effect.label, judgement.effect is Effect.READ
+        run.effect = judgement.effect.label
         confirmed = explanation.verdict.kind == "confirm"
         while True:
             call = self._calls.call(
@@ -305,9 +297,11 @@ class Runs:
         page: Page = reply.payload
         run.page, run.state = page, "done"
         run.elapsed_ms = page.elapsed_ms
-        run.truncated = bool(page.truncations) or run.rows.full
-        if run.rows.full:
-            run.warnings.append(_full(run.rows))
+        run.truncated = bool(page.truncations)
+        if run.rows.cut is not None:
+            run.warnings.append(
+                f"The first {run.rows.count:,} rows are shown: more would take too much room."
+            )
         if note := page_note(page):
             run.warnings.append(note)
 
@@ -334,10 +328,6 @@ class Runs:
     def _fail(self, run: Run, error: TidegateError) -> None:
         shown = error.without_secrets()
         run.call_id = error.call_id or run.call_id
-        if error.code is Code.CALL_CANCELLED and run.cancellation.reason == READ_ENOUGH:
-            run.state, run.truncated = "done", True
-            run.warnings.append(_full(run.rows))
-            return
         run.code, run.message, run.hint = error.code.value, shown.message, shown.hint or ""
         run.state = "failed"
         if error.code is Code.CALL_CANCELLED:
@@ -367,26 +357,9 @@ class Runs:
 
     # What is let go
 
-    def _make_room(self) -> None:
-        """Let the oldest results go as far as all are too large."""
-        held = [each for each in self._runs.values() if not each.gone]
-        files = sum(each.rows.file_bytes for each in held)
-        memory = sum(each.rows.memory_bytes for each in held)
-        for left, run in zip(range(len(held), 0, -1), held, strict=True):
-            if files <= FILE_BYTES and memory <= MEMORY_BYTES and left <= MOST_HELD:
-                return
-            if run.is_over:
-                files -= run.rows.file_bytes
-                memory -= run.rows.memory_bytes
-                self._let_go(run)
-
-    def _let_go(self, run: Run) -> None:
-        run.gone = True
-        run.rows.close()
-
     def _forget(self, run: Run) -> None:
         run.cancellation.cancel("a person closed it")
-        self._let_go(run)
+        run.rows.close()
         self._runs.pop(run.id, None)
 
     def _sweep_soon(self) -> None:
@@ -423,13 +396,3 @@ def statement_of(
 
 def _report(run: Run, share: float, text: str) -> None:
     run.progress = {"done": round(share, 3), "total": 1, "text": text}
-
-
-def _full(rows: HeldRows) -> str:
-    return f"The first {rows.count:,} rows are shown: more would take too much room."
-
-
-def _gone() -> TidegateError:
-    return TidegateError(
-        Code.RESULT_GONE, "The result is not held any more", hint="Run the statement again."
-    )

@@ -24,6 +24,7 @@ from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
 from tidegate.protocol.kernel import Kernel
 
 BODY_LIMIT = 10 * 1024 * 1024
@@ -190,6 +191,15 @@ class HttpApplication:
         address = self._proxies.client_address(request.address, head.pairs)
         self._count(address, endpoint.conventions)
         handle, parameters = router.match(head.method, head.raw_path)
+        begun: list[ActiveRequest] = []
+
+        def leaving(actor: Actor) -> Cancellation:
+            active = ActiveRequest(request=request, actor=actor, active=self._active)
+            self._active.add(active)
+            begun.append(active)
+            active.watch()
+            return active
+
         asked = HttpRequest(
             head.method,
             head.path,
@@ -198,11 +208,15 @@ class HttpApplication:
             partial(read_body, request),
             head.query,
             parameters,
+            leaving,
         )
         try:
             response = await handle(asked)
         except TidegateError as error:
             raise endpoint.conventions.refusal_of(error) from error
+        finally:
+            for each in begun:
+                each.end()
         if isinstance(response, HttpStream):
             await self._send_stream(request, response)
             return

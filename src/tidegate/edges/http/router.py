@@ -27,12 +27,17 @@ _MOST_FIELDS = 100
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 
+def _never_leaves(actor: Actor) -> Cancellation:
+    return Cancellation()
+
+
 class HttpRequest(NamedTuple):
     """A request to a route. `address` is the client's IP address,
     also behind a trusted proxy.
 
     `read(limit)` returns the body and raises HttpRefusal 413 beyond `limit` bytes. `parameters`
-    are those of the path, decoded.
+    are those of the path, decoded. `leaving(actor)` is a cancellation of work for this actor: when
+    the client leaves, the server stops, or the actor's access ends.
     """
 
     method: str
@@ -42,6 +47,7 @@ class HttpRequest(NamedTuple):
     read: Callable[[int], Awaitable[bytes]]
     query_text: str = ""
     parameters: Mapping[str, str] = {}
+    leaving: Callable[[Actor], Cancellation] = _never_leaves
 
     @property
     def query(self) -> dict[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,12 @@ from typing import Any
 import pytest
 
 from tidegate.edges.console.cells import MOST_SHOWN
+from tidegate.edges.console.downloads import DraftFile
 from tidegate.edges.console.held_rows import HeldRows
-from tidegate.model.results import Column
+from tidegate.edges.console.held_space import HeldSpace
+from tidegate.errors import Code, TidegateError
+from tidegate.model.results import Column, Limits, Truncation
+from tidegate.results.row_stream import RowStream, WriterSink
 
 COLUMNS = (
     Column("n", "integer", "integer"),
@@ -30,7 +36,8 @@ def held(tmp_path: Path) -> Iterator[Hold]:
     made: list[HeldRows] = []
 
     def hold(*chunks: list[tuple[Any, ...]], **options: Any) -> HeldRows:
-        rows = HeldRows(tmp_path, **options)
+        space = options.pop("space", None) or HeldSpace(tmp_path)
+        rows = HeldRows(space, **options)
         made.append(rows)
         rows.begin(COLUMNS)
         for chunk in chunks:
@@ -81,32 +88,144 @@ def test_text_that_is_none_and_odd_values_are_shown(held: Hold) -> None:
     assert rows.cell(1, 2) == (b"y" * 40, True)
 
 
-def test_no_more_than_the_bound_is_kept_and_it_is_said_once(held: Hold) -> None:
-    said: list[bool] = []
-    rows = held(on_full=lambda: said.append(True), most_bytes=10_000)
-    for n in range(100):
-        rows.write([(n, "x" * 1_000, None), (n, "x" * 1_000, None)])
-    assert rows.full and said == [True]
-    assert rows.file_bytes < 10_000 + 2_000
-    assert len(json.loads(rows.page(0, 1_000))) == rows.count < 12
+def test_no_more_than_the_bound_is_kept_and_the_result_says_where_it_is_cut(held: Hold) -> None:
+    rows = held(most_bytes=10_000)
+    stream = RowStream(COLUMNS, Limits(1_000), WriterSink(rows, lambda: rows.size))
+    while wanted := stream.remaining:
+        stream.write([(n, "x" * 1_000, None) for n in range(wanted)])
+    assert rows.size <= 10_000
+    assert len(json.loads(rows.page(0, 1_000))) == rows.count == 9
+    assert rows.cut == Truncation("bytes", 10_000, rows.size)
+    page = stream.page(affected=0, elapsed_ms=1.0)
+    assert (page.row_count, page.truncations, page.size) == (9, (rows.cut,), rows.size)
 
 
-def test_what_is_in_memory_grows_by_a_few_bytes_a_row(held: Hold) -> None:
-    rows = held([(n, "x" * 500, None) for n in range(10_000)])
-    assert rows.memory_bytes == 8 * 10_000
-    assert rows.file_bytes > 5_000_000
+def grow(rows: HeldRows, megabytes: int) -> None:
+    for _ in range(megabytes):
+        rows.write([(1, "x" * 1_048_576, None)])
+
+
+def test_results_that_grow_have_the_same_room_as_those_that_are_over(
+    held: Hold, tmp_path: Path
+) -> None:
+    space = HeldSpace(tmp_path, file_bytes=16 * 1_048_576)
+    first, second, third = (held(space=space) for _ in range(3))
+    grow(first, 5)
+    first.over = True
+    grow(second, 5)
+    assert not first.gone
+    grow(third, 8)
+    assert first.gone and third.cut is None  # the oldest that was over made room
+    with pytest.raises(TidegateError, match="not held") as refused:
+        first.page(0, 1)
+    assert refused.value.code is Code.RESULT_GONE
+    grow(third, 20)
+    assert third.cut is not None and not second.gone  # which still grows
+    assert second.size + third.size <= 16 * 1_048_576
+    second.close()
+    fourth = held(space=space)
+    grow(fourth, 5)
+    assert fourth.cut is None
+
+
+def test_memory_is_bounded_while_results_grow(held: Hold, tmp_path: Path) -> None:
+    space = HeldSpace(tmp_path, memory_bytes=200_000)
+    running = [held(space=space) for _ in range(3)]
+    for _ in range(40):
+        for rows in running:
+            rows.write([(n, None, None) for n in range(500)])
+    assert all(rows.cut is not None for rows in running)
+    assert 100_000 < sum(8 * rows.count for rows in running) <= 200_000
+
+
+def test_more_results_than_are_held_let_the_oldest_go(held: Hold, tmp_path: Path) -> None:
+    space = HeldSpace(tmp_path, results=2)
+    first, second = held(space=space), held(space=space)
+    first.over = second.over = True
+    third = held(space=space)
+    assert (first.gone, second.gone, third.gone) == (True, False, False)
+
+
+def test_rows_that_are_let_go_while_they_are_read_are_no_shorter_result(held: Hold) -> None:
+    rows = held([(n, "y" * 5_000, None) for n in range(100)])
+    reading = rows.values(10)
+    assert len(next(reading)) == 10
+    rows.close()
+    with pytest.raises(TidegateError) as refused:
+        list(reading)
+    assert refused.value.code is Code.RESULT_GONE
+    with pytest.raises(TidegateError):
+        rows.cell(0, 1)
+
+
+@contextmanager
+def small_disk(most: int) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder_and_gives_all_room_back(
+    held: Hold, tmp_path: Path
+) -> None:
+    space = HeldSpace(tmp_path, file_bytes=4 * 1_048_576)
+    rows = held([(1, "kept", None)], space=space)
+    with small_disk(100_000), pytest.raises(TidegateError) as failed:
+        grow(rows, 1)
+    error = failed.value
+    assert error.code is Code.STATE_FAILED
+    assert str(tmp_path) in error.message and "`state`" in (error.hint or "")
+    assert rows.gone
+    other = held(space=space)
+    grow(other, 3)
+    assert other.cut is None
+
+
+def test_a_folder_in_which_no_file_can_be_made_is_an_error(tmp_path: Path) -> None:
+    for make in (
+        lambda: HeldRows(HeldSpace(tmp_path / "none")).begin(COLUMNS),
+        lambda: DraftFile(tmp_path / "none"),
+    ):
+        with pytest.raises(TidegateError) as failed:
+            make()
+        assert failed.value.code is Code.STATE_FAILED
+        assert str(tmp_path / "none") in failed.value.message
+
+
+def test_a_file_for_a_download_on_a_full_disk_is_an_error(tmp_path: Path) -> None:
+    for size in (10_000, 200_000):  # what is kept back until the end, and what is not
+        draft = DraftFile(tmp_path)
+        with small_disk(5_000), pytest.raises(TidegateError) as failed:
+            draft.put(b"x" * size)
+            draft.finish()
+        draft.close()
+        assert failed.value.code is Code.STATE_FAILED and str(tmp_path) in failed.value.message
+
+
+def test_what_is_in_memory_grows_by_a_few_bytes_a_row(held: Hold, tmp_path: Path) -> None:
+    space = HeldSpace(tmp_path, memory_bytes=8 * 10_000)
+    rows = held([(n, "x" * 500, None) for n in range(10_000)], space=space)
+    assert (rows.count, rows.cut) == (10_000, None)
+    rows.write([(1, None, None)])
+    assert (rows.count, rows.cut is None) == (10_000, False)
+    assert rows.size > 5_000_000
 
 
 def test_the_files_have_no_name_and_are_gone_once_closed(held: Hold, tmp_path: Path) -> None:
     rows = held([(1, "secret", None)])
     assert list(tmp_path.iterdir()) == []
     rows.close()
-    assert rows.page(0, 1) == b"[]"
-    rows.write([(2, "later", None)])
-    assert rows.page(0, 9) == b"[]"
+    for _ in range(2):
+        with pytest.raises(TidegateError):
+            rows.page(0, 1)
+        rows.write([(2, "later", None)])
 
 
 def test_a_result_without_rows_has_none(tmp_path: Path) -> None:
-    rows = HeldRows(tmp_path)
+    rows = HeldRows(HeldSpace(tmp_path))
     assert (rows.count, rows.page(0, 10), rows.columns) == (0, b"[]", ())
     rows.close()

@@ -1,10 +1,11 @@
 /** Activity: every call on record, by session or one by one, with filters, proof and export. */
 
 import { ActivityData, addressWith, FACETS, filtersOf, lineName } from "./activity_data.js";
-import { errorText, get, post } from "./api.js";
+import { errorText, get } from "./api.js";
 import { sourceChip } from "./card.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
+import { fileSaver } from "./file_saver.js";
 import { icon } from "./icons.js";
 import { linePanel } from "./line_panel.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
@@ -217,23 +218,14 @@ function proofLine() {
 
 /** @param {ActivityData} data */
 function exportMenu(data) {
-  const error = signal("");
+  const saver = fileSaver("activity");
   /** @param {string} format */
-  const save = async (format) => {
-    error.value = "";
-    try {
-      const { ticket } = await post("activity/export-ticket", { format, filters: data.filters });
-      const link = h("a", { href: `/console/api/activity/export?ticket=${encodeURIComponent(ticket)}`, download: "" });
-      link.click();
-    } catch (caught) {
-      error.value = errorText(caught);
-    }
-  };
+  const save = (format) => void saver.save({ format, filters: data.filters });
   return h("div", { class: "export" },
     h("span", { id: "export-label" }, "Export"),
-    h("button", { class: "small", "aria-label": "Export as JSON lines", onclick: () => void save("jsonl") }, "JSON lines"),
-    h("button", { class: "small", "aria-label": "Export as CSV", onclick: () => void save("csv") }, "CSV"),
-    () => (error.value ? h("span", { class: "error", role: "alert" }, visible(error.value)) : null));
+    h("button", { class: "small", "aria-label": "Export as JSON lines", onclick: () => save("jsonl") }, "JSON lines"),
+    h("button", { class: "small", "aria-label": "Export as CSV", onclick: () => save("csv") }, "CSV"),
+    saver.node);
 }
 
 /** j and k go through the lines; Escape closes the panel.

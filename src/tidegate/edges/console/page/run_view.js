@@ -1,10 +1,11 @@
 /** One run: how far it is, its question if it asks, its rows or why there are none. */
 
 import { problems, putBack } from "./answer.js";
-import { errorText, post } from "./api.js";
+import { errorText } from "./api.js";
 import { cardView } from "./card.js";
 import { cellPanel } from "./cell_panel.js";
 import { h, keyed } from "./dom.js";
+import { fileSaver } from "./file_saver.js";
 import { grid } from "./grid.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal, untracked } from "./signals.js";
@@ -216,21 +217,14 @@ function valuePanel(item, spot, close) {
 
 /** @param {RunItem} item */
 function exportButtons(item) {
-  const error = signal("");
-  /** @param {string} format */
-  const save = async (format) => {
-    error.value = "";
-    try {
-      const { ticket } = await post("data/export-ticket", { run: item.run.peek()?.id, format });
-      h("a", { href: `/console/api/data/export?ticket=${encodeURIComponent(ticket)}`, download: "" }).click();
-    } catch (caught) {
-      error.value = errorText(caught);
-    }
-  };
+  const saver = fileSaver("data");
   return h("div", { class: "export" },
     h("span", {}, "Save as"),
-    FORMATS.map(([format, label]) => h("button", { class: "small", "aria-label": `Save the rows as ${label}`, onclick: () => void save(format) }, label)),
-    () => (error.value ? h("span", { class: "error", role: "alert" }, visible(error.value)) : null));
+    FORMATS.map(([format, label]) => h("button", {
+      class: "small", "aria-label": `Save the rows as ${label}`,
+      onclick: () => void saver.save({ run: item.run.peek()?.id, format }),
+    }, label)),
+    saver.node);
 }
 
 /** The tabs of several runs, and the one that is shown.

@@ -6,6 +6,7 @@ import { cellPanel } from "./cell_panel.js";
 import { cellText } from "./data_cells.js";
 import { data } from "./data_state.js";
 import { h, keyed } from "./dom.js";
+import { fileSaver } from "./file_saver.js";
 import { grid } from "./grid.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal, untracked } from "./signals.js";
@@ -167,24 +168,17 @@ let menus = 0;
 function rowTools(page) {
   const { state } = page;
   const id = `export-${(menus += 1)}`;
-  const error = signal("");
+  const saver = fileSaver("data");
   /** @param {string} format */
-  const save = async (format) => {
+  const save = (format) => {
     menu.hidePopover();
-    error.value = "";
-    try {
-      const { ticket } = await post("data/export-ticket", { ...page.question, format });
-      h("a", { href: `/console/api/data/export?ticket=${encodeURIComponent(ticket)}`, download: "" }).click();
-      say("The export has begun.");
-    } catch (caught) {
-      error.value = errorText(caught);
-    }
+    void saver.save({ ...page.question, format });
   };
   const menu = h("div", { class: "menu export-menu", popover: "auto", id, "aria-label": "Export all rows that the conditions leave" },
     h("p", { class: "note" }, () => (state.filters.value.length ? "The rows of the conditions, as" : "All rows, as")),
-    FORMATS.map(([format, label]) => h("button", { class: "quiet small", onclick: () => void save(format) }, label)));
+    FORMATS.map(([format, label]) => h("button", { class: "quiet small", onclick: () => save(format) }, label)));
   return [
-    () => (error.value ? h("span", { class: "error", role: "alert" }, visible(error.value)) : null),
+    saver.node,
     h("button", {
       class: () => `small ${state.filters.value.length ? "set" : ""}`, "aria-expanded": () => String(state.filtering.value),
       onclick: () => (state.filtering.value = !state.filtering.peek()),
