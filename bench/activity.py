@@ -123,6 +123,13 @@ def once(name: str, work: Callable[[], httpx.Response]) -> httpx.Response:
     return answer
 
 
+def wait_for_index(visitor: Visitor) -> httpx.Response:
+    while True:
+        answer = visitor.get("activity?limit=1")
+        if answer.json()["read"] == 1.0:
+            return answer
+
+
 def measure(visitor: Visitor) -> None:
     """Print the figures of each search, of the page of sessions, and of one line."""
     for name, words in QUERIES.items():
@@ -149,7 +156,8 @@ def main() -> None:
         visitor.client.timeout = httpx.Timeout(600.0)
         visitor.sign_in(name="ada", passphrase=PASSPHRASE)
         once("the Inbox, before an index is there", lambda: visitor.get("inbox"))
-        once("the first page: builds the index", lambda: visitor.get("activity"))
+        once("the first page, while the index is built", lambda: visitor.get("activity"))
+        once("until the index is whole", lambda: wait_for_index(visitor))
         once("the proof of the whole log", lambda: visitor.get("activity/proof"))
         print("alone")
         measure(visitor)

@@ -82,6 +82,18 @@ def test_new_lines_are_offered_and_never_shift_the_list(
     expect(page.get_by_role("button", name="12 new")).to_have_count(0)
 
 
+def test_a_record_that_is_still_read_says_how_far_and_is_shown_at_the_end(
+    window: Window, site: Site, url: str
+) -> None:
+    lines, site.lines, site.read = site.lines, site.lines[:100], 0.347
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".reading")).to_contain_text("34 %")
+    expect(page.locator(".line").first).to_contain_text("id = 100")
+    site.lines, site.read = lines, 1.0
+    expect(page.locator(".line").first).to_contain_text("id = 400")
+    expect(page.locator(".reading")).to_have_count(0)
+
+
 def test_filters_are_part_of_the_address_and_can_be_taken_away(
     window: Window, site: Site, url: str
 ) -> None:

@@ -45,6 +45,7 @@ class Site:
         self.calls: list[Json] = []
         self.steps = {"source": True, "token": False, "client": False}
         self.lines = [canned.line(n) for n in range(1, 401)]
+        self.read = 1.0
         self.lines_on_record: dict[int, Json] = {}
         self.change = canned.change()
         self.access = of_access.access()
@@ -280,6 +281,7 @@ class Site:
             "next": str(page[-1]["n"]) if len(page) < len(older) else None,
             "counts": {"total": len(found), "more": len(found) >= 10_000},
             "facets": facets,
+            "read": self.read,
         }
 
     def _sessions(self, query: dict[str, str]) -> list[Json]:

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Generator, Iterator, Sequence
+import time
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import apsw
 import msgspec
 
 from tidegate.audit.activity_lines import Found, Line, LineFilter, Outcome, Session, SessionPage
+from tidegate.audit.activity_reading import ReadLine, new_lines
 from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
 
@@ -31,6 +32,8 @@ MOST_COUNTED = 10_000
 SESSION_GAP_S = 1_800.0
 """A caller that was quiet for longer begins another session."""
 _BATCH = 5_000
+_NEARLY_ALL = 1_000_000
+"""Bytes that are missing of the log as long as it counts as read."""
 _SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE segments (name TEXT PRIMARY KEY, read INTEGER NOT NULL);
@@ -61,20 +64,12 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 """
 
-UNLISTED = frozenset({"sample", "dry_run"})
-"""Requests that the gate sends for itself: they are on record, and no lines of the index."""
-
 FACETS = ("source", "actor_name", "outcome", "effect", "surface")
 _DECIDED = frozenset({"policy", "approval", "auth", "host"})
 _UNKNOWN = frozenset({"sql.outcome_unknown", "audit.outcome_unrecorded", "bridge.outcome_unknown"})
-_CONTROL = frozenset({"open", "checkpoint", "continued"})
 
 
 _FIELDS = Line.__struct_fields__
-_NUMBERS = ("seq", "rows", "elapsed_ms")
-_OWN = frozenset({"n", "time", "session", "segment", "offset", "outcome", "message", "event", "ms"})
-_TEXTS = (*(set(_FIELDS) - _OWN - set(_NUMBERS)), "phase", "error", "name")
-"""What a line of the log holds as numbers and as texts; `_OWN` is what only the index has."""
 _COLUMNS = ", ".join(f"lines.{name}" for name in _FIELDS)
 _SESSION = ", ".join(
     "(SELECT call_id FROM lines WHERE session = sessions.id AND call_id <> '' ORDER BY n LIMIT 1)"
@@ -94,16 +89,19 @@ class ActivityIndex:
         self._updating = Lock()  # held for long; between batches the others read
         self._opened: apsw.Connection | None = None
 
-    def update(self, *, batches: int | None = None) -> int:
+    def update(self, *, batches: int | None = None, seconds: float | None = None) -> int:
         """Add what the log has more by now; the number of the newest line. With `batches` no more
-        than so many, for a caller that cannot wait for a whole log.
+        than so many, and with `seconds` for no longer than that, for a caller that cannot wait for
+        a whole log.
 
         Raises: TidegateError STATE_FAILED.
         """
-        if not self._updating.acquire(blocking=batches is None):
+        end = None if seconds is None else time.monotonic() + seconds
+        patience = 0.0 if batches is not None else -1 if seconds is None else seconds
+        if not self._updating.acquire(timeout=patience):
             return self._newest()  # another caller adds them
         try:
-            self._add_new(batches)
+            self._add_new(batches, end)
         finally:
             self._updating.release()
         return self._newest()
@@ -112,12 +110,20 @@ class ActivityIndex:
         with self.using() as connection:
             return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
 
-    def _add_new(self, batches: int | None) -> None:
+    def share(self) -> float:
+        """How much of the log the index has, from 0 to 1. Raises: TidegateError STATE_FAILED."""
+        with _failures():
+            with self.using() as connection:
+                done = _count(connection.execute("SELECT coalesce(sum(read), 0) FROM segments"))
+            size = sum(path.stat().st_size for path in segments(self._directory))
+        return 1.0 if size - done < _NEARLY_ALL else done / size
+
+    def _add_new(self, batches: int | None, end: float | None) -> None:
         with _failures():
             with self.using() as connection:
                 done = dict(_rows(connection.execute("SELECT name, read FROM segments")))
             grown = [
-                _new_lines(path, done.get(path.name, 0))
+                new_lines(path, done.get(path.name, 0))
                 for path in segments(self._directory)
                 if path.stat().st_size > done.get(path.name, 0)
             ]
@@ -126,6 +132,8 @@ class ActivityIndex:
                 with self.using() as connection:
                     _add_batch(connection, batch)
                 batches = None if batches is None else batches - 1
+                if end is not None and time.monotonic() >= end:
+                    return
 
     def find(
         self,
@@ -285,35 +293,7 @@ def _remove(path: Path) -> None:
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
-class _Read(NamedTuple):
-    """A line of the log: its time, where it is, where the next one begins, and its fields, None for
-    one that is not shown."""
-
-    at: float
-    segment: str
-    offset: int
-    end: int
-    fields: dict[str, Any] | None
-
-
-def _new_lines(path: Path, begin: int) -> Iterator[_Read]:
-    """The lines of a segment from an offset on, as far as they are whole."""
-    at, offset = 0.0, begin
-    try:
-        with path.open("rb") as file:
-            file.seek(begin)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                fields = _fields_of(line)
-                at = at if fields is None else fields["at"]
-                yield _Read(at, path.name, offset, offset + len(line), fields)
-                offset += len(line)
-    except FileNotFoundError:  # a server may remove an expired segment
-        return
-
-
-def _add_batch(connection: apsw.Connection, lines: Sequence[_Read]) -> None:
+def _add_batch(connection: apsw.Connection, lines: Sequence[ReadLine]) -> None:
     """Add lines of any segments, in the order of their time."""
     with connection:
         for line in lines:
@@ -321,32 +301,6 @@ def _add_batch(connection: apsw.Connection, lines: Sequence[_Read]) -> None:
                 _add(connection, line.segment, line.offset, line.fields)
         ends = {line.segment: line.end for line in lines}
         connection.executemany("INSERT OR REPLACE INTO segments VALUES (?, ?)", ends.items())
-
-
-def _fields_of(line: bytes) -> dict[str, Any] | None:
-    try:
-        fields: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
-        fields["at"] = datetime.fromisoformat(fields["time"]).timestamp()
-    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, OverflowError):
-        return None
-    numbers = (fields.get(name) for name in _NUMBERS)
-    texts = (fields.get(name, "") for name in _TEXTS)
-    if not (
-        isinstance(fields.get("details", {}), dict)
-        and all(map(_is_number, numbers))
-        and all(isinstance(each, str) for each in texts)
-    ):
-        return None  # not as the server writes it; the proof of the log names such a line
-    if fields.get("phase") in _CONTROL or fields.get("request") in UNLISTED:
-        return None
-    return fields
-
-
-def _is_number(value: Any) -> bool:
-    """Whether SQLite can keep a value as a number, or as none."""
-    return (
-        value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
-    )
 
 
 def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from tidegate.audit.activity import UNLISTED, ending_of
+from tidegate.audit.activity import ending_of
+from tidegate.audit.activity_reading import UNLISTED
 from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError

@@ -175,3 +175,23 @@ def test_a_story_is_read_from_its_first_call_on(tmp_path: Path) -> None:
         after = page.next
     index.close()
     assert read == ["c1", "c3", "c5", "c7", "c9", "c11"]
+
+
+def test_a_long_log_is_read_in_parts_by_those_who_cannot_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "_BATCH", 10)
+    monkeypatch.setattr(activity, "_NEARLY_ALL", 1)
+    log = tmp_path / "audit"
+    log.mkdir()
+    (log / "000001.jsonl").write_bytes(b"".join(call(n) for n in range(1, 101)))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    shares = [index.share()]
+    while shares[-1] < 1.0 and len(shares) < 50:
+        index.update(seconds=0.0)  # one batch at least, so that it comes to an end
+        shares.append(index.share())
+    newest = index.find(LineFilter()).lines[0].call_id
+    index.close()
+    assert (len(shares), shares[0], shares[-1]) == (11, 0.0, 1.0)
+    assert shares == sorted(shares)
+    assert newest == "c100"

@@ -30,6 +30,8 @@ from tidegate.policy.data_rules import hides_something
 MOST_LINES = 500
 EXPORTED = 100_000
 """The most lines of one page and of one export."""
+PATIENCE_S = 2.0
+"""How long a page waits for a long log that is read into the index for the first time."""
 STORY_LINES = 100
 RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are looked for."""
@@ -55,7 +57,7 @@ class Activity:
 
     def find(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """A page of lines. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
-        self._index.update()
+        self._index.update(seconds=PATIENCE_S)
         before = _number(query, "before", None)
         limit = min(_number(query, "limit", 100) or 100, MOST_LINES)
         found = self._index.find(
@@ -72,11 +74,12 @@ class Activity:
             "next": found.next,
             "counts": {"total": found.total, "more": found.more, "most": MOST_COUNTED},
             "facets": facets,
+            "read": self._index.share(),
         }
 
     def sessions(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """A page of the sessions of agents with a call that matches."""
-        self._index.update()
+        self._index.update(seconds=PATIENCE_S)
         before = _number(query, "before", None)
         found = self._index.sessions(
             self._filter(query, signed_in), before=None if before is None else int(before)
@@ -90,7 +93,7 @@ class Activity:
         Raises: TidegateError ARGUMENT_INVALID if there is none that the operator may see,
         STATE_FAILED.
         """
-        self._index.update()
+        self._index.update(seconds=PATIENCE_S)
         wanted = self._filter(query, signed_in)
         after = int(_number(query, "after", 0) or 0)
         found = self._index.story(wanted, after=after, limit=STORY_LINES)

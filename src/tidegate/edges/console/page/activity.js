@@ -23,6 +23,7 @@ const LABELS = { source: "Source", actor: "Caller", outcome: "Outcome", effect: 
 
 export function activityView() {
   const data = new ActivityData();
+  onEnd(() => data.end());
   const folded = computed(() => (route.value.query.get("view") ?? "sessions") !== "calls" && !route.value.query.get("session"));
   const wanted = computed(() => JSON.stringify([filtersOf(route.value.query), folded.value]));
   const session = computed(() => route.value.query.get("session") ?? "");
@@ -60,6 +61,8 @@ export function activityView() {
     h("div", { class: "count-line" },
       h("span", { role: "status" }, () => countText(data, folded.value)),
       () => newButton(data, reload)),
+    () => (data.read.value < 1 ? h("p", { class: "note reading", role: "status" },
+      `The record is being read for searching: ${Math.floor(data.read.value * 100)} %. The newest lines come last.`) : null),
     () => (data.error.value ? h("p", { class: "error", role: "alert" }, visible(data.error.value)) : null),
     h("div", { class: () => `split ${chosen.value ? "has-panel" : ""}` },
       keyed(() => session.value !== "", () => (session.peek()

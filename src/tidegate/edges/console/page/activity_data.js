@@ -14,6 +14,7 @@ import { newestLine, route } from "./state.js";
 export const FACETS = /** @type {const} */ (["source", "actor", "outcome", "effect", "surface"]);
 const FILTERS = ["q", ...FACETS, "session", "since", "until"];
 const PAGE = 100;
+const READ_MS = 2_000;
 
 /** The filters of the address. @param {URLSearchParams} search */
 export function filtersOf(search) {
@@ -54,6 +55,8 @@ export class ActivityData {
   error = signal("");
   loading = signal(true);
   newest = signal(0);
+  /** How much of the record can be searched, from 0 to 1: it is read when someone looks at it. */
+  read = signal(1);
   /** @type {Record<string, string>} */
   filters = {};
   /** @type {string | null} */
@@ -84,9 +87,11 @@ export class ActivityData {
         this.facets.value = page.facets;
         this.#next = page.next;
         this.newest.value = Math.max(seen, newestLine.peek(), page.lines[0]?.n ?? 0);
+        this.read.value = page.read ?? 1;
         this.error.value = "";
         this.loading.value = false;
       });
+      if (this.read.peek() < 1) this.#awaitRest(filters, folded, pending.signal);
     } catch (error) {
       if (pending.signal.aborted) return;
       batch(() => {
@@ -94,6 +99,27 @@ export class ActivityData {
         this.loading.value = false;
       });
     }
+  }
+
+  /** Look how far the record is read, and load again at the end: the newest lines come last.
+   * @param {Record<string, string>} filters @param {boolean} folded @param {AbortSignal} ended */
+  #awaitRest(filters, folded, ended) {
+    setTimeout(async () => {
+      if (ended.aborted) return;
+      try {
+        this.read.value = (await get("activity?limit=1", ended)).read ?? 1;
+      } catch {
+        // The next look says more.
+      }
+      if (ended.aborted) return;
+      if (this.read.peek() < 1) this.#awaitRest(filters, folded, ended);
+      else void this.load(filters, folded);
+    }, READ_MS);
+  }
+
+  /** Stop what goes on for this view. */
+  end() {
+    this.#pending.abort();
   }
 
   /** The next page, once the end is in sight. */

@@ -61,7 +61,7 @@
  * @typedef {"source" | "actor" | "outcome" | "effect" | "surface"} FacetName
  * @typedef {{
  *   lines: Line[], next: string | null, counts: { total: number, more: boolean },
- *   facets: Record<FacetName, Facet> }} ActivityPage
+ *   facets: Record<FacetName, Facet>, read?: number }} ActivityPage
  * @typedef {{
  *   session: string | number, actor_name: string, client: string, started_at: number, ended_at: number,
  *   calls: number, denied: number, writes: number, call_id: string }} AgentSession
