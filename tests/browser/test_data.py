@@ -126,6 +126,8 @@ def test_a_slash_searches_all_sources_and_says_which_it_could_not_read(
     expect(search).to_be_focused()
     search.fill("no such name")
     expect(page.locator(".is-note").first).to_contain_text("No table or column")
+    page.keyboard.press("ArrowDown")
+    expect(search).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator(".is-source")).to_have_count(3)
 

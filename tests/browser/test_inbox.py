@@ -277,6 +277,7 @@ def test_putting_back_from_a_link_session_asks_for_the_passphrase(
     assert site.posted("changes/change-1/undo") == [{"passphrase": site.passphrase}]
 
 
+PERSON = {"name": "ann", "id": "operator:ann", "client": "console", "in_console": True}
 CASES: list[tuple[dict[str, Any], str]] = [
     ({"state": "expired"}, "Ended without an answer"),
     ({"state": "allowed", "waiting": {"until": None}}, "Waits for the caller to call again"),
@@ -319,6 +320,11 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"withheld": True}, "*** stands for what may be a secret"),
     ({"outside_transaction": True}, "what it has done stays if it fails"),
     ({"params": '["x"]'}, '["x"]'),
+    ({"caller": PERSON}, "ann waits for the answer on the page Data."),
+    ({"caller": PERSON}, "ann says: The parcels left this morning."),
+    ({"caller": PERSON, "waiting": {"until": None}}, "after a yes ann must do it again"),
+    ({"state": "used", "run": canned.run()}, "When it was asked: 3 rows would be changed"),
+    ({"undo": {"possible": False, "reason": "`undo` is off", "triggers": []}}, "taken back. undo"),
 ]
 
 

@@ -46,6 +46,13 @@ def test_the_modules_have_the_types_that_they_say(tmp_path: Path) -> None:
     assert (done.stdout + done.stderr, done.returncode) == ("", 0)
 
 
+def test_what_an_error_says_is_shown_with_its_code_as_code() -> None:
+    lines = [line for path in PAGE.glob("*.js") for line in path.read_text().splitlines()]
+    alerts = [line for line in lines if 'role: "alert"' in line]
+    assert len(alerts) > 20
+    assert [line for line in alerts if "visible(" in line] == []
+
+
 def test_sign_in_and_inbox_are_small() -> None:
     names = {"index.html", "style.css", "pages.css", "icon.svg"} | imported("app.js")
     assert not names & LAZY

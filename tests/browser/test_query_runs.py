@@ -341,15 +341,24 @@ def test_parameters_have_fields_and_their_values_are_sent(
     form.get_by_label(":first", exact=True).press("Enter")
     expect(run_line(page)).to_contain_text("3 rows")
     assert site.posted("data/runs")[-1]["params"] == {"first": "שלום", "second": None}
+    page.reload()
+    key = next(iter(site.statements.runs))
+    window.expected = ["410"]
+    site.statements.gone.add(key)
+    page.reload()
+    page.locator(".run-gone").get_by_role("button", name="Run again").click()
+    wait_until(lambda: len(sent(site)) == 2, "the run after the page was loaded again")
+    assert site.posted("data/runs")[-1]["params"] == {"first": "שלום", "second": None}
+    form.get_by_label(":first", exact=True).fill("שלום")
     form.get_by_label("What :second is").select_option("none")
     page.get_by_role("button", name="Run", exact=True).click()
-    wait_until(lambda: len(sent(site)) == 2, "the second run")
+    wait_until(lambda: len(sent(site)) == 3, "the second run")
     assert site.posted("data/runs")[-1]["params"] == {"first": "שלום"}
     editor(page).fill("SELECT ? + ?")
     form.get_by_label("? 1", exact=True).fill("1")
     form.get_by_label("? 2", exact=True).fill("2")
     page.keyboard.press("Control+Enter")
-    wait_until(lambda: len(sent(site)) == 3, "the third run")
+    wait_until(lambda: len(sent(site)) == 4, "the third run")
     assert site.posted("data/runs")[-1]["params"] == ["1", "2"]
     assert violations(page) == []
 

@@ -34,8 +34,16 @@ def test_a_used_link_leads_to_the_form_with_the_reason(
 ) -> None:
     site.session = None
     window.expected = ["403"]
+    refusal = {
+        "error": "auth.invalid",
+        "message": "It was used.",
+        "hint": "Run `tidegate console`.",
+    }
+    site.refusals["sign-in"] = (403, refusal)
     page = window.tab(f"{url}#sign-in=used")
-    expect(page.get_by_role("status").first).to_have_text("Name or passphrase is wrong.")
+    notice = page.get_by_role("status").first
+    expect(notice).to_have_text("It was used. Run tidegate console.")
+    expect(notice.locator("code")).to_have_text("tidegate console")
     assert "used" not in page.url
 
 

@@ -59,9 +59,45 @@ class Window:
             self.errors.append(f"{kind}: {text}")
 
     def close(self) -> None:
+        for page in self.context.pages:
+            self.errors += scrolled(page)
         self.context.close()
         left = [each for each in self.errors if not any(part in each for part in self.expected)]
         assert not left, "\n".join(left)
+
+
+def scrolled(page: Page) -> list[str]:
+    """That the document is larger than the window: only parts of a page scroll. A bar for it does
+    not show here, so it is measured."""
+    sizes = page.evaluate(
+        "(({ scrollWidth, scrollHeight }) => [scrollWidth, innerWidth, scrollHeight, innerHeight])"
+        "(document.documentElement)"
+    )
+    width, window_width, height, window_height = sizes
+    fits = width <= window_width and height <= window_height
+    return [] if fits else [f"{page.url} is {width}x{height} in {window_width}x{window_height}"]
+
+
+def broken_words(page: Page) -> list[str]:
+    """Words of an ordinary length in cells of tables that do not stand in one line."""
+    found: list[str] = page.evaluate(
+        r"""() => [...document.querySelectorAll("td, th")].flatMap((cell) => {
+            const found = [];
+            const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+            while (texts.nextNode()) {
+                const node = texts.currentNode;
+                for (const { 0: word, index } of node.data.matchAll(/[\p{L}\p{N}_]{2,24}/gu)) {
+                    const range = document.createRange();
+                    range.setStart(node, index);
+                    range.setEnd(node, index + word.length);
+                    const tops = [...range.getClientRects()].map(({ top }) => Math.round(top));
+                    if (new Set(tops).size > 1) found.push(word);
+                }
+            }
+            return found;
+        })"""
+    )
+    return found
 
 
 @cache

@@ -68,7 +68,7 @@ def card(number: int, **changes: Any) -> Json:
         "state": "pending",
         "asked_at": now - 40 + number,
         "askers": 1,
-        "caller": {"name": "analyst", "id": "t1", "client": "claude-code"},
+        "caller": {"name": "analyst", "id": "t1", "client": "claude-code", "in_console": False},
         "source": {"name": "shop", "color": number},
         "surface": "core",
         "tool": "query",

@@ -91,7 +91,8 @@ class Statements:
         self._publish = publish
         self._ask = ask
         self.runs: dict[str, Json] = {}
-        self.texts: dict[str, str] = {}
+        self.again: dict[str, Json] = {}
+        """What runs each again."""
         self.columns: list[Json] = [
             {"name": "id", "type": "INTEGER", "kind": "number", "masked": False},
             {"name": "name", "type": "TEXT", "kind": "text", "masked": False},
@@ -131,7 +132,7 @@ class Statements:
         match parts:
             case ["runs"]:
                 found = [r for r in self.runs.values() if r["tab"] == query["tab"]]
-                return 200, {"runs": [{**r, "statement": self.texts[r["id"]]} for r in found]}
+                return 200, {"runs": [{**each, **self.again[each["id"]]} for each in found]}
             case ["runs", key, *_] if key in self.gone:
                 return 410, _refusal("result.gone", "The result is no longer held.")
             case ["runs", key] if key in self.runs:
@@ -208,7 +209,7 @@ class Statements:
         key = f"r{len(self.runs) + 1}-{time.monotonic_ns()}"
         text = body["statement"]
         first_word = bare(text).split()[0].lower()
-        self.texts[key] = text
+        self.again[key] = {"statement": text, "params": body.get("params")}
         self.runs[key] = {
             "id": key,
             "tab": body["tab"],

@@ -134,7 +134,7 @@ class Approvals:
             raise ApprovalNeeded(question, client_may_ask=client_may_ask)
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
-        if not await self.wait(question, call.cancellation):
+        if not await self.wait(question, call.cancellation, self.settings.wait_s):
             if call.cancellation.cancelled:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             raise ApprovalNeeded(question, client_may_ask=False)
@@ -191,13 +191,14 @@ class Approvals:
 
         await asyncio.to_thread(attach)
 
-    async def wait(self, question: PendingApproval, cancellation: Cancellation) -> bool:
+    async def wait(
+        self, question: PendingApproval, cancellation: Cancellation, wait_s: float
+    ) -> bool:
         """Wait `wait_s` at most for an answer; whether there is one. Ends when the call does."""
         gone = asyncio.Event()
         cancellation.listen(gone.set)
         loop = asyncio.get_running_loop()
-        until = loop.time() + self.settings.wait_s
-        waits_until = self._clock() + self.settings.wait_s
+        until, waits_until = loop.time() + wait_s, self._clock() + wait_s
         await asyncio.to_thread(self._store.set_waiting, question.id, waits_until)
         try:
             while not gone.is_set() and (left := until - loop.time()) > 0:

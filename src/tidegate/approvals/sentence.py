@@ -6,12 +6,15 @@ from tidegate.model.changes import UndoChange
 from tidegate.model.statements import DryRun
 from tidegate.store.records import PendingApproval
 
+IN_CONSOLE = "console"
+"""The surface of what a person does in the console."""
+
 
 def sentence_of(question: PendingApproval) -> str:
     """What the caller wants, in one sentence."""
     subject = question.subject
     # What a person does in the console is the person's, not the page's.
-    client = "" if subject.surface == "console" else subject.client.partition("/")[0]
+    client = "" if subject.surface == IN_CONSOLE else subject.client.partition("/")[0]
     who = client or subject.actor_name
     return f"{who} wants to {_what(question)} on {subject.source}"
 

@@ -62,7 +62,8 @@ class SignedIn(NamedTuple):
 
 class Operators:
     """The operators of one state. `note` is called before what gives rights, and `note_done` after
-    what is done in any case; `note_anonymous` records what a visitor without an account did."""
+    what is done in any case; `note_anonymous` records what a visitor without an account did.
+    `after_a_lost_link` is what a person can do whose link signs in no more."""
 
     def __init__(
         self,
@@ -74,6 +75,9 @@ class Operators:
         lockout: Lockout | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.after_a_lost_link = (
+            "Sign in by name and passphrase, or run `tidegate console` for a new link."
+        )
         self._store = store
         self._note = note
         self._note_done = note_done
@@ -251,7 +255,7 @@ class Operators:
             raise TidegateError(
                 Code.AUTH_INVALID,
                 "The link was used before, has expired, or is none of this server.",
-                hint="Run `tidegate console` for a new one.",
+                hint=self.after_a_lost_link,
             )
         return self._begin(operator, "link", address, browser)
 

@@ -154,7 +154,7 @@ def test_an_unknown_table_is_an_error_with_the_nearest_names(gate: SqliteGate) -
 
 def test_an_unknown_column_is_an_error_with_the_nearest_names(gate: SqliteGate) -> None:
     assert complaint(gate, "query", sql="SELECT emial FROM customers") == (
-        "sql.failed: no such column: emial. Nearest: customers.email text."
+        "sql.failed: no such column: emial (at character 8). Nearest: customers.email text."
     )
 
 

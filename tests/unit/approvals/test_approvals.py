@@ -293,10 +293,10 @@ def test_who_answered_is_named_and_of_a_question_that_expired_no_one_is(inbox: I
 
 
 def test_a_wait_that_ended_listens_to_the_call_no_more(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path / "state.db", ApprovalSettings(wait_s=0.01))
+    inbox = Inbox(tmp_path / "state.db", ApprovalSettings())
     cancellation = Cancellation()
     question = inbox.ask(approval_request())
-    assert not asyncio.run(inbox.approvals.wait(question, cancellation))
+    assert not asyncio.run(inbox.approvals.wait(question, cancellation, 0.01))
     assert cancellation._listeners == []
     inbox.state.close()
 

@@ -12,6 +12,9 @@ import pytest
 
 import tidegate
 from tidegate.config.model import Config
+from tidegate.edges.console.advice import GUIDE as CONSOLE
+from tidegate.edges.console.advice import HINTS as OF_CONSOLE
+from tidegate.edges.console.advice import advice
 from tidegate.errors import FATES, Code, TidegateError
 from tidegate.model.replies import Reply
 from tidegate.surfaces.core import errors as core
@@ -38,6 +41,14 @@ FACILITY = re.compile(
 )
 COMMANDS = re.compile(r"`tidegate [^`]*`|`[a-z]+\.[a-z_.]+`|Ask the operator to [^.]*\.")
 """Commands, settings and tasks of the operator."""
+NAMED_TOOL = re.compile(r"\b(?:list|describe|get|connect|open|datalevin|query)_[a-z_]+\b")
+"""A tool of any surface, by its form."""
+FOR_PROGRAMS = re.compile(
+    r"\bask(?:ing)? the user\b|\b(?:this|another|valid|new) token\b|\bBearer\b|\bcall id\b"
+    r"|\bthe tool\b|\bthe operator\b|\bdo not retry\b|^Send (?:it|the call|the statement) again\.$",
+    re.IGNORECASE,
+)
+"""Advice that a person at a page cannot follow."""
 
 
 def names_of_tools(surface: str, **section: object) -> set[str]:
@@ -102,6 +113,20 @@ def collect() -> dict[str, set[str]]:
     return found
 
 
+def hints_for_pages() -> set[str]:
+    """All hints of the package that a page of the console may show: not those of surfaces and of
+    other edges."""
+    found = {each.hint for each in FATES.values()}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).parts
+        if parts[0] in (*NOT_FOR_CALLERS, "surfaces"):
+            continue
+        if parts[0] == "edges" and parts[:2] != OF_PAGES:
+            continue
+        found.update(hints_in(path))
+    return found
+
+
 HINTS = collect()
 OF_CODES = {fate.hint for fate in FATES.values()}
 TOOLS = {
@@ -155,6 +180,40 @@ def test_advice_to_list_or_describe_names_the_tool_for_it(surface: str) -> None:
         and not any(re.search(rf"\b{tool}\b", text) for tool in TOOLS[surface])
     ]
     assert wrong == []
+
+
+def shown_on_pages() -> Iterator[tuple[str, str]]:
+    """Each hint that a page of the console may show, and how it is shown there."""
+    for hint in hints_for_pages():
+        if hint not in OF_CODES or hint in TOPICS:
+            yield hint, advice(TidegateError(Code.SQL_FAILED, "It failed", hint=hint))
+    for code, fate in FATES.items():
+        yield fate.hint, advice(TidegateError(code, "It failed"))
+
+
+def test_a_person_at_a_page_of_the_console_can_follow_each_advice_there() -> None:
+    wrong = {
+        hint: text
+        for hint, text in shown_on_pages()
+        if foreign(text, set()) or FOR_PROGRAMS.search(text) or NAMED_TOOL.search(text)
+    }
+    assert wrong == {}
+
+
+def test_a_page_of_the_console_names_the_page_where_the_advice_is_to_list_or_describe() -> None:
+    wrong = {
+        hint: text
+        for hint, text in shown_on_pages()
+        if FACILITY.search(COMMANDS.sub("", hint))
+        and FACILITY.search(COMMANDS.sub("", text))
+        and not re.search(r"\b(page|Inbox|Activity)\b|list of tables", text)
+    }
+    assert wrong == {}
+
+
+def test_advice_for_programs_that_the_console_replaces_is_still_given_somewhere() -> None:
+    assert set(OF_CONSOLE) <= hints_for_pages()
+    assert all(text.endswith(".") for text in CONSOLE.codes.values())
 
 
 def test_the_usual_tools_of_the_workbench_are_enough_for_its_guide() -> None:

@@ -220,10 +220,14 @@ async def _show(address: str, token: str, state: Path, session: Session, *, once
 async def _ask_person(app: App, address: str, made: _Made) -> None:
     """Have an agent ask for a change, and wait until a person has answered it in the console."""
     secret = app.operators.make_link(OPERATOR, "cli")
+    app.operators.after_a_lost_link = (
+        f"Sign in as `{OPERATOR}` with the passphrase that the demo shows, or start the demo again."
+    )
     show(color("\nAn agent waits for your answer.", "1") + " Open the console and look at it:")
     show(f"  {color(f'{address}/console#sign-in={secret}', '36')}")
-    show(f"  (the link works once, for two minutes; later sign in as {OPERATOR})")
-    show(f"Before the first yes it asks for the passphrase {color(made.passphrase, '1')}\n")
+    show(f"  (the link works once, for two minutes; sign in as {OPERATOR} later)")
+    passphrase = color(made.passphrase, "1")
+    show(f"The passphrase of {OPERATOR}, also asked for before the first yes: {passphrase}\n")
     client = DemoMcpClient(f"{address}/mcp/core", made.clerk, WAIT_S + 60)
     # The thread ends with the process: what it waits for may never come.
     Thread(target=_ask_for_change, args=(client,), daemon=True).start()

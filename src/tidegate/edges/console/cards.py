@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tidegate.approvals.approvals import QUESTION_TTL_S
 from tidegate.approvals.render import alike, limit_text, marked, reason_of_rule
-from tidegate.approvals.sentence import sentence_of
+from tidegate.approvals.sentence import IN_CONSOLE, sentence_of
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import DIALECTS
@@ -57,13 +57,19 @@ def card_of(
     """The card of a question as JSON values."""
     subject, waits = question.subject, question.waits_until
     is_open = question.state == "pending"
+    is_waiting = is_open or question.state == "allowed"
     return {
         "id": question.id,
         "digest": question.digest,
         "state": question.state,
         "asked_at": question.asked_at,
         "askers": question.askers,
-        "caller": {"name": subject.actor_name, "id": question.actor, "client": subject.client},
+        "caller": {
+            "name": subject.actor_name,
+            "id": question.actor,
+            "client": subject.client,
+            "in_console": subject.surface == IN_CONSOLE,
+        },
         "source": {"name": subject.source, "color": color_of(subject.source)},
         "surface": subject.surface,
         "tool": subject.tool,
@@ -85,7 +91,7 @@ def card_of(
         "undo": _undo(question),
         "limit": _limit(question),
         "irreversible": subject.irreversible,
-        "waiting": {"until": waits if is_open and waits is not None and waits > now else None},
+        "waiting": {"until": waits if is_waiting and waits is not None and waits > now else None},
         "expires_at": question.asked_at + QUESTION_TTL_S if is_open else question.until,
         "decided_at": question.decided_at,
         "decided_by": question.decided_by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.edges.console.advice import advice
 from tidegate.edges.http.endpoint import JsonConventions
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.sse import HeaderList
@@ -42,7 +43,7 @@ class ConsoleConventions(JsonConventions):
     shares = False
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
-        refusal = super().refusal_of(error)
+        refusal = super().refusal_of(error.with_hint(advice(error)))
         if refusal.status == 200:  # over MCP, where errors of statements are answers
             refusal.status = _STATUSES.get(error.code, 400)
         return refusal

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.approvals.approvals import QUESTION_TTL_S, ApprovalNeeded, Approvals
+from tidegate.edges.console.advice import advice
 from tidegate.edges.console.cells import column_fields
 from tidegate.edges.console.data_calls import Caller, DataCalls, Place
 from tidegate.edges.console.data_rows import MOST_CELL
@@ -44,10 +45,9 @@ MOST_STATEMENT = 102_400
 MOST_RUNNING = 8
 MOST_KEPT = 50
 """Runs of one session that go on at once, and that are kept."""
-LOOK_S = 0.3
 TELL_S = 0.5
 SWEEP_S = 2.0
-"""How often an answer is looked for, progress is sent, and what has ended is let go, in seconds."""
+"""How often progress is sent, and what has ended is let go, in seconds."""
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
 
 State = Literal["running", "asking", "done", "failed", "cancelled", "unknown"]
@@ -194,12 +194,14 @@ class Runs:
         return run
 
     def list(self, tab: str, signed_in: SignedIn) -> dict[str, Any]:
-        """The session's runs of a tab, oldest first."""
+        """The session's runs of a tab, oldest first, each with what it needs to run again."""
         own: list[dict[str, Any]] = []
         for run in list(self._runs.values()):
             if run.body.tab == tab and run.session == signed_in.session.id:
                 with suppress(TidegateError):
-                    own.append(self.find(run.id, signed_in).fields())
+                    fields = self.find(run.id, signed_in).fields()
+                    again = {"statement": run.body.statement, "params": run.body.params}
+                    own.append({**fields, **again})
         return {"runs": own}
 
     async def held(self, id: str, caller: Caller) -> Run:
@@ -309,26 +311,23 @@ class Runs:
         """Wait until the question has an answer, and tell the page of it."""
         run.state, run.approval = "asking", needed.question.id
         self._publish(run)
-        while True:
-            if run.cancellation.reason is not None:
-                raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-            await asyncio.sleep(LOOK_S)
-            question = await asyncio.to_thread(self._approvals.look_up, needed.question.id)
-            if question is None or question.state == "expired":
-                raise TidegateError(
-                    Code.APPROVAL_NEEDED,
-                    "The question was not answered in time, and nothing was run.",
-                    hint="Run it again.",
-                )
-            if question.state != "pending":
-                break
+        await self._approvals.wait(needed.question, run.cancellation, QUESTION_TTL_S)
+        if run.cancellation.reason is not None:
+            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+        question = await asyncio.to_thread(self._approvals.look_up, needed.question.id)
+        if question is None or question.state in ("pending", "expired"):
+            raise TidegateError(
+                Code.APPROVAL_NEEDED,
+                "The question was not answered in time, and nothing was run.",
+                hint="Run it again.",
+            )
         run.state = "running"
         self._publish(run)
 
     def _fail(self, run: Run, error: TidegateError) -> None:
         shown = error.without_secrets()
         run.call_id = error.call_id or run.call_id
-        run.code, run.message, run.hint = error.code.value, shown.message, shown.hint or ""
+        run.code, run.message, run.hint = error.code.value, shown.message, advice(shown)
         run.state = "failed"
         if error.code is Code.CALL_CANCELLED:
             run.state = "cancelled"

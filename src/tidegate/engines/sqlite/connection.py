@@ -364,9 +364,13 @@ class SqliteSession:
 
     @contextmanager
     def stepping(
-        self, progress_handler: ProgressHandler, max_value_bytes: int = MAX_VALUE_BYTES
+        self,
+        progress_handler: ProgressHandler,
+        max_value_bytes: int = MAX_VALUE_BYTES,
+        text: str | None = None,
     ) -> Generator[None]:
-        """Guard a stretch of work of one statement; turns exceptions into coded errors."""
+        """Guard a stretch of work of one statement; turns exceptions into coded errors, with the
+        place in `text` that SQLite points at."""
         progress_handler.engage(self.connection)
         self._progress_handler = progress_handler
         self.authorizer.refused = None
@@ -379,7 +383,9 @@ class SqliteSession:
             if progress_handler.cause is not None:
                 raise stopped(progress_handler.cause, progress_handler.timeout_s) from error
             refused = self.authorizer.refused
-            raise translate(error, refused=refused, max_value_bytes=max_value_bytes) from error
+            raise translate(
+                error, refused=refused, max_value_bytes=max_value_bytes, text=text
+            ) from error
         finally:
             self._progress_handler = None
             progress_handler.release()

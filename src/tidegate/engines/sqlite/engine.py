@@ -277,7 +277,7 @@ class SqliteEngine:
         progress_handler = ProgressHandler(permit.limits.timeout_s)
 
         def work(session: SqliteSession) -> StatementDescription:
-            with session.stepping(progress_handler):
+            with session.stepping(progress_handler, text=text):
                 # SQLite sees that another process changed the schema only when something runs.
                 session.load_schema()
                 with session.mode(Mode.OBSERVE if changes else Mode.READ):
@@ -477,7 +477,7 @@ class SqliteEngine:
             progress_handler = ProgressHandler(WAIT_S)
 
             def work(session: SqliteSession) -> CachedStatement:
-                with session.stepping(progress_handler):
+                with session.stepping(progress_handler, text=text):
                     return prepare(session, text)
 
             plan = await self._ask(progress_handler, NEVER, work)

@@ -110,16 +110,21 @@ _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
 
 
 def translate(
-    error: Exception, *, refused: str | None = None, max_value_bytes: int | None = None
+    error: Exception,
+    *,
+    refused: str | None = None,
+    max_value_bytes: int | None = None,
+    text: str | None = None,
 ) -> TidegateError:
     """The coded error for what SQLite, or the binding of values, raised.
 
-    `refused` is what the authorizer refused last, `max_value_bytes` the limit that held.
+    `refused` is what the authorizer refused last, `max_value_bytes` the limit that held, `text`
+    what was prepared.
     """
     if isinstance(error, TidegateError):
         return error
     if isinstance(error, apsw.Error):
-        return _sqlite_error(error, refused, max_value_bytes)
+        return _sqlite_error(error, refused, max_value_bytes, text)
     if isinstance(error, UnicodeDecodeError):
         return TidegateError(
             Code.SQL_FAILED,
@@ -148,7 +153,7 @@ def translate(
 
 
 def _sqlite_error(
-    error: apsw.Error, refused: str | None, max_value_bytes: int | None
+    error: apsw.Error, refused: str | None, max_value_bytes: int | None, text: str | None
 ) -> TidegateError:
     if isinstance(error, apsw.BindingsError):
         return TidegateError(Code.ARGUMENT_INVALID, "The parameters do not match the placeholders.")
@@ -180,8 +185,9 @@ def _sqlite_error(
     sqlstate = _sqlstate(failure, message)
     if sqlstate is not None:
         details[EQUIVALENT_SQLSTATE] = sqlstate
-    if failure.offset >= 0:
-        details["offset"] = failure.offset
+    if failure.offset >= 0 and text is not None:
+        before = text.encode("utf-8", "replace")[: failure.offset]
+        details["position"] = len(before.decode("utf-8", "replace")) + 1
     hint = next((hint for pattern, hint in _HINTS if pattern.search(message)), None)
     return TidegateError(code, message, hint=hint, details=details)
 

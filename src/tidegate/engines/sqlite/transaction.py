@@ -142,7 +142,7 @@ class Execution:
         self._capture: ChangeCapture | None = None
         self._changes_before = session.connection.total_changes()
         self.done = False
-        with session.stepping(progress_handler, plan.max_value_bytes):
+        with session.stepping(progress_handler, plan.max_value_bytes, statement.text):
             try:
                 if session.in_block:
                     session.check_block()

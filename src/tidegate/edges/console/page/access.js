@@ -11,7 +11,7 @@ import { h, keyed, loadStyle } from "./dom.js";
 import { onEnd, signal } from "./signals.js";
 import { tableBox } from "./rows.js";
 import { listen, pairings, route, say } from "./state.js";
-import { isolated, timeNode, visible, when } from "./text.js";
+import { isolated, prose, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./access_contract.js").Access} Access */
 /** @typedef {import("./access_contract.js").OperatorSession} OperatorSession */
@@ -69,7 +69,7 @@ function rightsView() {
   onEnd(listen("refreshed", () => void load()));
   void load();
   return h("div", { class: "rights" },
-    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
     () => (access.value || error.value ? null : h("p", { class: "note" }, "Loading …")),
     keyed(() => access.value !== null, () => (access.peek()
       ? pairingsPart(() => /** @type {Access} */ (access.peek()), load, attempt) : null)),

@@ -4,7 +4,7 @@ import { errorText } from "./api.js";
 import { h } from "./dom.js";
 import { signal } from "./signals.js";
 import { session } from "./state.js";
-import { isolated, visible } from "./text.js";
+import { isolated, prose } from "./text.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {import("./access_contract.js").Lists} Lists */
@@ -46,7 +46,7 @@ export function form({ title, body, action, kind = "primary", send, signal: ende
     },
       h("h2", { id }, title),
       h("div", { class: "dialog-body" }, body),
-      () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+      () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
       h("div", { class: "dialog-actions" },
         h("button", { type: "button", class: "quiet", onclick: () => leave(null) }, "Cancel"),
         h("button", {

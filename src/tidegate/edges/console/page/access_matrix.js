@@ -7,7 +7,7 @@ import { h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { go, listen, route, say, session } from "./state.js";
-import { isolated, number, visible } from "./text.js";
+import { isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./access_contract.js").Asked} Asked */
 /** @typedef {import("./access_contract.js").Caller} Caller */
@@ -86,7 +86,7 @@ export function matrixView() {
   return h("div", { class: () => `split matrix ${cell.value ? "has-panel" : ""}` },
     h("div", { class: "matrix-place" },
       keyed(() => choices.value !== null, () => (choices.peek() ? controls(/** @type {Choices} */ (choices.peek()), part) : null)),
-      () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+      () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
       () => (page.value && choices.value
         ? [table(page.value, choices.value, part), pages(page.value, part)]
         : error.value ? null : h("p", { class: "note" }, "Loading …"))),
@@ -124,7 +124,7 @@ function controls(choices, part) {
     if (source) which.value = source;
   });
   return [
-    choices.why_not ? h("p", { class: "note" }, visible(choices.why_not)) : null,
+    choices.why_not ? h("p", { class: "note" }, prose(choices.why_not)) : null,
     h("div", { class: "matrix-controls" },
       choices.by_source ? [h("label", { for: "how", class: "sr" }, "Look at"), how] : null,
       h("span", { class: () => (part("source") ? "hidden" : "") }, h("label", { for: "who", class: "sr" }, "Caller"), who),
@@ -240,7 +240,7 @@ function panel(key, part, choices) {
     },
   },
   h("button", { class: "close quiet", onclick: close }, icon("close"), h("span", { class: "sr" }, "Close")),
-  () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+  () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
   () => (detail.value ? cellView(detail.value) : error.value ? null : h("p", { class: "note" }, "Loading …")),
   error.peek() ? null : askForm(caller, source));
   void choices;
@@ -262,8 +262,8 @@ const cellView = (cell) => [
   h("h2", {}, isolated(cell.caller.name), " – ", visible(cell.label)),
   h("p", {}, sourceChip(cell.source)),
   h("p", { class: `finding v-${cell.kind}` }, sentence(cell)),
-  h("p", {}, visible(cell.reason), " ", h("code", {}, visible(cell.rule))),
-  cell.hint && cell.kind === "deny" ? h("p", { class: "note" }, visible(cell.hint)) : null,
+  h("p", {}, prose(cell.reason), " ", h("code", {}, visible(cell.rule))),
+  cell.hint && cell.kind === "deny" ? h("p", { class: "note" }, "The advice that the caller gets: ", prose(cell.hint)) : null,
   settingsView(cell.settings),
   cell.kinds.length > 1 ? h("div", {}, h("h3", {}, "By kind of statement"), h("ul", { class: "plain" },
     cell.kinds.map(({ word, kind, reason }) => h("li", { title: reason }, visible(word), ": ",
@@ -284,7 +284,7 @@ const settingsView = (settings) => (settings.length ? h("div", {}, h("h3", {}, "
 const rulesView = (rules) => (rules.length ? h("details", {}, h("summary", {}, "Every rule that was asked"),
   h("ol", { class: "findings" }, rules.map(({ rule, says, found, reason }) => h("li", {},
     visible(says), " ", h("code", {}, visible(rule)), ": ", h("strong", {}, found),
-    reason ? h("span", { class: "note" }, " ", visible(reason)) : null)))) : null);
+    reason ? h("span", { class: "note" }, " ", prose(reason)) : null)))) : null);
 
 /** @param {string} caller @param {string} source */
 function askForm(caller, source) {
@@ -310,7 +310,7 @@ function askForm(caller, source) {
     h("label", { for: "ask-text" }, "A statement: it is judged, and not run"), text,
     h("label", { class: "check" }, confirmed, "With the phrase of confirmation"),
     h("div", {}, h("button", { class: "small primary", onclick: () => void send() }, "Would it run?")),
-    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
     () => (asked.value ? answerView(asked.value) : null));
 }
 
@@ -321,8 +321,8 @@ function answerView(asked) {
     confirm: "It needs the phrase of confirmation.", deny: "It would be refused." };
   return h("div", { class: "answer", role: "status" },
     h("p", { class: `finding v-${kind}` }, words[asked.verdict]),
-    h("p", {}, visible(asked.reason), " ", h("code", {}, visible(asked.rule))),
-    asked.hint && asked.verdict !== "allow" ? h("p", { class: "note" }, visible(asked.hint)) : null,
+    h("p", {}, prose(asked.reason), " ", h("code", {}, visible(asked.rule))),
+    asked.hint && asked.verdict !== "allow" ? h("p", { class: "note" }, "The advice that the caller gets: ", prose(asked.hint)) : null,
     asked.effect ? h("p", { class: "note" }, `Effect: ${asked.effect}. `, visible(asked.judged_by),
       asked.tables.length ? [". Tables: ", asked.tables.map((name, index) => [index ? ", " : "", isolated(name)])] : null) : null,
     settingsView(asked.settings), rulesView(asked.rules));

@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { tableBox } from "./rows.js";
 import { signal } from "./signals.js";
 import { say, session } from "./state.js";
-import { isolated, timeNode, visible } from "./text.js";
+import { isolated, prose, timeNode } from "./text.js";
 
 /** @typedef {import("./access_contract.js").Access} Access */
 /** @typedef {import("./access_contract.js").Operator} Operator */
@@ -166,4 +166,4 @@ async function choose(load) {
 
 /** Why some buttons are not there. @param {Access} access */
 export const whyNot = (access) => (access.may.why_not
-  ? h("p", { class: "note" }, visible(access.may.why_not)) : null);
+  ? h("p", { class: "note" }, prose(access.may.why_not)) : null);

@@ -7,7 +7,7 @@ import { each, h } from "./dom.js";
 import { onEnd, signal } from "./signals.js";
 import { tableBox } from "./rows.js";
 import { pairings, say } from "./state.js";
-import { clock, counted, isolated, timeNode, visible } from "./text.js";
+import { clock, counted, isolated, prose, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./access_contract.js").Access} Access */
 /** @typedef {import("./access_contract.js").Pairing} Pairing */
@@ -63,7 +63,7 @@ function end(token) {
 /** @param {Token} token @param {Access} access @param {Load} load @param {Attempt} attempt */
 function actions(token, access, load, attempt) {
   if (token.state !== "active") return null;
-  if (!token.may.change) return h("span", { class: "note" }, visible(token.may.why_not));
+  if (!token.may.change) return h("span", { class: "note" }, prose(token.may.why_not));
   /** @param {string} text */
   const of = (text) => h("span", { class: "sr" }, ` ${text} ${token.name}`);
   return [

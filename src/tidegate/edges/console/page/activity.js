@@ -11,7 +11,7 @@ import { linePanel } from "./line_panel.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { go, newestLine, route, session as signedIn, singleKeys } from "./state.js";
 import { Story, storyView } from "./story.js";
-import { counted, isolated, number, timeNode, visible } from "./text.js";
+import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 import { virtualList } from "./virtual_list.js";
 
 /** @typedef {import("./activity_data.js").Row} Row */
@@ -63,7 +63,7 @@ export function activityView() {
       () => newButton(data, reload)),
     () => (data.read.value < 1 ? h("p", { class: "note reading", role: "status" },
       `The record is being read for searching: ${Math.floor(data.read.value * 100)} %. The newest lines come last.`) : null),
-    () => (data.error.value ? h("p", { class: "error", role: "alert" }, visible(data.error.value)) : null),
+    () => (data.error.value ? h("p", { class: "error", role: "alert" }, prose(data.error.value)) : null),
     h("div", { class: () => `split ${chosen.value ? "has-panel" : ""}` },
       keyed(() => session.value !== "", () => (session.peek()
         ? storyView(story, () => chosen.value) : list.box)),

@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { tableBox } from "./rows.js";
 import { signal } from "./signals.js";
 import { cards, say, session } from "./state.js";
-import { cell, counted, isolated, number, visible } from "./text.js";
+import { cell, counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 /** @typedef {import("./contract.js").Change} Change */
@@ -84,7 +84,7 @@ export async function allow(card, minutes, changed) {
 /** @param {Card} card @param {AbortSignal} changed */
 export async function deny(card, changed) {
   report(card.id, "");
-  const reason = await askReason(changed);
+  const reason = await askReason(changed, card.caller.in_console ? "" : "the agent");
   if (changed.aborted) report(card.id, "The question has changed. Read it again.");
   if (reason === null) return;
   try {
@@ -153,7 +153,7 @@ function askUndo(change, wanted, error) {
         ": all of them, or none."),
       change.tables.map((table) => changedTable(table, change.tables.length > 1)),
       change.conflicts ? conflictsView(change) : null,
-      change.reason && !change.conflicts ? h("p", { class: "note" }, visible(change.reason)) : null,
+      change.reason && !change.conflicts ? h("p", { class: "note" }, prose(change.reason)) : null,
       change.triggers.length
         ? h("p", { class: "note" }, "Triggers run again: ",
           change.triggers.map((name, index) => [index ? ", " : "", isolated(name)]), ".") : null,

@@ -12,7 +12,7 @@ import { computed, effect, root, signal } from "./signals.js";
 import {
   cards, go, listen, newestLine, pairings, passOn, route, say, session, tabNotice, theme,
 } from "./state.js";
-import { isolated, setClock, visible, when } from "./text.js";
+import { isolated, prose, setClock, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Session} Session */
 
@@ -138,7 +138,7 @@ async function enter(link, notice = "") {
 
 /** @param {string} text @param {string | null} link */
 const unreachable = (text, link) => h("main", { class: "sign-in" },
-  h("div", { class: "box" }, h("h1", {}, "Tidegate"), h("p", { class: "error", role: "alert" }, text),
+  h("div", { class: "box" }, h("h1", {}, "Tidegate"), h("p", { class: "error", role: "alert" }, prose(text)),
     h("button", { class: "primary", onclick: () => void enter(link) }, "Try again")));
 
 /** @param {boolean} everywhere */
@@ -209,7 +209,7 @@ function bars() {
       ? h("div", { class: "bar", role: "status" }, "Tidegate has been updated. ",
         h("button", { class: "small", onclick: () => location.reload() }, "Load the new page")) : null),
     () => (trouble.value
-      ? h("div", { class: "bar bad", role: "alert" }, visible(trouble.value), " ",
+      ? h("div", { class: "bar bad", role: "alert" }, prose(trouble.value), " ",
         h("button", { class: "small", onclick: () => {
           trouble.value = "";
           void enter(null);

@@ -9,7 +9,7 @@ import { dryRunView } from "./rows.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { say, singleKeys } from "./state.js";
 import { statementView } from "./statement.js";
-import { ago, counted, isolated, number, timeNode, visible, when } from "./text.js";
+import { ago, counted, isolated, number, prose, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 /** @typedef {import("./signals.js").Signal<Card>} CardSignal */
@@ -36,8 +36,12 @@ const fact = (label, content, kind = "") =>
 const names = (names) => names.map((name, index) => [index ? ", " : "", isolated(name)]);
 
 /** @param {Card} card */
-function waitingText({ waiting, expires_at, state }) {
+function waitingText({ waiting, expires_at, state, caller }) {
   if (state !== "pending") return "The question is closed.";
+  if (caller.in_console) {
+    return waiting.until ? [isolated(caller.name), " waits for the answer on the page Data."]
+      : ["No page waits any more: after a yes ", isolated(caller.name), " must do it again."];
+  }
   return waiting.until
     ? `The caller waits for the answer until ${when(waiting.until)}.`
     : "The caller does not wait: it must call again after the answer" +
@@ -47,7 +51,7 @@ function waitingText({ waiting, expires_at, state }) {
 /** @param {Card} card */
 function undoFact({ undo, irreversible }) {
   const triggers = undo.triggers.length ? [" Triggers run again: ", names(undo.triggers), "."] : null;
-  const reason = undo.reason ? [" ", visible(undo.reason)] : null;
+  const reason = undo.reason ? [" ", prose(undo.reason)] : null;
   if (undo.possible && !irreversible) {
     return fact("Take back", ["Can be taken back.", reason, triggers], "good");
   }
@@ -73,7 +77,7 @@ export function effectsView(card) {
   if (card.dry_run_hidden) {
     return h("p", { class: "note" }, visible(card.dry_run_hidden));
   }
-  return card.dry_run ? dryRunView(card.dry_run) : h("p", { class: "unknown" }, "Nothing was tried.");
+  return card.dry_run ? dryRunView(card.dry_run, card.state !== "pending") : h("p", { class: "unknown" }, "Nothing was tried.");
 }
 
 /** @param {Card} card */
@@ -82,17 +86,17 @@ export function cardFacts(card) {
     card.schema && ["schema ", isolated(card.schema)]].filter(Boolean);
   return h("dl", { class: "facts" },
     fact("Why it asks", visible(card.why)),
-    fact("What it does", visible(card.reason)),
+    fact("What it does", prose(card.reason)),
     undoFact(card),
     card.limit ? fact("Limit", visible(card.limit)) : null,
-    fact("Caller", [isolated(card.caller.name), card.caller.client ? [" with ",
+    fact("Caller", [isolated(card.caller.name), card.caller.in_console ? ", in the console" : card.caller.client ? [" with ",
       isolated(card.caller.client)] : null, card.askers > 1
       ? `; ${card.askers} callers wait for this answer` : null]),
     fact("Waiting", waitingText(card)),
     fact("Tables", card.tables.length ? names(card.tables) : "none is named"),
     place.length ? fact("Place", place.map((part, index) => [index ? ", " : "", part])) : null,
     card.params !== null ? fact("Parameters", h("code", { class: "params" }, visible(card.params))) : null,
-    fact("Through", [isolated(card.tool), " of ", isolated(card.surface)]));
+    card.caller.in_console ? null : fact("Through", [isolated(card.tool), " of ", isolated(card.surface)]));
 }
 
 /** What became of it, step by step. @param {Card} card */
@@ -111,8 +115,8 @@ function steps(card) {
   if (ranLast) list.push(...refused);
   if (card.run) list.push(...runSteps(card.run));
   else if (card.state === "allowed") {
-    list.push({ text: card.waiting.until ? "The caller goes on" : "Waits for the caller to call again",
-      state: "present" });
+    const again = card.caller.in_console ? [isolated(card.caller.name), " must do it again"] : "Waits for the caller to call again";
+    list.push({ text: card.waiting.until ? "The caller goes on" : again, state: "present" });
   } else if (card.state === "expired") {
     list.push({ text: "Ended unused", state: "bad" });
   }
@@ -132,8 +136,8 @@ function runSteps(run) {
   const last = {
     running: { text: ["Running since ", timeNode(run.at)], state: "present" },
     done: { text: [`Done: ${rows}, `, timeNode(run.at)], state: "good" },
-    failed: { text: ["Failed at ", timeNode(run.at), run.message ? ": " : "", visible(run.message)], state: "bad" },
-    unknown: { text: ["Unknown whether it ran", run.message ? ": " : "", visible(run.message)], state: "bad" },
+    failed: { text: ["Failed at ", timeNode(run.at), run.message ? ": " : "", prose(run.message)], state: "bad" },
+    unknown: { text: ["Unknown whether it ran", run.message ? ": " : "", prose(run.message)], state: "bad" },
   }[run.state];
   return run.undone ? [last, { text: "The rows were put back", state: "good" }] : [last];
 }
@@ -146,7 +150,7 @@ function aftermath(card) {
   return h("section", { class: "after", "aria-label": "What became of it" },
     steps(card),
     card.decision_reason
-      ? h("p", { class: "word" }, "Word to the agent: ", h("q", {}, visible(card.decision_reason))) : null,
+      ? h("p", { class: "word" }, card.caller.in_console ? "The reason: " : "Word to the agent: ", h("q", {}, visible(card.decision_reason))) : null,
     card.grant
       ? h("p", { class: "grant" }, icon("clock"),
         `Allowed until ${when(card.grant.until)}: used ${card.grant.uses} of ${card.grant.most_uses} times. `,
@@ -157,7 +161,7 @@ function aftermath(card) {
       ? h("button", { class: "put-back", onclick: () => putBack(String(change), card.id) },
         icon("undo"), "Put these rows back", h("kbd", { "aria-hidden": "true" }, "u")) : null,
     card.run?.state === "done" && !change && !card.run.undone
-      ? h("p", { class: "note" }, "Cannot be taken back. ", visible(card.undo.reason)) : null);
+      ? h("p", { class: "note" }, "Cannot be taken back. ", prose(card.undo.reason)) : null);
 }
 
 /** The card and its answers. The returned keys are what the Inbox calls for its own.
@@ -246,7 +250,7 @@ export function cardView(card) {
           ? h("span", { class: "for-minutes" },
             h("button", { class: "allow", "aria-disabled": dead, onclick: () => yes(Number(minutes.value)) }, "Allow for"),
             minutes) : null,
-        may.why_not ? h("p", { class: "why-not" }, visible(may.why_not)) : null,
+        may.why_not ? h("p", { class: "why-not" }, prose(may.why_not)) : null,
       ];
     });
 
@@ -255,7 +259,7 @@ export function cardView(card) {
       keyed(() => body.value, () => head(card)),
       () => {
         const problem = problems.value.get(card.value.id);
-        return problem ? h("p", { class: "error", role: "alert" }, visible(problem)) : null;
+        return problem ? h("p", { class: "error", role: "alert" }, prose(problem)) : null;
       },
       keyed(() => after.value, () => aftermath(card.peek())),
       keyed(() => body.value, () => question(card.peek()))),
@@ -287,7 +291,7 @@ function head(signal) {
         () => (ago(card.asked_at) === "now" ? "just now" : `${ago(card.asked_at)} ago`))),
     h("h2", { id: "card-title" }, visible(card.sentence)),
     card.agent_reason
-      ? h("p", { class: "agent-says" }, "The agent says: ", h("q", {}, visible(card.agent_reason))) : null,
+      ? h("p", { class: "agent-says" }, card.caller.in_console ? [isolated(card.caller.name), " says: "] : "The agent says: ", h("q", {}, visible(card.agent_reason))) : null,
     warnings(card));
 }
 

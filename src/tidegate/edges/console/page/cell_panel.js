@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { onEnd, signal } from "./signals.js";
 import { say } from "./state.js";
-import { number, visible } from "./text.js";
+import { number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataCell} DataCell */
 /** @typedef {import("./data_contract.js").DataColumn} DataColumn */
@@ -44,7 +44,7 @@ export function cellPanel({ column, title, cell, close, read, extra, actions }) 
     h("p", { class: "meta" }, h("span", {}, visible(title)), h("span", {}, h("bdi", {}, visible(column.type))),
       () => sizeNote(cell, whole.value),
       column.masked ? h("span", { class: "tag" }, icon("mask"), " masked") : null),
-    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
     () => (partial && read === null
       ? h("p", { class: "notice" }, "Only the beginning is here: the table has no key to read the value by. Export has it whole.")
       : partial && read && !whole.value && !error.value ? h("p", { class: "note" }, "Reading the whole value …") : null),

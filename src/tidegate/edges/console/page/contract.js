@@ -23,7 +23,7 @@
  *   why_not: string, passphrase: boolean }} May
  * @typedef {{
  *   id: string, digest: string, state: "pending" | "allowed" | "denied" | "used" | "expired",
- *   asked_at: number, askers: number, caller: { name: string, id: string, client: string },
+ *   asked_at: number, askers: number, caller: { name: string, id: string, client: string, in_console: boolean },
  *   source: { name: string, color: number }, surface: string, tool: string, sentence: string,
  *   agent_reason: string, effect: string, why: string, reason: string,
  *   statement: [string, string][], params: string | null, withheld: boolean, tables: string[],

@@ -11,7 +11,7 @@ import { queryTab } from "./query_tab.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
 import { listen, route, tabNotice } from "./state.js";
 import { tablePage } from "./table_page.js";
-import { visible } from "./text.js";
+import { prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 /** @typedef {import("./data_contract.js").TabEvent} TabEvent */
@@ -60,7 +60,7 @@ function view() {
         }, icon("data"), "Tables"),
         tabBar(), newQueryButton()),
       () => (data.error.value
-        ? h("p", { class: "error", role: "alert" }, visible(data.error.value), " ",
+        ? h("p", { class: "error", role: "alert" }, prose(data.error.value), " ",
           h("button", { class: "small", onclick: () => void data.load() }, "Try again")) : null),
       area,
       () => (data.loaded.value && !data.tabs.value.some(({ id }) => id === data.active.value) ? nothing() : null)));

@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { perSession } from "./state.js";
-import { isolated, number, visible } from "./text.js";
+import { isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_names.js").TreeRow} TreeRow */
 
@@ -55,7 +55,7 @@ export function dataTree(onOpened) {
           held.refresh();
           void data.load();
         } }, icon("refresh"))),
-    () => (held.searchError.value ? h("p", { class: "error", role: "alert" }, visible(held.searchError.value)) : null),
+    () => (held.searchError.value ? h("p", { class: "error", role: "alert" }, prose(held.searchError.value)) : null),
     h("p", { class: "sr", role: "status" }, () => (searching.value && held.found.value
       ? `${held.found.value.matches.length}${held.found.value.more ? " or more" : ""} found` : "")),
     tree.box,
@@ -195,8 +195,9 @@ class Tree {
     }
   }
 
-  /** Go into the tree from the search. */
+  /** Go into the tree from the search, where there is something to choose. */
   enter() {
+    if (this.#rows.peek().every(({ kind }) => kind === "note" || kind === "more")) return;
     this.box.focus();
     this.#go(0);
   }

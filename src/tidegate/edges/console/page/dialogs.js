@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { singleKeys } from "./state.js";
+import { prose } from "./text.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 
@@ -50,7 +51,7 @@ export function ask({ title, body, action, back = "Cancel", kind = "primary", re
 }
 
 /** Something went wrong while a dialog was answered: say it in the next one. @param {string} text */
-export const problem = (text) => (text ? h("p", { class: "error", role: "alert" }, text) : null);
+export const problem = (text) => (text ? h("p", { class: "error", role: "alert" }, prose(text)) : null);
 
 /** @param {{ title: string, why: Child, action: string, error?: string, kind?: string,
  *   signal?: AbortSignal }} options @returns {Promise<string | null>} */
@@ -69,8 +70,9 @@ export function askPassphrase({ title, why, action, error = "", kind, signal }) 
   });
 }
 
-/** @param {AbortSignal} [signal] @returns {Promise<string | null>} */
-export function askReason(signal) {
+/** @param {AbortSignal} signal @param {string} reader who reads it, empty for the person who asked
+ * @returns {Promise<string | null>} */
+export function askReason(signal, reader) {
   const input = h("textarea", {
     id: "word", maxlength: "500", rows: "3", "aria-describedby": "word-note",
     onkeydown: (/** @type {KeyboardEvent} */ event) => {
@@ -83,9 +85,9 @@ export function askReason(signal) {
     title: "Deny", action: "Deny", kind: "danger", signal,
     read: () => input.value.trim(),
     body: [
-      h("label", { for: "word" }, "A word to the agent (may be empty)"), input,
+      h("label", { for: "word" }, `A word to ${reader || "the one who asks"} (may be empty)`), input,
       h("p", { id: "word-note", class: "note" },
-        "The agent reads it. Up to 500 characters. Enter denies."),
+        `${reader ? "The agent" : "The one who asks"} reads it. Up to 500 characters. Enter denies.`),
     ],
   });
 }

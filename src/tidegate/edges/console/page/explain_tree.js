@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { signal } from "./signals.js";
-import { isolated, number, visible } from "./text.js";
+import { isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./query_contract.js").Plan} Plan */
 /** @typedef {import("./query_contract.js").PlanNode} PlanNode */
@@ -44,7 +44,7 @@ const amount = (value) => (value === null ? "" : number(Math.round(value * 100) 
 /** @param {Plan} plan */
 export function planView(plan) {
   return h("div", { class: "plan" },
-    plan.reason ? h("p", { class: "note" }, visible(plan.reason)) : null,
+    plan.reason ? h("p", { class: "note" }, prose(plan.reason)) : null,
     h("div", { class: plan.tree ? "plan-both" : "plan-text-only" },
       plan.tree ? treeView(plan.tree) : null,
       h("pre", { class: "statement plan-text", tabindex: "0", role: "region", "aria-label": "The plan as text", dir: "ltr" },

@@ -3,7 +3,7 @@
 import { errorText, get, query } from "./api.js";
 import { each, h } from "./dom.js";
 import { root, signal } from "./signals.js";
-import { counted, isolated, number, timeNode, visible } from "./text.js";
+import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./query_contract.js").HistoryEntry} HistoryEntry */
 
@@ -81,7 +81,7 @@ function build(source, leave) {
         own.value = /** @type {HTMLInputElement} */ (event.target).checked;
         void load();
       } }), h("span", {}, "of ", isolated(source), " alone"))),
-    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
     h("ul", { role: "listbox", id: "history-list", "aria-label": "Statements" },
       each(() => entries.value.map((entry, index) => ({ entry, index })), ({ entry, index }) => `${index} ${entry.at}`,
         (item) => option(item.peek().entry, item.peek().index))),

@@ -9,7 +9,7 @@ import { icon } from "./icons.js";
 import { onEnd, signal } from "./signals.js";
 import { singleKeys } from "./state.js";
 import { plainStatement, statementView } from "./statement.js";
-import { counted, isolated, number, timeNode, visible } from "./text.js";
+import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./contract.js").LineRecord} LineRecord */
 
@@ -35,7 +35,7 @@ export function linePanel(serial, close) {
   onEnd(() => document.removeEventListener("keydown", press));
   return h("aside", { class: "panel", "aria-label": "The line that is chosen", tabindex: "0" },
     h("button", { class: "close", "aria-label": "Close", onclick: close }, icon("close")),
-    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
     () => {
       if (record.value) return content(record.value, load);
       return error.value ? null : h("p", { class: "note" }, "Loading …");
@@ -62,7 +62,7 @@ function content(record, reload) {
     h("p", { class: `proof-line p-${proof.state.replace(/[^a-z_]/g, "")}` },
       icon(proof.state === "mismatch" ? "warning" : "check"), visible(proof.text)),
     line.message ? h("p", { class: "error" }, line.code ? h("code", {}, visible(line.code)) : null, " ",
-      visible(line.message)) : null,
+      prose(line.message)) : null,
     line.statement ? section("Statement", approval ? statementView(approval.statement) : plainStatement(line.statement)) : null,
     section("Decision", decision(line)),
     approval ? section("What was shown", [effectsView(approval), cardFacts(approval), h("p", {},
@@ -74,7 +74,7 @@ function content(record, reload) {
     approval || change
       ? () => {
         const problem = problems.value.get(approval?.id ?? change?.id ?? "");
-        return problem ? h("p", { class: "error", role: "alert" }, visible(problem)) : null;
+        return problem ? h("p", { class: "error", role: "alert" }, prose(problem)) : null;
       } : null,
     section("On record", h("dl", { class: "fields" }, Object.entries(fields).map(([name, value]) =>
       h("div", {}, h("dt", {}, visible(name)), h("dd", {}, visible(

@@ -10,7 +10,7 @@ import { plot } from "./plot.js";
 import { tableBox } from "./rows.js";
 import { computed, onEnd, signal } from "./signals.js";
 import { cards, listen, say, session } from "./state.js";
-import { ago, counted, isolated, number, serverTime, timeNode, visible, when } from "./text.js";
+import { ago, counted, isolated, number, prose, serverTime, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").NowPage} NowPage */
 /** @typedef {import("./contract.js").RunningCall} RunningCall */
@@ -60,7 +60,7 @@ function view() {
   void load();
   return h("div", { class: "now" },
     h("header", { class: "page-head" }, h("h1", {}, "Now")),
-    () => (error.value ? h("p", { class: "error", role: "alert" }, visible(error.value)) : null),
+    () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
     keyed(() => page.value !== null, () => (page.peek() === null
       ? (error.peek() ? null : h("p", { class: "note" }, "Loading …"))
       : [
@@ -184,7 +184,7 @@ const sources = (page) => h("div", { class: "part" },
         h("td", {}, sourceChip(each)), h("td", { class: each.status === "error" ? "bad" : "" }, each.status),
         h("td", {}, number(each.running)), h("td", {}, each.connections === null ? "–" : number(each.connections)),
         h("td", {}, each.last_active_at ? timeNode(each.last_active_at) : "–"),
-        h("td", { class: "error-cell" }, each.error ? visible(each.error) : "–"))))))
+        h("td", { class: "error-cell" }, each.error ? prose(each.error) : "–"))))))
     : h("p", { class: "note" }, "No source is open.")));
 
 /** @param {import("./signals.js").Signal<NowPage>} page */

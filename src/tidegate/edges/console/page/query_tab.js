@@ -19,7 +19,7 @@ import { computed, effect, onEnd, signal } from "./signals.js";
 import { listen, say, session } from "./state.js";
 import { conflictView, forgetText, TabText } from "./tab_text.js";
 import { TextLines } from "./text_lines.js";
-import { counted, hiddenIn, isolated, number, visible } from "./text.js";
+import { counted, hiddenIn, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 /** @typedef {import("./query_contract.js").Judged} Judged */
@@ -288,7 +288,7 @@ class QueryTab {
   #judgedLine() {
     const { editor, judging, text } = this;
     const content = () => {
-      if (judging.problem.value) return h("span", { class: "bad" }, visible(judging.problem.value));
+      if (judging.problem.value) return h("span", { class: "bad" }, prose(judging.problem.value));
       const { last } = judging;
       if (!last.value) return h("span", {}, editor.text.value.trim() ? "…" : "Ctrl Enter runs, Ctrl Space suggests.");
       const { error, statements } = last.value.judgement;
@@ -296,7 +296,7 @@ class QueryTab {
       const at = found ? statements.indexOf(found) + 1 : 0;
       return [
         statements.length > 1 ? h("span", { class: "note" }, judging.isPartial.value ? "Of many: " : `${number(at)} of ${number(statements.length)}: `) : null,
-        error ? h("span", { class: "bad" }, errorWhere(editor, error.at), visible(error.message)) : null,
+        error ? h("span", { class: "bad" }, errorWhere(editor, error.at), prose(error.message)) : null,
         found && !error ? [h("span", { class: `does effect-${found.effect.replace(/[^a-z]/g, "")}` }, visible(doesText(found))),
           h("span", { "aria-hidden": "true" }, " · "), h("span", { class: "sr" }, ", "),
           h("span", { class: `verdict v-${found.verdict.replace(/[^a-z]/g, "")}` }, visible(verdictText(found)))] : null,
@@ -308,7 +308,7 @@ class QueryTab {
         () => (hidden.value ? h("span", { class: "doubt" }, ` ${counted(hidden.value, "character")} that ${hidden.value === 1 ? "is" : "are"} not visible or reorder${hidden.value === 1 ? "s" : ""} text.`) : null)),
       h("p", { class: "judged-end" },
         () => (editor.leaving.value ? h("strong", {}, "Tab leaves the editor") : null),
-        () => (text.problem.value ? h("span", { class: "bad" }, "Not saved: ", visible(text.problem.value)) : h("span", {}, text.isSaved.value ? "Saved" : "…")),
+        () => (text.problem.value ? h("span", { class: "bad" }, "Not saved: ", prose(text.problem.value)) : h("span", {}, text.isSaved.value ? "Saved" : "…")),
         () => {
           editor.text.value;
           const { line, column } = editor.lines.placeOf(editor.selection.value.to);
@@ -361,7 +361,7 @@ class QueryTab {
       goTo: (/** @type {number} */ at) => editor.reveal(at),
     };
     return h("div", { class: "results" },
-      () => (this.#trouble.value ? h("p", { class: "error", role: "alert" }, visible(this.#trouble.value)) : null),
+      () => (this.#trouble.value ? h("p", { class: "error", role: "alert" }, prose(this.#trouble.value)) : null),
       keyed(() => `${this.#plan.value !== null}`, () => (this.#plan.peek() ? this.#planPart() : null)),
       h("div", { class: "runs-place", hidden: () => this.#plan.value !== null },
         runsView(runs, actions, () => editor.text.value),
@@ -373,7 +373,7 @@ class QueryTab {
       h("div", { class: "run-line" }, h("strong", {}, "Plan"),
         () => (this.#plan.value && !this.#plan.value.plan && !this.#plan.value.error ? h("span", {}, "Asking the database …") : null),
         h("button", { class: "small quiet", onclick: () => (this.#plan.value = null) }, icon("close"), "Close the plan")),
-      () => (this.#plan.value?.error ? h("p", { class: "error", role: "alert" }, visible(this.#plan.value.error)) : null),
+      () => (this.#plan.value?.error ? h("p", { class: "error", role: "alert" }, prose(this.#plan.value.error)) : null),
       () => (this.#plan.value?.plan ? planView(this.#plan.value.plan) : null));
   }
 }

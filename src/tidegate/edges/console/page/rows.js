@@ -1,7 +1,7 @@
 /** Rows before and after a change, in one table with what changes marked. */
 
 import { h } from "./dom.js";
-import { cell, counted, isolated, number, visible } from "./text.js";
+import { cell, counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./contract.js").Cell} Cell */
 /** @typedef {import("./contract.js").DryRun} DryRun */
@@ -62,7 +62,7 @@ export function changesTable(columns, before, after, label, masked) {
 }
 
 /** What a dry run found, as a sentence. @param {DryRun} run */
-export function dryRunSentence(run) {
+function dryRunSentence(run) {
   if (run.requests.length) {
     return `Would send ${counted(run.affected ?? run.requests.length, "request")}; none was sent.`;
   }
@@ -79,11 +79,12 @@ export function dryRunSentence(run) {
   return `${counted(run.affected, "row")} would be ${verb}; it was tried and rolled back.`;
 }
 
-/** @param {DryRun} run */
-export function dryRunView(run) {
+/** @param {DryRun} run @param {boolean} isOver the question waits no more */
+export function dryRunView(run, isOver) {
   const left = (run.affected ?? 0) - run.before.length;
   return [
-    h("p", { class: run.affected === null ? "unknown" : "finding" }, visible(dryRunSentence(run))),
+    h("p", { class: run.affected === null ? "unknown" : "finding" },
+      isOver ? "When it was asked: " : null, visible(dryRunSentence(run))),
     run.requests.length
       ? h("ol", { class: "requests" }, run.requests.map((text) => h("li", {}, isolated(text))))
       : null,
@@ -92,7 +93,7 @@ export function dryRunView(run) {
       : null,
     run.before.length && left > 0
       ? h("p", { class: "note" }, `and ${number(left)} more that are not shown here`) : null,
-    run.reason ? h("p", { class: "note" }, visible(run.reason)) : null,
+    run.reason ? h("p", { class: "note" }, prose(run.reason)) : null,
     run.withheld.length
       ? h("p", { class: "note" }, "Masked for the caller: ",
         run.withheld.map((name, index) => [index ? ", " : "", isolated(name)]), ".")
@@ -109,5 +110,5 @@ function newState(state, masked) {
     h("h4", {}, "There after it had run"),
     state.rows.length
       ? changesTable(state.columns, state.rows, state.rows, "Rows after the change", masked) : null,
-    state.reason ? h("p", { class: "note" }, visible(state.reason)) : null);
+    state.reason ? h("p", { class: "note" }, prose(state.reason)) : null);
 }

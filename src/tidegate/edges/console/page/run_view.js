@@ -10,7 +10,7 @@ import { grid } from "./grid.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal, untracked } from "./signals.js";
 import { cards, say } from "./state.js";
-import { counted, isolated, number, visible } from "./text.js";
+import { counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./runs.js").RunItem} RunItem */
 /** @typedef {import("./query_contract.js").DataRun} DataRun */
@@ -45,7 +45,7 @@ export function runView(item, actions, text) {
     keyed(() => state.value, () => (state.peek() === "running" ? runningLine(item, actions) : h("div", { class: "run-line" }, endLine(item, actions)))),
     () => {
       const warnings = item.run.value?.warnings ?? [];
-      return warnings.length ? h("ul", { class: "warnings" }, warnings.map((each) => h("li", {}, icon("warning"), h("span", {}, visible(each))))) : null;
+      return warnings.length ? h("ul", { class: "warnings" }, warnings.map((each) => h("li", {}, icon("warning"), h("span", {}, prose(each))))) : null;
     },
     keyed(() => `${state.value} ${item.run.value?.approval ?? ""}`, () => question(item)),
     keyed(() => state.value, () => (["failed", "refused", "unknown"].includes(state.peek()) ? failure(item, actions, text) : null)),
@@ -89,7 +89,7 @@ function endLine(item, actions) {
       word ? h("strong", { class: run.state === "asking" ? "doubt" : "bad" }, word) : doneText(run),
       run.state === "asking" ? h("button", { class: "small", disabled: () => item.isCancelling.value, onclick: () => actions.cancel() },
         "Withdraw", h("kbd", { "aria-hidden": "true" }, "Esc")) : time,
-      run.state === "cancelled" && run.message ? h("span", {}, visible(run.message)) : null,
+      run.state === "cancelled" && run.message ? h("span", {}, prose(run.message)) : null,
       run.state !== "done" && run.columns.length && run.row_count ? h("span", {}, `${counted(run.row_count, "row")} came before`) : null,
       again, run.state === "done" ? undoButton(item) : null,
     ];
@@ -119,7 +119,7 @@ function undoButton(item) {
       class: "small put-back",
       onclick: async () => (item.undone.value = (await putBack(change, key, Boolean(card))) || item.undone.peek()),
     }, icon("undo"), "Put these rows back")),
-    () => (problems.value.get(key) ? h("span", { class: "error", role: "alert" }, visible(problems.value.get(key) ?? "")) : null),
+    () => (problems.value.get(key) ? h("span", { class: "error", role: "alert" }, prose(problems.value.get(key) ?? "")) : null),
   ];
 }
 
@@ -133,7 +133,7 @@ function question(item) {
   const known = computed(() => cards.all.value.has(id));
   say("A person must answer before it runs.");
   return [
-    () => (trouble.value ? h("p", { class: "error", role: "alert" }, visible(trouble.value)) : null),
+    () => (trouble.value ? h("p", { class: "error", role: "alert" }, prose(trouble.value)) : null),
     keyed(() => known.value, () => {
       if (!known.peek()) return null;
       /** @type {import("./contract.js").Card} */
@@ -159,8 +159,8 @@ function failure(item, actions, text) {
   const run = item.run.peek();
   const message = item.problem.peek() || run?.message || "It failed without a message.";
   return h("div", { class: "error failure", role: "alert" },
-    h("p", {}, visible(message)),
-    run?.hint && !item.problem.peek() ? h("p", { class: "failure-hint" }, visible(run.hint)) : null,
+    h("p", {}, prose(message)),
+    run?.hint && !item.problem.peek() ? h("p", { class: "failure-hint" }, prose(run.hint)) : null,
     h("p", { class: "failure-more" },
       run?.code && !item.problem.peek() ? h("code", {}, visible(run.code)) : null,
       () => {
@@ -198,7 +198,7 @@ function rowsPart(item, actions) {
         h("div", { class: "grid-place" }, made.node),
         keyed(() => JSON.stringify(opened.value), () => (opened.peek() ? valuePanel(item, opened.peek(), close) : null)))),
       () => (item.rows.error.value && !item.gone.value
-        ? h("p", { class: "error", role: "alert" }, visible(errorText(item.rows.error.value)), " ",
+        ? h("p", { class: "error", role: "alert" }, prose(errorText(item.rows.error.value)), " ",
           h("button", { class: "small", onclick: () => item.rows.retry() }, "Try again")) : null),
       h("div", { class: "run-foot" }, exportButtons(item)),
     ];

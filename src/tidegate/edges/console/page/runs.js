@@ -188,7 +188,7 @@ export class TabRuns {
       if (this.items.peek().length) return;
       const items = runs.map((/** @type {DataRun} */ run) => {
         const place = { source: run.source, database: null, schema: null };
-        const item = new RunItem({ statement: run.statement ?? "", from: -1, params: null }, place);
+        const item = new RunItem({ statement: run.statement ?? "", from: -1, params: run.params ?? null }, place);
         item.began = run.started_at * 1000;
         item.receive(run);
         return item;

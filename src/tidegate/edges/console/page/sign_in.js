@@ -3,6 +3,7 @@
 import { errorText, post } from "./api.js";
 import { h } from "./dom.js";
 import { signal } from "./signals.js";
+import { prose } from "./text.js";
 
 /** @typedef {import("./contract.js").Session} Session */
 
@@ -36,10 +37,10 @@ export function signInView(notice, signedIn) {
     h("form", { onsubmit: submit, "aria-labelledby": "sign-in-title" },
       h("div", { class: "brand" }, "Tidegate"),
       h("h1", { id: "sign-in-title" }, "Sign in"),
-      notice ? h("p", { class: "notice", role: "status" }, notice) : null,
+      notice ? h("p", { class: "notice", role: "status" }, prose(notice)) : null,
       h("label", { for: "name" }, "Name"), name,
       h("label", { for: "secret" }, "Passphrase"), passphrase,
-      () => (error.value ? h("p", { class: "error", role: "alert" }, error.value) : null),
+      () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
       h("button", { class: "primary", type: "submit", "aria-disabled": () => String(busy.value) }, "Sign in"),
-      h("p", { class: "note" }, "Or open a link that signs you in: ", h("code", {}, "tidegate console"), ".")));
+      h("p", { class: "note" }, "Or open a link that signs you in: where the server runs, ", h("code", {}, "tidegate console"), " makes one.")));
 }

@@ -15,7 +15,7 @@ import { filterForm } from "./table_filters.js";
 import { TableRows } from "./table_rows.js";
 import { equals, openRows, tableState } from "./table_state.js";
 import { definitionView, structureView } from "./table_structure.js";
-import { counted, isolated, number, visible } from "./text.js";
+import { counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 /** @typedef {import("./data_contract.js").ForeignKey} ForeignKey */
@@ -131,7 +131,7 @@ export function tablePage(tab) {
     h("header", { class: "table-head" }, title(page), h("div", { class: "table-tools" },
       () => (state.view.value === "rows" ? rowTools(page) : null), views(state))),
     () => (page.error.value
-      ? h("p", { class: "error", role: "alert" }, visible(page.error.value), " ",
+      ? h("p", { class: "error", role: "alert" }, prose(page.error.value), " ",
         h("button", { class: "small", onclick: () => void page.readFacts() }, "Try again")) : null),
     keyed(() => state.view.value, () => {
       if (state.view.peek() === "rows") return rowsView(page);
@@ -243,8 +243,8 @@ function problem(error, retry) {
   const known = error instanceof ApiError ? error : null;
   return h("div", { class: "error rows-error", role: "alert" },
     known?.code ? h("code", {}, visible(known.code)) : null,
-    h("p", {}, visible(known ? known.message : String(error))),
-    known?.hint ? h("p", { class: "error-hint" }, visible(known.hint)) : null,
+    h("p", {}, prose(known ? known.message : String(error))),
+    known?.hint ? h("p", { class: "error-hint" }, prose(known.hint)) : null,
     h("button", { class: "small", onclick: retry }, "Try again"));
 }
 

@@ -6,7 +6,7 @@ import { icon } from "./icons.js";
 import { tableBox } from "./rows.js";
 import { plainStatement, statementView } from "./statement.js";
 import { say } from "./state.js";
-import { isolated, visible } from "./text.js";
+import { isolated, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").Place} Place */
 /** @typedef {import("./data_contract.js").TableEnd} TableEnd */
@@ -68,5 +68,5 @@ export function definitionView(facts) {
     h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(ddl).then(() => say("Copied")) },
       icon("copy"), "Copy"),
     ddl_spans?.length ? statementView(ddl_spans) : plainStatement(ddl),
-    facts.ddl_reason ? h("p", { class: "note" }, visible(facts.ddl_reason)) : null);
+    facts.ddl_reason ? h("p", { class: "note" }, prose(facts.ddl_reason)) : null);
 }

@@ -72,6 +72,11 @@ function mark(character) {
     `U+${code.toUpperCase()}`);
 }
 
+/** A sentence of the server, such as what an error says and advises: what stands between backticks is
+ * code. @param {string} text @returns {(string | Node)[]} */
+export const prose = (text) => text.split(/`([^`\n]+)`/).flatMap((part, index) =>
+  (index % 2 ? [h("code", {}, visible(part))] : visible(part)));
+
 /** A name or a value among our own words: its direction stays inside. @param {string} text */
 export const isolated = (text) => h("bdi", {}, visible(text));
 
