@@ -128,7 +128,7 @@ function steps(card) {
 /** The same call came again after the answer, and did not run. @param {NonNullable<Card["refused"]>} refused */
 const refusedStep = ({ at, message, count }) => ({
   text: [count > 1 ? `Called again ${number(count)} times, and refused; the last time at ` : "Called again and refused at ",
-    timeNode(at), message ? [": ", visible(message)] : null], state: "bad" });
+    timeNode(at), message ? [": ", prose(message)] : null], state: "bad" });
 
 /** @param {import("./contract.js").Run} run */
 function runSteps(run) {

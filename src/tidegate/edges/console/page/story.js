@@ -7,7 +7,7 @@ import { h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { batch, signal } from "./signals.js";
 import { go, say, session } from "./state.js";
-import { counted, isolated, number, timeNode, visible } from "./text.js";
+import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./activity_data.js").Row} Row */
 /** @typedef {import("./contract.js").AgentSession} AgentSession */
@@ -61,7 +61,7 @@ export class Story {
 /** @param {Story} story @param {() => string} chosen */
 export function storyView(story, chosen) {
   return h("div", { class: "story-box", tabindex: "0", role: "region", "aria-label": "The session" },
-    () => (story.error.value ? h("p", { class: "error", role: "alert" }, visible(story.error.value)) : null),
+    () => (story.error.value ? h("p", { class: "error", role: "alert" }, prose(story.error.value)) : null),
     () => (story.about.value ? heading(story.about.value) : story.error.value ? null : h("p", { class: "note" }, "Loading …")),
     h("ol", { class: "story-lines" }, keyed(() => story.lines.value.map(({ n, outcome }) => `${n} ${outcome}`).join(),
       () => story.lines.peek().map((line, at) => lineView(line, at, chosen)))),
@@ -97,7 +97,7 @@ function lineView(line, at, chosen) {
       h("span", { class: "effect" }, visible(line.effect)),
       line.rows === null ? null : h("span", { class: "note" }, counted(line.rows, "row"))),
     line.statement ? h("code", {}, visible(line.statement)) : h("span", {}, isolated(line.tool || line.request)),
-    line.message ? h("span", { class: "error" }, visible(line.message)) : null,
+    line.message ? h("span", { class: "error" }, prose(line.message)) : null,
     h("span", { class: "note" }, line.rule ? ["Rule ", h("code", {}, visible(line.rule)), ": ", visible(line.verdict),
       line.approval ? ", by a person" : "", ". "] : null,
       h("span", { class: `p-${line.proof.state.replace(/[^a-z_]/g, "")}`, title: line.proof.text },
