@@ -44,7 +44,6 @@ from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
 from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN, stdio
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import OperatorPassphrase
-from tidegate.identity.operators import PREFIX as OPERATOR
 from tidegate.identity.operators import Operators
 from tidegate.identity.pairing import PairingService
 from tidegate.identity.token_files import TokenFiles
@@ -65,6 +64,7 @@ from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
+from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface, statement_rules
@@ -146,7 +146,7 @@ class App:
             note=self.server_audit.record_as,
             note_done=self.server_audit.record_done_as,
             name_of=self.name_of,
-            count_operators=lambda: len(self.operators.list()),
+            operators=lambda: self.operators.list(),
         )
         self.console_address = ""
         """Where this process serves the console; empty if it does not."""
@@ -411,8 +411,8 @@ class App:
         made without a name rather than not at all."""
         if actor.partition("-")[0] in BUILTIN:
             return actor.partition("-")[0]
-        if actor.startswith(OPERATOR):
-            return actor.removeprefix(OPERATOR)
+        if name := operator_of(actor):
+            return name
         with suppress(TidegateError):
             return next((token.name for token in self.tokens.list() if token.id == actor), "")
         return ""

@@ -17,6 +17,7 @@ from support.console_place import PASSPHRASE, Place, query, ran
 from support.console_visitor import Stream, Visitor
 from support.eventually import PATIENCE_S, wait_until
 from tidegate.identity.pairing import challenge_of, make_verifier
+from wire.wires import HttpPeer
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 RIGHTS: dict[str, Any] = {"scope": "readOnly", "sources": ["towns"], "tags": None, "tables": None}
@@ -444,6 +445,7 @@ def test_other_roles_count_at_once_and_for_those_who_were_shown(
     assert eve.get("access").json()["may"]["operators"]
     again = ada.post("access/operators/eve/roles", body)
     assert (again.status_code, again.json()["error"]) == (409, "access.changed")
+    place.add_operator("bob")
     assert ada.post("access/operators/eve/remove", YES).status_code == 204
     assert eve.get("access").status_code == 401
     names = [(each["name"], each["actor"]) for each in place.events()]
@@ -463,6 +465,7 @@ def test_the_last_admin_stays_one_whoever_asks_and_of_two_who_remove_each_other_
     assert ada.post("access/operators", invited).status_code == 201
     assert ada.post("access/operators/ada/remove", YES).status_code == 403
     place.add_operator("eve", "--role", "admin")
+    place.add_operator("bob", "--role", "viewer")
     eve = place.visitor("eve")
     statuses = at_once(
         lambda: ada.post("access/operators/eve/remove", YES),
@@ -471,6 +474,101 @@ def test_the_last_admin_stays_one_whoever_asks_and_of_two_who_remove_each_other_
     assert statuses[0] == 204 and statuses[1] >= 400
     left = [each["name"] for each in operators(place) if each["roles"] == "admin"]
     assert len(set(left) - {"ivy"}) == 1
+
+
+# Four eyes against an admin
+
+
+def answer_of(place: Place, agent: HttpPeer, visitor: Visitor) -> Any:
+    """What came of an operator's yes to the question of a call."""
+    assert "approval.needed" in query(agent).text
+    (card,) = visitor.get("inbox").json()["pending"]
+    assert card["may"]["allow"] == (not card["may"]["why_not"])
+    body = {"digest": card["digest"], **YES}
+    return visitor.post(f"inbox/{card['id']}/allow", body)
+
+
+def test_an_admin_does_not_agree_to_its_own_call_by_an_account_or_a_token_of_its_making(
+    place: Place,
+) -> None:
+    place.add_operator("eve", "--role", "approver")
+    ada = place.visitor()
+    # A token in the name of someone else.
+    of_eve = place.agent(make(ada, "of-eve", scope="readWrite", owner="eve").json()["secret"])
+    refused = answer_of(place, of_eve, ada)
+    assert (refused.status_code, refused.json()["error"]) == (403, "operator.consent")
+    assert "You made the token" in refused.json()["message"]
+    # A second account, whose passphrase ada sets by the link.
+    body = {"name": "second", "roles": [{"role": "admin"}], **YES}
+    second = place.stranger()
+    second.sign_in(link=ada.post("access/operators", body).json()["link"])
+    assert second.post("access/passphrase", {"passphrase": PASSPHRASE}).status_code == 204
+    for visitor in (ada, second):
+        assert answer_of(place, of_eve, visitor).status_code == 403
+    # An account that someone else invited, which ada takes over by another link.
+    third = {"name": "third", "roles": [{"role": "approver"}], **YES}
+    link = second.post("access/operators", third).json()["link"]
+    first = place.stranger()
+    first.sign_in(link=link)
+    taken = place.stranger()
+    taken.sign_in(link=ada.post("access/operators/third/link", YES).json()["link"])
+    assert first.post("access/passphrase", {"passphrase": PASSPHRASE}).status_code == 401
+    assert taken.post("access/passphrase", {"passphrase": PASSPHRASE}).status_code == 204
+    assert answer_of(place, of_eve, taken).status_code == 403
+    # Nor once the others are gone: the last two operators stay two.
+    for name in ("eve", "third"):
+        assert ada.post(f"access/operators/{name}/remove", YES).status_code == 204
+    assert ada.post("access/operators/second/remove", YES).status_code == 403
+    assert place.names() == ["Köln", "Lemberg"]
+    # Who has the command line says who someone is.
+    words = ["operator", "passphrase", "second", "--new-passphrase-file"]
+    consent = ["--passphrase-file", str(place.directory / "consent")]
+    assert place.run(*words, str(place.directory / "passphrase"), *consent).status == 0
+    of_ada = place.agent(make(ada, "of-ada", scope="readWrite").json()["secret"])
+    (card,) = second_card(place, of_ada)
+    assert card["state"] == "allowed"
+    assert ran(query(of_ada))
+    assert place.names() == ["Köln", "Lviv"]
+
+
+def second_card(place: Place, agent: HttpPeer) -> list[Any]:
+    """The cards of a call that the account `second` has allowed."""
+    assert "approval.needed" in query(agent).text
+    visitor = place.visitor("second")
+    cards = [each for each in visitor.get("inbox").json()["pending"] if each["may"]["allow"]]
+    allow = [
+        visitor.post(f"inbox/{each['id']}/allow", {"digest": each["digest"], **YES})
+        for each in cards
+    ]
+    return [each.json() for each in allow]
+
+
+def test_a_grant_that_was_given_alone_ends_when_a_second_operator_comes(place: Place) -> None:
+    ada = place.visitor()
+    agent = place.agent(make(ada, "claude", scope="readWrite").json()["secret"])
+    query(agent)
+    (card,) = ada.get("inbox").json()["pending"]
+    body = {"digest": card["digest"], "minutes": 30, **YES}
+    assert ada.post(f"inbox/{card['id']}/allow", body).status_code == 200
+    place.add_operator("eve", "--role", "approver")
+    assert "approval.needed" in query(agent).text
+    assert place.names() == ["Köln", "Lemberg"]
+    assert ada.get(f"inbox/{card['id']}").json()["state"] == "expired"
+
+
+LOOK_ALIKE = (
+    *("ADA", "аda", "ada ", "a  da", "ａda", "ada\u200b", "ada\u202e", "ada\n"),
+    *("x" * 65, "", "-a", "a/b", "a<b>"),
+)
+
+
+def test_no_operator_is_invited_under_a_name_that_looks_like_another(place: Place) -> None:
+    ada, before = place.visitor(), state_of(place)
+    for name in LOOK_ALIKE:
+        body = {"name": name, "roles": [{"role": "viewer"}], **YES}
+        answer = ada.post("access/operators", body)
+        assert (answer.status_code, answer.json()["error"]) == (400, "argument.invalid"), name
+    assert state_of(place) == before
 
 
 # The matrix

@@ -64,7 +64,10 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     def circumstances(self) -> str:
         """A digest of the rights under which it is asked: what the source and the token allow."""
         actor = structs.replace(self.actor, expires_at=None)
-        return sha256(repr((self.source, actor, self.verdict.rule)).encode()).hexdigest()
+        bound = (self.source, actor, self.verdict.rule)
+        # Not `repr`, which shows a set in the order of this process's hashes.
+        text = msgspec.json.encode(bound, order="deterministic", enc_hook=repr)
+        return sha256(text).hexdigest()
 
     def subject(self) -> Subject:
         """What a person is shown of it, and what is kept: without secrets, as in the records."""
@@ -97,6 +100,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             agent_reason=redact(self.reason[:MAX_REASON]),
             circumstances=self.circumstances,
             owner=self.actor.owner,
+            maker=self.actor.maker,
             reversible=self.reversible,
             max_rows_changed=self.max_rows_changed,
             uncounted=self.uncounted,

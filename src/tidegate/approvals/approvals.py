@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal
@@ -17,12 +17,18 @@ from typing import Literal
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
+from tidegate.approvals.four_eyes import counts_still, why_not
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun, Effect, NewState
-from tidegate.store.records import ApprovalBounds, ApprovedRun, PendingApproval
+from tidegate.store.records import (
+    ApprovalBounds,
+    ApprovedRun,
+    OperatorEntry,
+    PendingApproval,
+)
 from tidegate.store.supervision import ApprovalStore
 
 RunDryRun = Callable[[], Awaitable[DryRun]]
@@ -70,7 +76,7 @@ class ApprovalNeeded(TidegateError):
 
 class Approvals:
     """Questions kept in `book`, which processes share. `note` puts on record what is decided.
-    `count_operators` says how many people have accounts."""
+    `operators` gives the people with accounts."""
 
     def __init__(
         self,
@@ -80,14 +86,14 @@ class Approvals:
         note: RecordEvent | None = None,
         note_done: RecordEvent | None = None,
         name_of: Callable[[str], str] | None = None,
-        count_operators: Callable[[], int] = lambda: 0,
+        operators: Callable[[], Sequence[OperatorEntry]] = tuple,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = book
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
         self._name_of = name_of
-        self._count_operators = count_operators
+        self._operators = operators
         self._note_done = note_done or self._note
         self._clock = clock
         self._swept_at = 0.0
@@ -261,24 +267,7 @@ class Approvals:
     def why_not(self, question: PendingApproval, operator: str) -> str | None:
         """Why a yes of this operator does not count; empty is one that was given in no account, at
         the command line or in the caller's client. None if it counts."""
-        return self._why_not(question.subject.owner, operator)
-
-    def _why_not(self, owner: str, operator: str) -> str | None:
-        mode = self.settings.four_eyes
-        if mode == "off" and owner and self._count_operators() > 1:
-            mode = "own"
-        if mode == "off" or (mode == "own" and not owner):
-            return None
-        if not owner:
-            return (
-                "It is not known whose call this is, and two people must agree"
-                " (`approvals.four_eyes`): give the caller a token with an owner"
-            )
-        if not operator:
-            return f"An operator must answer in the console, other than {owner}"
-        if operator.casefold() == owner.casefold():
-            return "The call is yours: another operator must answer"
-        return None
+        return why_not(self.settings.four_eyes, question.subject, operator, self._operators())
 
     def most_minutes(self, question: PendingApproval) -> int:
         """For how many minutes a grant of this question can be given at most; 0: for one call."""
@@ -404,18 +393,36 @@ class Approvals:
             subject=approval_request.subject(),
             asked_at=now,
         )
-        question = self._store.admit(asked, self._bounds(now))
-        if question.id == asked.id:
-            self._record("asked", question, approval_request.actor.id)
-        elif question.state == "denied":
-            with suppress(TidegateError):  # the answer does not hang on it
-                self._store.note_refused(question.id, now, "")
-        return self._raise_if_denied(question, now)
+        while True:
+            question = self._store.admit(asked, self._bounds(now))
+            if question.id == asked.id:
+                self._record("asked", question, approval_request.actor.id)
+            elif question.state == "denied":
+                with suppress(TidegateError):  # the answer does not hang on it
+                    self._store.note_refused(question.id, now, "")
+            if self._counts_still(question):
+                return self._raise_if_denied(question, now)
 
     def _answered(self, approval_request: ApprovalRequest) -> PendingApproval | None:
         now = self._clock()
-        question = self._store.answer(approval_request.digest, self._bounds(now), now)
-        return question and self._raise_if_denied(question, now)
+        while True:
+            question = self._store.answer(approval_request.digest, self._bounds(now), now)
+            if question is None:
+                return None
+            if self._counts_still(question):
+                return self._raise_if_denied(question, now)
+
+    def _counts_still(self, question: PendingApproval) -> bool:
+        """Whether the yes by which a grant was given would count now. If not, the grant ends: it
+        was given before there were two operators, or by one who may not answer any more."""
+        if question.state != "used":
+            return True
+        if counts_still(self.settings.four_eyes, question, self._operators()):
+            return True
+        self._store.give_back(question.id)
+        with suppress(TidegateError):  # another call has it: that looks here, too
+            self.revoke(question.id, "")
+        return False
 
     def _raise_if_denied(self, question: PendingApproval, now: float) -> PendingApproval:
         if question.state == "denied":

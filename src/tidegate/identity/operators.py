@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from types import MappingProxyType
@@ -25,7 +26,7 @@ from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
 from tidegate.model.actors import Role, RoleGrant, holds
 from tidegate.store.access import OperatorStore
-from tidegate.store.records import OperatorEntry, OperatorSession
+from tidegate.store.records import OPERATOR, OperatorEntry, OperatorSession
 
 LINK_S = 120.0
 INVITATION_S = 3_600.0
@@ -34,10 +35,10 @@ SESSION_S = 43_200.0
 """How long a link, the first link of a new operator, a quiet session and any session last, in
 seconds."""
 MOST_NAME = 64
-PREFIX = "operator:"
-"""What the id of an operator starts with where it acts, on record."""
 
 _NAME = re.compile(r"[\w][\w .@+-]*")
+_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
+"""The scripts with letters that look like those of another one."""
 _TOUCH_S = 15.0
 
 Note = Callable[[str, str, Mapping[str, str]], None]
@@ -53,7 +54,7 @@ class SignedIn(NamedTuple):
     @property
     def actor_id(self) -> str:
         """The id under which it acts, on record."""
-        return PREFIX + self.operator.name
+        return OPERATOR + self.operator.name
 
     def may(self, role: Role, source: str) -> bool:
         """Whether it has this role, or a wider one, on the source of that name."""
@@ -111,16 +112,19 @@ class Operators:
         self._add(name, salt, hashed, roles, by)
 
     def invite(
-        self, name: str, roles: tuple[RoleGrant, ...], by: str, details: Mapping[str, str]
+        self, name: str, roles: tuple[RoleGrant, ...], by: SignedIn, details: Mapping[str, str]
     ) -> str:
         """Add an operator without a passphrase; the secret of a link that signs it in once, within
         `INVITATION_S` seconds, so that it can set one. Raises: as `add`."""
-        operator = self._add(name, b"", b"", roles, by, details)
+        inviter = by.operator.person
+        operator = self._add(name, b"", b"", roles, by.actor_id, details, inviter)
         return self._make_link(operator, INVITATION_S)
 
-    def invite_again(self, name: str, by: str, details: Mapping[str, str]) -> str:
-        """Another link for an operator who has set no passphrase yet: a link for one who has would
-        sign in someone else. Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE."""
+    def invite_again(self, name: str, by: SignedIn, details: Mapping[str, str]) -> str:
+        """Another link, by another inviter, for an operator who has set no passphrase yet: a link
+        for one who has would sign in someone else. The links and sessions before end, so that the
+        account is nobody else's who invited it. Raises: TidegateError ARGUMENT_INVALID,
+        AUDIT_UNAVAILABLE."""
         operator = self.find(name)
         if operator.hash:
             raise TidegateError(
@@ -128,8 +132,12 @@ class Operators:
                 f"{operator.name} has a passphrase, and signs in with it.",
                 hint="At the command line, `tidegate operator passphrase` sets another one.",
             )
-        self._note("console.link_made", by, {"operator": operator.name, **details})
-        return self._make_link(operator, INVITATION_S)
+        given = {"operator": operator.name, **details}
+        self._note("console.link_made", by.actor_id, given)
+        changed = structs.replace(operator, inviter=by.operator.person)
+        check = _checked_invitation(operator)
+        self._store.change(changed, ("inviter",), check, ends_access=True)
+        return self._make_link(changed, INVITATION_S)
 
     def set_first_passphrase(self, signed_in: SignedIn, passphrase: str) -> SignedIn:
         """The session of an operator that had no passphrase, with this one, as if typed now.
@@ -138,21 +146,13 @@ class Operators:
         AUDIT_UNAVAILABLE.
         """
         salt, hashed = _hashed(passphrase)
-        now, operator = self._clock(), self.find(signed_in.operator.name)
-
-        def check(before: Collection[OperatorEntry]) -> None:
-            if not any(each.id == operator.id and not each.hash for each in before):
-                raise TidegateError(
-                    Code.OPERATOR_CONSENT,
-                    "There is a passphrase already; nothing was changed.",
-                    hint="At the command line, `tidegate operator passphrase` sets another one.",
-                )
-
-        check((operator,))
+        now, operator = self._clock(), signed_in.operator
+        check = _checked_invitation(operator)
+        check(self._store.list())
         details = {"operator": operator.name, "session": signed_in.session.id}
         self._note("operator.passphrase_changed", signed_in.actor_id, details)
         operator = structs.replace(operator, salt=salt, hash=hashed)
-        self._store.change(operator, check)
+        self._store.change(operator, ("salt", "hash"), check)
         self._store.touch_session(signed_in.session.id, now, now)
         return SignedIn(operator, structs.replace(signed_in.session, confirmed_at=now))
 
@@ -164,18 +164,39 @@ class Operators:
         roles: tuple[RoleGrant, ...],
         by: str,
         details: Mapping[str, str] = MappingProxyType({}),
+        inviter: str = "",
     ) -> OperatorEntry:
-        if len(name) > MOST_NAME or not _NAME.fullmatch(name):
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                f"An operator's name has up to {MOST_NAME} letters, digits, spaces and . @ + - _"
-                " and begins with a letter or digit.",
-            )
+        self._check_name(name)
         given = {"operator": name, "roles": roles_text(roles), **details}
         self._note("operator.added", by, given)
-        operator = OperatorEntry(os.urandom(8).hex(), name, salt, hashed, roles, self._clock())
+        id, now = os.urandom(8).hex(), self._clock()
+        operator = OperatorEntry(id, name, salt, hashed, roles, now, inviter, by)
         self._store.add(operator)
         return operator
+
+    def _check_name(self, name: str) -> None:
+        """Raises: TidegateError ARGUMENT_INVALID for a name that could be taken for another one: a
+        yes goes on record under it, and tokens have their owner by it."""
+        if len(name) > MOST_NAME or not _NAME.fullmatch(name) or _plain(name) != name:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"An operator's name has up to {MOST_NAME} letters, digits, single spaces and . @ +"
+                " - _ and begins with a letter or digit.",
+                hint="Write it without accents of their own, and without a space at its end.",
+            )
+        if len(_ALIKE.intersection(map(_script_of, name))) > 1:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The name `{name}` has letters of several scripts that look alike.",
+                hint="Write it in one script.",
+            )
+        for each in self._store.list():
+            if _plain(each.name).casefold() == name.casefold():
+                raise TidegateError(
+                    Code.ARGUMENT_INVALID,
+                    f"There is already an operator `{each.name}`.",
+                    hint="Use another name; `tidegate operator list` shows those there are.",
+                )
 
     def set_roles(
         self,
@@ -199,15 +220,17 @@ class Operators:
             check = _checked_change(operator, was, roles)
             check(self._store.list())  # before it goes on record
         self._note("operator.roles_changed", by, given)
-        self._store.change(structs.replace(operator, roles=roles), check)
+        changed = structs.replace(operator, roles=roles, roles_by=by)
+        self._store.change(changed, ("roles", "roles_by"), check)
 
     def set_passphrase(self, name: str, passphrase: str, by: str) -> None:
-        """Give an operator another passphrase, and end its sessions."""
+        """Give an operator another passphrase at the command line, and end its sessions and links.
+        Who invited it has no part in the account any more."""
         operator = self.find(name)
         salt, hashed = _hashed(passphrase)
         self._note("operator.passphrase_changed", by, {"operator": operator.name})
-        self._store.change(structs.replace(operator, salt=salt, hash=hashed))
-        self._store.end_sessions(operator=operator.id)
+        changed = structs.replace(operator, salt=salt, hash=hashed, inviter="")
+        self._store.change(changed, ("salt", "hash", "inviter"), ends_access=True)
 
     def remove(
         self,
@@ -218,7 +241,8 @@ class Operators:
         details: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Remove an operator with its sessions; with `keeps_admin` not if no admin of all sources
-        would be left. Raises: TidegateError ARGUMENT_INVALID, OPERATOR_CONSENT."""
+        would be left, or one operator alone, whose yes to its own calls would count from then on.
+        Raises: TidegateError ARGUMENT_INVALID, OPERATOR_CONSENT."""
         operator = self.find(name)
         check = _checked_change(operator, None, ()) if keeps_admin else None
         if self._store.remove(operator.id, check):
@@ -298,7 +322,7 @@ class Operators:
             browser=browser[:200],
         )
         details = {"session": session.id, "by": by, "address": address}
-        self._note("console.signed_in", PREFIX + operator.name, details)
+        self._note("console.signed_in", OPERATOR + operator.name, details)
         self._store.add_session(session, _digest(secret))
         return SignedIn(operator, session), secret
 
@@ -407,6 +431,13 @@ def _checked_change(
                 Code.ACCESS_CHANGED,
                 f"{operator.name} was removed, or has other roles by now; nothing was changed.",
             )
+        if not roles and operator.hash and sum(bool(each.hash) for each in before) == 2:
+            raise TidegateError(
+                Code.OPERATOR_CONSENT,
+                "One operator alone would be left, who could agree to its own calls; nothing was"
+                " changed.",
+                hint="At the command line, `tidegate operator remove` removes it.",
+            )
         others = [each.roles for each in before if each.id != operator.id and each.hash]
         left = [*others, roles] if operator.hash else others
         if holds(now.roles, "admin", None) and not any(holds(r, "admin", None) for r in left):
@@ -414,6 +445,21 @@ def _checked_change(
                 Code.OPERATOR_CONSENT,
                 f"{operator.name} is the last admin of all sources; nothing was changed.",
                 hint="Make someone else an admin of all sources first.",
+            )
+
+    return check
+
+
+def _checked_invitation(operator: OperatorEntry) -> Callable[[Collection[OperatorEntry]], None]:
+    """Refuses an operator who has a passphrase, or who was invited by someone else meanwhile."""
+
+    def check(before: Collection[OperatorEntry]) -> None:
+        now = next((each for each in before if each.id == operator.id), None)
+        if now is None or now.hash or now.inviter != operator.inviter:
+            raise TidegateError(
+                Code.OPERATOR_CONSENT,
+                "There is a passphrase already, or another invitation; nothing was changed.",
+                hint="At the command line, `tidegate operator passphrase` sets another one.",
             )
 
     return check
@@ -436,6 +482,15 @@ def _hashed(passphrase: str) -> tuple[bytes, bytes]:
         )
     salt = secrets.token_bytes(16)
     return salt, hash_passphrase(passphrase, salt)
+
+
+def _plain(name: str) -> str:
+    """A name without variants of letters and spaces that look the same."""
+    return " ".join(unicodedata.normalize("NFKC", name).split())
+
+
+def _script_of(letter: str) -> str:
+    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 def _account(name: str) -> str:

@@ -167,6 +167,7 @@ class PairingService:
             granted.tables,
             max_rows_changed=granted.max_rows_changed,
             owner=granted.owner,
+            maker=granted.maker,
         )
         return plaintext
 

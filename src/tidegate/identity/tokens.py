@@ -83,6 +83,7 @@ def actor_of_token(entry: TokenEntry) -> Actor:
         tables=entry.tables,
         proxy=entry.proxy,
         owner=entry.owner,
+        maker=entry.maker,
         max_rows_changed=entry.max_rows_changed,
     )
 
@@ -123,14 +124,15 @@ class Tokens:
         proxy: bool = False,
         max_rows_changed: int | None = None,
         owner: str = "",
+        maker: str = "",
         records: Records | None = None,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
         With `sources`, `tags` or both it sees the sources of these names and with these tags;
         without either it sees every source. With `tables` it may use these alone, each given as
-        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy`, `owner` and
-        `max_rows_changed` see `Actor`.
+        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy`, `owner`, `maker`
+        and `max_rows_changed` see `Actor`.
 
         Raises: TidegateError ARGUMENT_INVALID if the name or a table's is unfit, an active token
         has the name, or `expires_at` is past; STATE_FAILED.
@@ -155,6 +157,7 @@ class Tokens:
             proxy=proxy,
             max_rows_changed=max_rows_changed,
             owner=owner,
+            maker=maker,
         )
         self.refuse_taken(name)
         (records or self._records).before("token.created", described(entry))

@@ -63,7 +63,8 @@ class Actor(msgspec.Struct, frozen=True):
     `source:table`; None means all (`policy.data_rules`).
     `proxy`: the caller is a server with a gate of its own. On the wire protocol it may name the
     caller for whom it speaks; what a person must approve was approved there.
-    `owner` is the operator whose token it is, empty if it has none.
+    `owner` is the operator whose token it is, empty if it has none. `maker` is the
+    `OperatorEntry.person` of the account that made it in the console; empty: none did.
     `max_rows_changed`: a change of more rows is refused; None: the source alone decides.
     `roles` are those of an operator with an account in the console; None: it is none.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
@@ -81,3 +82,4 @@ class Actor(msgspec.Struct, frozen=True):
     owner: str = ""
     max_rows_changed: int | None = None
     roles: tuple[RoleGrant, ...] | None = None
+    maker: str = ""

@@ -132,9 +132,17 @@ class OperatorStore(Protocol):
         case of its letters."""
         ...
 
-    def change(self, operator: OperatorEntry, check: CheckOperators | None = None) -> bool:
-        """Keep other roles or another passphrase of an operator; False if there is none. `check`
-        gets all operators as they are before, in the same transaction; what it raises undoes it."""
+    def change(
+        self,
+        operator: OperatorEntry,
+        names: Sequence[str],
+        check: CheckOperators | None = None,
+        *,
+        ends_access: bool = False,
+    ) -> bool:
+        """Keep the fields of these names of an operator; False if there is none. `check`
+        gets all operators as they are before, in the same transaction; what it raises undoes it.
+        With `ends_access` its links and sessions end in it, too."""
         ...
 
     def remove(self, id: str, check: CheckOperators | None = None) -> bool:

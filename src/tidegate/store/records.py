@@ -22,7 +22,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
     `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
     what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
-    were made before version 4 of the state. `proxy` and `max_rows_changed` are as in
+    were made before version 4 of the state. `proxy`, `maker` and `max_rows_changed` are as in
     `model.actors.Actor`. `owner` is the name of the operator whose token it is, empty if it has
     none.
     """
@@ -42,6 +42,7 @@ class TokenEntry(msgspec.Struct, frozen=True):
     proxy: bool = False
     owner: str = ""
     max_rows_changed: int | None = None
+    maker: str = ""
 
 
 # Approvals
@@ -56,7 +57,8 @@ class Subject(msgspec.Struct, frozen=True):
     None if there are none. `guarded`: the caller asks before it reads, so its client shows no rows.
     `agent_reason` is what the caller says it is for. `circumstances` is a digest of the rights
     under which it was asked: a grant for some minutes ends when they change. `owner` is the
-    operator whose token the caller has, empty if it has none.
+    operator whose token the caller has, empty if it has none, and `maker` is as in
+    `model.actors.Actor`.
     `reversible`: whether the rows of the change can be put back; None: nothing is kept on the
     source, or it is no change. A change of more than `max_rows_changed` rows is rolled back;
     `uncounted` says which of its rows do not count.
@@ -86,6 +88,7 @@ class Subject(msgspec.Struct, frozen=True):
     reversible: Reversibility | None = None
     max_rows_changed: int | None = None
     uncounted: str = ""
+    maker: str = ""
 
     @property
     def irreversible(self) -> bool:
@@ -180,7 +183,9 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 class OperatorEntry(msgspec.Struct, frozen=True):
     """A person with an account. `hash` is that of the passphrase with `salt`, empty as long as the
-    person has set none."""
+    person has set none. `inviter` is the `person` of the account by whose invitation it got in;
+    empty if its passphrase was given at the command line. `roles_by` is who gave its roles, as on
+    record."""
 
     id: str
     name: str
@@ -188,6 +193,23 @@ class OperatorEntry(msgspec.Struct, frozen=True):
     hash: bytes
     roles: tuple[RoleGrant, ...]
     created_at: float
+    inviter: str = ""
+    roles_by: str = ""
+
+    @property
+    def person(self) -> str:
+        """What it has in common with all accounts that may be the same person's: the id of the
+        account that they come from."""
+        return self.inviter or self.id
+
+
+OPERATOR = "operator:"
+"""What the id of an operator starts with where it acts, on record."""
+
+
+def operator_of(actor: str) -> str:
+    """The name of the operator of that id on record; empty if it is none."""
+    return actor.removeprefix(OPERATOR) if actor.startswith(OPERATOR) else ""
 
 
 class OperatorSession(msgspec.Struct, frozen=True):
@@ -286,7 +308,7 @@ class TokenRights(msgspec.Struct, frozen=True):
 
     `lasts_s` is how long the token is to live, in seconds from its making; None: it does not
     expire. `max_rows_changed` is as in `model.actors.Actor`. `owner` is the operator whose token it
-    becomes: it is granted, never asked for.
+    becomes, and `maker` is as in `model.actors.Actor`: they are granted, never asked for.
     """
 
     scope: Scope = Scope.READ_ONLY
@@ -296,6 +318,7 @@ class TokenRights(msgspec.Struct, frozen=True):
     tables: frozenset[str] | None = None
     max_rows_changed: int | None = None
     owner: str = ""
+    maker: str = ""
 
 
 class Pairing(msgspec.Struct, frozen=True):

@@ -29,12 +29,26 @@ def test_a_name_is_taken_in_any_case_of_its_letters(state, other):
     assert len(state.operators.list()) == 1
 
 
-def test_roles_and_passphrase_change_and_the_name_stays(state, other):
+def test_only_what_is_named_of_an_operator_changes(state, other):
     state.operators.add(ADA)
-    changed = structs.replace(ADA, salt=b"s", hash=b"h", roles=(RoleGrant("admin"),))
-    assert state.operators.change(structs.replace(changed, name="Eve"))
+    state.operators.add_link(b"l", "o1", 200.0, 100.0)
+    changed = structs.replace(ADA, salt=b"s", hash=b"h", inviter="o7")
+    given = structs.replace(changed, roles=(RoleGrant("admin"),), roles_by="operator:eve")
+    assert state.operators.change(given, ("salt", "hash", "inviter"))
     assert other.operators.list() == (changed,)
-    assert not state.operators.change(structs.replace(ADA, id="o9"))
+    assert state.operators.change(given, ("roles", "roles_by"))
+    assert other.operators.list() == (given,)
+    assert not state.operators.change(structs.replace(ADA, id="o9"), ("salt",), ends_access=True)
+    assert other.operators.use_link(b"l", 150.0) == "o1"
+
+
+def test_links_and_sessions_end_with_the_change_that_ends_them(state, other):
+    state.operators.add(ADA)
+    state.operators.add_link(b"l", "o1", 200.0, 100.0)
+    state.operators.add_session(SESSION, b"s")
+    assert state.operators.change(ADA, ("hash",), ends_access=True)
+    assert other.operators.use_link(b"l", 150.0) is None
+    assert other.operators.sessions() == ()
 
 
 def test_a_link_is_used_by_one_of_all_who_open_it_at_once(state, other):

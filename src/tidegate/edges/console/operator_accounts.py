@@ -94,7 +94,7 @@ class OperatorAccounts:
         roles = self._roles(body.roles)
         signed_in = self._consent.require(signed_in, body.passphrase, address)
         details = place_of(signed_in, address)
-        secret = self._operators.invite(body.name, roles, signed_in.actor_id, details)
+        secret = self._operators.invite(body.name, roles, signed_in, details)
         return {"link": secret, "lasts_s": INVITATION_S}
 
     def invite_again(
@@ -103,7 +103,7 @@ class OperatorAccounts:
         """Another link for one who has set no passphrase yet. Raises: as `invite`."""
         signed_in = self._consent.require(signed_in, body.passphrase, address)
         details = place_of(signed_in, address)
-        secret = self._operators.invite_again(name, signed_in.actor_id, details)
+        secret = self._operators.invite_again(name, signed_in, details)
         return {"link": secret, "lasts_s": INVITATION_S}
 
     def set_roles(self, name: str, body: ChangeRoles, signed_in: SignedIn, address: str) -> None:

@@ -72,6 +72,7 @@ class PairingRequests:
             **body.lists(),
             max_rows_changed=body.max_rows_changed,
             owner=self._forms.owner(body.owner, signed_in),
+            maker=signed_in.operator.person,
         )
         more = more_than_wanted(asked.wanted, granted)
         if more:

@@ -165,6 +165,7 @@ def actor_of(signed_in: SignedIn, source: str | None = None) -> Actor:
         kind="human",
         owner=signed_in.operator.name,
         roles=roles,
+        maker=signed_in.operator.person,
     )
 
 

@@ -132,6 +132,7 @@ class TokenForms:
             lists["tables"],
             max_rows_changed=body.max_rows_changed,
             owner=owner,
+            maker=signed_in.operator.person,
             records=self._consent.records(signed_in, address),
         )
         return {"secret": plaintext, "token": self._shown(entry, self._clock())}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
@@ -53,15 +54,27 @@ class SqliteOperatorStore:
                     "UPDATE windows SET owner = ? WHERE owner = ''", (operator.name,)
                 )
 
-    def change(self, operator: OperatorEntry, check: CheckOperators | None = None) -> bool:
+    def change(
+        self,
+        operator: OperatorEntry,
+        names: Sequence[str],
+        check: CheckOperators | None = None,
+        *,
+        ends_access: bool = False,
+    ) -> bool:
         with self._file.changing(uses_reserve=True) as connection:
             if check is not None:
                 check(_all(connection))
             connection.execute(
-                "UPDATE operators SET (salt, hash, roles) = (?, ?, ?) WHERE id = ?",
-                (operator.salt, operator.hash, _column("roles", operator.roles), operator.id),
+                f"UPDATE operators SET ({', '.join(names)}) = ({', '.join('?' * len(names))})"
+                " WHERE id = ?",
+                (*(_column(name, getattr(operator, name)) for name in names), operator.id),
             )
-            return connection.changes() > 0
+            changed = connection.changes() > 0
+            if ends_access:
+                for table in ("operator_links", "operator_sessions"):
+                    connection.execute(f"DELETE FROM {table} WHERE operator = ?", (operator.id,))
+            return changed
 
     def remove(self, id: str, check: CheckOperators | None = None) -> bool:
         with self._file.changing(uses_reserve=True) as connection:

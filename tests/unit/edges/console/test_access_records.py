@@ -64,7 +64,8 @@ class Desk:
         self.pairings = PairingRequests(self.service, self.forms, consent)
         self.accounts = OperatorAccounts(self.operators, lambda: [SOURCE], consent)
         self.operators.add("ada", YES, (RoleGrant("admin"),), "test")
-        self.operators.add("eve", YES, (RoleGrant("viewer"),), "test")
+        for name in ("eve", "bob"):
+            self.operators.add(name, YES, (RoleGrant("viewer"),), "test")
         self.ada, _ = self.operators.sign_in("ada", YES, "127.0.0.1", "test")
 
     def _note(self, name: str, details: Mapping[str, str]) -> None:
