@@ -21,6 +21,7 @@ from tidegate.approvals.four_eyes import counts_still, why_not
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.deadlines import AHEAD_S, Deadlines
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.records import (
@@ -76,7 +77,8 @@ class ApprovalNeeded(TidegateError):
 
 class Approvals:
     """Questions kept in `book`, which processes share. `note` puts on record what is decided.
-    `operators` gives the people with accounts."""
+    `operators` gives the people with accounts, `clock` the time and `count` seconds that go by
+    whatever the clock does."""
 
     def __init__(
         self,
@@ -88,6 +90,7 @@ class Approvals:
         name_of: Callable[[str], str] | None = None,
         operators: Callable[[], Sequence[OperatorEntry]] = tuple,
         clock: Callable[[], float] = time.time,
+        count: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = book
         self.settings = settings or ApprovalSettings()
@@ -96,6 +99,7 @@ class Approvals:
         self._operators = operators
         self._note_done = note_done or self._note
         self._clock = clock
+        self._deadlines = Deadlines(clock, count)
         self._swept_at = 0.0
 
     async def approve(
@@ -254,7 +258,9 @@ class Approvals:
             ):
                 if state == "denied":
                     self._record(state, question, by, reason, done=True, more=details)
-                return self.find(question.id)
+                answered = self.find(question.id)
+                self._is_over(answered)  # from now on the seconds are counted
+                return answered
             self._record("late", question, by, done=True, more=details)
             question = self.find(question.id)
         by_whom = f" by {question.decided_by}" if question.decided_by else ""
@@ -375,11 +381,15 @@ class Approvals:
         expired = self._store.expire_old(
             now,
             grants=now - self.settings.grant_ttl_s,
+            latest=now + AHEAD_S,
             questions=now - QUESTION_TTL_S,
             ended=now - KEPT_S,
         )
         for question in expired:
             self._record("expired", question, "", done=True)
+        for question in self._store.list(("allowed",)):
+            if self._is_over(question):
+                self._end(question, "expired")
 
     def _consult(self, approval_request: ApprovalRequest) -> PendingApproval:
         now = self._clock()
@@ -417,12 +427,23 @@ class Approvals:
         was given before there were two operators, or by one who may not answer any more."""
         if question.state != "used":
             return True
-        if counts_still(self.settings.four_eyes, question, self._operators()):
+        over = self._is_over(question)
+        if not over and counts_still(self.settings.four_eyes, question, self._operators()):
             return True
         self._store.give_back(question.id)
-        with suppress(TidegateError):  # another call has it: that looks here, too
-            self.revoke(question.id, "")
+        self._end(question, "expired" if over else "revoked")
         return False
+
+    def _is_over(self, question: PendingApproval) -> bool:
+        """Whether the time of a grant is over. By the clock alone the store says so, too."""
+        end = (question.decided_at or 0.0) + self.settings.grant_ttl_s
+        end = end if question.until is None else min(end, question.until)
+        return self._deadlines.has_passed(question.id, end)
+
+    def _end(self, question: PendingApproval, what: str) -> None:
+        """End a grant, unless another call has it: that looks at it itself."""
+        if self._store.revoke(question.id, self._clock()):
+            self._record(what, question, "", done=True)
 
     def _raise_if_denied(self, question: PendingApproval, now: float) -> PendingApproval:
         if question.state == "denied":
@@ -449,7 +470,9 @@ class Approvals:
 
     def _bounds(self, now: float) -> ApprovalBounds:
         return ApprovalBounds(
-            now - self.settings.grant_ttl_s, now - COOL_OFF_S, MAX_PENDING, MAX_PENDING_PER_ACTOR
+            *(now - self.settings.grant_ttl_s, now - COOL_OFF_S),
+            *(MAX_PENDING, MAX_PENDING_PER_ACTOR),
+            latest=now + AHEAD_S,
         )
 
     def _record(

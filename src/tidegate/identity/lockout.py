@@ -62,6 +62,12 @@ class Lockout:
                 until = self._shared.locked_until(f"{self._kind} {key}", now)
         if until is None:
             return
+        if until > now + self._lock_s:  # the clock was set back: a lock lasts no longer for that
+            until = now + self._lock_s
+            _put(self._locked_until, key, until)
+            if self._shared is not None:
+                with suppress(TidegateError):
+                    self._shared.lock(f"{self._kind} {key}", until)
         raise TidegateError(
             Code.AUTH_LOCKED_OUT,
             "Too many failed attempts from this address.",

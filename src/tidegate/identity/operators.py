@@ -25,6 +25,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
 from tidegate.model.actors import Role, RoleGrant, holds
+from tidegate.model.deadlines import AHEAD_S, Deadlines, is_ahead
 from tidegate.store.access import OperatorStore
 from tidegate.store.records import OPERATOR, OperatorEntry, OperatorSession
 
@@ -75,6 +76,7 @@ class Operators:
         note_anonymous: Callable[[str, Mapping[str, str]], None],
         lockout: Lockout | None = None,
         clock: Callable[[], float] = time.time,
+        count: Callable[[], float] = time.monotonic,
     ) -> None:
         self.after_a_lost_link = (
             "Sign in by name and passphrase, or run `tidegate console` for a new link."
@@ -85,6 +87,7 @@ class Operators:
         self._note_anonymous = note_anonymous
         self._lockout = lockout or Lockout()
         self._clock = clock
+        self._deadlines = Deadlines(clock, count)
 
     # Accounts
 
@@ -262,6 +265,7 @@ class Operators:
     def _make_link(self, operator: OperatorEntry, lasts_s: float) -> str:
         now, secret = self._clock(), secrets.token_urlsafe(24)
         self._store.add_link(_digest(secret), operator.id, now + lasts_s, now)
+        self._deadlines.has_passed(_digest(secret), now + lasts_s)
         return secret
 
     def sign_in_by_link(self, secret: str, address: str, browser: str) -> tuple[SignedIn, str]:
@@ -271,8 +275,10 @@ class Operators:
         others gets in by one.
         """
         now = self._clock()
-        id = self._store.use_link(_digest(secret), now)
-        operator = None if id is None else self._by_id(id)
+        digest = _digest(secret)
+        id = self._store.use_link(digest, now, now + INVITATION_S + AHEAD_S)
+        over = id is None or self._deadlines.is_over(digest)
+        operator = None if id is None or over else self._by_id(id)
         if operator is None:
             details = {"address": address, "by": "link", "locked": "false"}
             self._note_anonymous("console.sign_in_failed", details)
@@ -330,7 +336,7 @@ class Operators:
         """Who is signed in with this secret; None if that has ended. Keeps the session going."""
         session = self._store.session(_digest(secret)) if secret else None
         now = self._clock()
-        if session is None or not self.is_live(session, now):
+        if session is None or not self._is_live(session, now):
             return None
         operator = self._by_id(session.operator)
         if operator is None:
@@ -346,13 +352,15 @@ class Operators:
         return {
             each.id: SignedIn(operators[each.operator], each)
             for each in self._store.sessions()
-            if self.is_live(each, now) and each.operator in operators
+            if self._is_live(each, now) and each.operator in operators
         }
 
-    @staticmethod
-    def is_live(session: OperatorSession, now: float) -> bool:
-        """Whether a session has not ended by `now`."""
-        return session.seen_at <= now + 60 and now < min(session.seen_at + IDLE_S, session.ends_at)
+    def _is_live(self, session: OperatorSession, now: float) -> bool:
+        """Whether a session has not ended by `now`, nor by the seconds that went by."""
+        id, has_passed = session.id, self._deadlines.has_passed
+        ended = has_passed(id, min(session.ends_at, session.created_at + SESSION_S))
+        is_idle = has_passed(f"use of {id}", session.seen_at + IDLE_S)
+        return not (ended or is_idle or is_ahead(session.seen_at, now))
 
     def confirm(self, signed_in: SignedIn, passphrase: str, address: str) -> SignedIn:
         """The session, in which the passphrase was typed now. Takes some 0.1 s of CPU.

@@ -29,6 +29,7 @@ from tidegate.identity.tokens import (
     widened_rights,
 )
 from tidegate.model.actors import Actor
+from tidegate.model.deadlines import Deadlines, is_ahead
 from tidegate.store.access import PairingStore
 from tidegate.store.api import SharedStore
 from tidegate.store.records import Pairing, TokenRights
@@ -79,6 +80,7 @@ class PairingService:
         owners: Callable[[], Sequence[str]] = tuple,
         shared: SharedStore | None = None,
         clock: Callable[[], float] = time.time,
+        count: Callable[[], float] = time.monotonic,
     ) -> None:
         """`owners` gives the names of the operators, one of whom owns each token that is granted
         as soon as there is one."""
@@ -88,6 +90,7 @@ class PairingService:
         self._owners = owners
         self._tell = tell
         self._clock = clock
+        self._deadlines = Deadlines(clock, count)
         self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S, shared=shared, kind="pairing")
 
     # For clients, who have no token yet
@@ -150,7 +153,7 @@ class PairingService:
             raise self._failed("mismatch", address, now, pairing.id)
         if pairing.state == "denied":
             raise Refused("denied")
-        if now >= pairing.expires_at or pairing.state in ("exchanged", "burnt"):
+        if self._is_over(pairing, now) or pairing.state in ("exchanged", "burnt"):
             raise Refused("gone")
         if pairing.state == "pending" or pairing.granted is None:
             raise Refused("pending")
@@ -171,6 +174,12 @@ class PairingService:
         )
         return plaintext
 
+    def _is_over(self, pairing: Pairing, now: float) -> bool:
+        """Whether the time of a request is over, or its beginning is not known to the clock."""
+        if is_ahead(pairing.expires_at, now + CODE_S):
+            return True
+        return self._deadlines.has_passed(pairing.id, pairing.expires_at)
+
     def _failed(self, reason: str, address: str, now: float, id: str = "") -> Refused:
         self._tell("pairing.failed", {"address": address, "reason": reason, "id": id})
         if self._lockout.failed(address, now):
@@ -185,7 +194,7 @@ class PairingService:
         return tuple(
             each
             for each in self._pairings.list()
-            if each.state == "pending" and now < each.expires_at
+            if each.state == "pending" and not self._is_over(each, now)
         )
 
     def approve(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import Literal, Protocol
 
 from tidegate.store.records import (
@@ -154,9 +155,9 @@ class OperatorStore(Protocol):
         """Keep a link that signs the operator in, once. Removes those that have expired."""
         ...
 
-    def use_link(self, digest: bytes, now: float) -> str | None:
-        """Use a link up and return its operator's id; None if there is none, or it has expired. Of
-        two callers at once one gets it."""
+    def use_link(self, digest: bytes, now: float, latest: float = inf) -> str | None:
+        """Use a link up and return its operator's id; None if there is none, it has expired, or it
+        would do so after `latest`. Of two callers at once one gets it."""
         ...
 
     def add_session(self, session: OperatorSession, digest: bytes) -> None:

@@ -148,13 +148,14 @@ class PendingApproval(msgspec.Struct, frozen=True):
 
 
 class ApprovalBounds(msgspec.Struct, frozen=True):
-    """Grants and denials given before these times (Unix seconds) no longer count; how many requests
-    may be pending, in all and of one actor."""
+    """Grants and denials given before these times (Unix seconds) no longer count, and none that was
+    given after `latest`; how many requests may be pending, in all and of one actor."""
 
     grants_since: float
     denials_since: float
     most: int
     most_of_actor: int
+    latest: float = float("inf")
 
 
 # Messages of the webhook

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import inf
 from typing import Literal, Protocol
 
 from tidegate.model.changes import ChangeEntry
@@ -96,10 +97,10 @@ class ApprovalStore(Protocol):
         ...
 
     def expire_old(
-        self, now: float, *, grants: float, questions: float, ended: float
+        self, now: float, *, grants: float, questions: float, ended: float, latest: float = inf
     ) -> tuple[PendingApproval, ...]:
-        """Expire grants given and requests made before those times, and return them; remove what
-        ended before `ended`."""
+        """Expire grants given and requests made before those times, and grants given after
+        `latest`, and return them; remove what ended before `ended`."""
         ...
 
 

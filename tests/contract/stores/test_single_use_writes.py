@@ -27,7 +27,10 @@ INSERT INTO pairings VALUES ('asked', 'pending', 1000, '', NULL),
     ('code', 'approved', 1000, '', '{}');
 """
 WRITES = {
-    "a grant is used": (approvals.USE_GRANT, {"now": 200.0, "digest": "d", "since": 0.0}),
+    "a grant is used": (
+        approvals.USE_GRANT,
+        {"now": 200.0, "digest": "d", "since": 0.0, "latest": 260.0},
+    ),
     "a request is decided": (
         approvals.DECIDE,
         {
@@ -35,7 +38,7 @@ WRITES = {
             "until": None, "most_uses": 1,
         },
     ),
-    "a link is used": (operators.USE_LINK, {"digest": "l", "now": 200.0}),
+    "a link is used": (operators.USE_LINK, {"digest": "l", "now": 200.0, "latest": 5_000.0}),
     "a pairing is decided": (
         pairings.DECIDE,
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -121,6 +122,33 @@ def test_a_grant_is_for_exactly_what_was_asked(inbox: Inbox, other: ApprovalRequ
 )
 def test_parameters_that_look_alike_are_distinguished(one: Any, two: Any) -> None:
     assert approval_request(params=(one,)).digest != approval_request(params=(two,)).digest
+
+
+_DIGESTS = """
+from msgspec import structs
+from unit.approvals.test_approvals import SHOP, approval_request
+from tidegate.model.actors import Actor, RoleGrant, Scope
+names = frozenset({"towns", "orders", "people", "prices"})
+actor = Actor("t1", "claude", Scope.READ_WRITE, names, tags=names, tables=names,
+              roles=(RoleGrant("viewer", names),))
+asked = structs.replace(approval_request(params=(1, "x")), actor=actor)
+print(asked.digest, asked.circumstances)
+"""
+
+
+def test_what_a_grant_is_bound_to_has_one_digest_in_every_process() -> None:
+    """Each process orders sets in its own way."""
+    tests = Path(__file__).parents[2]
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", _DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(tests)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(seen) == 1 and len(seen.pop().split()) == 2
 
 
 def test_a_grant_is_used_once(inbox: Inbox) -> None:

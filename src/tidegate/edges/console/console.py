@@ -119,7 +119,7 @@ class Console:
         self._webhook = webhook
         self._now = now
         self._directory = directory
-        self._downloads = Downloads(note, clock)
+        self._downloads = Downloads(note, time.monotonic)
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
             pairings=self._access.pairings,

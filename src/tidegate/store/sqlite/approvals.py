@@ -11,6 +11,7 @@ caller alone use a grant.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Literal, cast
 
 import apsw
@@ -46,8 +47,9 @@ USE_GRANT = (
     "UPDATE approvals SET uses = uses + 1,"
     " state = CASE WHEN uses + 1 < most_uses THEN 'allowed' ELSE 'used' END, ended_at = :now"
     " WHERE serial = (SELECT serial FROM approvals WHERE digest = :digest AND state = 'allowed'"
-    " AND decided_at > :since AND (until IS NULL OR until > :now) ORDER BY serial LIMIT 1)"
-    " AND state = 'allowed' AND decided_at > :since"
+    " AND decided_at > :since AND decided_at <= :latest AND (until IS NULL OR until > :now)"
+    " ORDER BY serial LIMIT 1)"
+    " AND state = 'allowed' AND decided_at > :since AND decided_at <= :latest"
 )
 DECIDE = (
     "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason, decided_at = :now,"
@@ -102,15 +104,20 @@ class SqliteApprovalStore:
         granted = _one(
             connection,
             f"{USE_GRANT} RETURNING {_COLUMNS}",
-            {"now": now, "digest": digest, "since": bounds.grants_since},
+            {
+                "now": now,
+                "digest": digest,
+                "since": bounds.grants_since,
+                "latest": bounds.latest,
+            },
         )
         if granted is not None:
             return structs.replace(granted, state="used")  # by this caller
         return _one(
             connection,
             f"SELECT {_COLUMNS} FROM approvals WHERE digest = ? AND state = 'denied'"
-            " AND decided_at > ? ORDER BY serial DESC LIMIT 1",
-            (digest, bounds.denials_since),
+            " AND decided_at > ? AND decided_at <= ? ORDER BY serial DESC LIMIT 1",
+            (digest, bounds.denials_since, bounds.latest),
         )
 
     def give_back(self, id: str) -> None:
@@ -204,7 +211,7 @@ class SqliteApprovalStore:
             return tuple(cast("list[tuple[str, float, float | None]]", rows.fetchall()))
 
     def expire_old(
-        self, now: float, *, grants: float, questions: float, ended: float
+        self, now: float, *, grants: float, questions: float, ended: float, latest: float = inf
     ) -> tuple[PendingApproval, ...]:
         with self._file.changing(uses_reserve=True) as connection:
             connection.execute(
@@ -216,10 +223,10 @@ class SqliteApprovalStore:
                 _Rows,
                 connection.execute(
                     "UPDATE approvals SET state = 'expired', ended_at = ? WHERE"
-                    " state = 'allowed' AND (decided_at <= ? OR until <= ?)"
+                    " state = 'allowed' AND (decided_at <= ? OR decided_at > ? OR until <= ?)"
                     " OR state = 'pending' AND asked_at <= ?"
                     f" RETURNING {_COLUMNS}",
-                    (now, grants, now, questions),
+                    (now, grants, latest, now, questions),
                 ).fetchall(),
             )
             return tuple(map(question_of, rows))

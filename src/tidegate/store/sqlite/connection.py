@@ -26,7 +26,7 @@ from tidegate.store.disk_reserve import DiskReserve
 APPLICATION_ID = 0x54474154
 """Marks the file as ours in its header: `TGAT`."""
 
-NEWEST = 14
+NEWEST = 15
 """The number of the last script, so that a start needs no look into the directory."""
 
 _SCRIPTS = Path(__file__).parent.parent / "migrations"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import apsw
@@ -21,7 +22,10 @@ _OPERATOR = OperatorEntry.__struct_fields__
 _SESSION = OperatorSession.__struct_fields__
 
 # It decides who may go on, with the names of its values. A test runs it on PostgreSQL.
-USE_LINK = "DELETE FROM operator_links WHERE digest = :digest AND expires_at > :now"
+USE_LINK = (
+    "DELETE FROM operator_links WHERE digest = :digest AND expires_at > :now"
+    " AND expires_at <= :latest"
+)
 
 
 class SqliteOperatorStore:
@@ -96,10 +100,10 @@ class SqliteOperatorStore:
                 (digest, operator, expires_at),
             )
 
-    def use_link(self, digest: bytes, now: float) -> str | None:
+    def use_link(self, digest: bytes, now: float, latest: float = inf) -> str | None:
         with self._file.changing(uses_reserve=True) as connection:
             row = connection.execute(
-                f"{USE_LINK} RETURNING operator", {"digest": digest, "now": now}
+                f"{USE_LINK} RETURNING operator", {"digest": digest, "now": now, "latest": latest}
             ).fetchone()
             return None if row is None else str(row[0])
 
