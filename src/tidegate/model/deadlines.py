@@ -39,7 +39,7 @@ class Deadlines:
             was, end = self._ends.pop(key, (until, math.inf))
             if was != until:
                 end = math.inf
-            end = min(end, counted + until - self._clock())
+            end = min(end, counted + (until - self._clock()))
             self._ends[key] = until, end
             if len(self._ends) > _MOST:
                 del self._ends[next(iter(self._ends))]
