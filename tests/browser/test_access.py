@@ -149,6 +149,12 @@ def test_the_matrix_is_read_by_keys_and_by_pages(window: Window, site: Site, url
     page.get_by_label("A statement").fill("DROP TABLE t")
     page.get_by_role("button", name="Would it run?").click()
     expect(page.locator(".answer .finding")).to_have_text("It would be refused.")
+    page.get_by_role("button", name="Read as this token").click()
+    expect(page.locator(".answer")).to_contain_text("without what is hidden from you")
+    expect(page.locator(".answer th").nth(1)).to_have_text("email masked")
+    expect(page.locator(".answer tbody tr")).to_have_count(2)
+    sent = site.posted("access/preview")[0]
+    assert sent["caller"].startswith("token:") and sent["statement"] == "DROP TABLE t"
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(page.locator(".panel")).to_have_count(0)

@@ -178,6 +178,9 @@ class Site:
                 }
             case ["access", "operators"]:
                 return 201, {"link": "a-secret-of-a-link", "lasts_s": 3600}
+            case ["access", "preview"]:
+                columns = [{"name": "id", "masked": False}, {"name": "email", "masked": True}]
+                return 200, {"columns": columns, "rows": [["1", None], ["2", None]], "more": True}
             case ["access", "ask"]:
                 verdict = {"verdict": "deny", "rule": "actor.writes", "reason": canned.HOSTILE}
                 more = {"hint": None, "effect": "write", "judged_by": "", "tables": []}

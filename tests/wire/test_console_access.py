@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from support.audit_records import records
-from support.console_place import PASSPHRASE, Place, query, ran
+from support.console_place import PASSPHRASE, UPDATE, Place, query, ran
 from support.console_visitor import Stream, Visitor
 from support.eventually import PATIENCE_S, wait_until
 from tidegate.identity.pairing import challenge_of, make_verifier
@@ -81,6 +81,7 @@ class Client:
 
 BODIES: dict[str, Any] = {
     "access/ask": {"caller": "token:x", "source": "towns", "statement": "SELECT 1"},
+    "access/preview": {"caller": "token:x", "source": "towns", "statement": "SELECT 1"},
     "access/tokens": {**RIGHTS, "name": "x", **YES},
     "access/tokens/ID/change": {**RIGHTS, "version": "VERSION", "scope": "readWrite", **YES},
     "access/tokens/ID/revoke": {},
@@ -98,6 +99,7 @@ BODIES: dict[str, Any] = {
 ANSWERS = {
     # All of them, and for an admin of the source, of another source, an approver, a viewer.
     "access/ask": (400, 400, 400, 400, 400),
+    "access/preview": (400, 400, 400, 400, 400),
     "access/tokens": (201, 201, 403, 403, 403),
     "access/tokens/ID/change": (200, 200, 403, 403, 403),
     "access/tokens/ID/revoke": (204, 204, 403, 403, 403),
@@ -666,8 +668,63 @@ def test_one_statement_is_asked_about_on_record_and_nothing_runs(
     assert place.names() == ["Köln", "Lemberg"]
     asked = events(place, "access.asked")
     assert len(asked) == 7 and {each["actor"] for each in asked} == {"operator:ada"}
+    assert asked[0]["details"]["caller"] == reader.removeprefix("token:")
     assert not [each for each in records(place.state) if each.get("request") == "query"]
     assert ada.get("inbox").json()["pending"] == []
+
+
+HIDES = """
+[[masks]]
+column = "towns.name"
+show = "partial"
+tokens = ["reader"]
+"""
+HIDES_MORE = """
+[[masks]]
+column = "towns.name"
+show = "nothing"
+operators = ["ada"]
+"""
+
+
+def test_rows_are_shown_as_a_token_reads_them_masked_by_the_stricter_of_both(
+    place: Place, token: str
+) -> None:
+    ada = place.visitor()
+    make(ada, "reader")
+    reader, claude = (f"token:{row(ada, name)['id']}" for name in ("reader", "claude"))
+
+    def preview(caller: str, statement: str = "SELECT id, name FROM towns", who: Any = ada) -> Any:
+        body = {"caller": caller, "source": "towns", "statement": statement}
+        return who.post("access/preview", body).json()
+
+    assert preview(reader)["rows"] == [["1", "Köln"], ["2", "Lemberg"]]
+    place.settings(HIDES)
+    (köln, lemberg) = preview(reader)["rows"]
+    assert "Köln" not in köln[1] and "Lemberg" not in lemberg[1] and lemberg[1]
+    assert preview(claude)["rows"] == [["1", "Köln"], ["2", "Lemberg"]]
+    place.settings(HIDES + HIDES_MORE)
+    for caller in (reader, claude):
+        found = preview(caller)
+        assert found["rows"] == [["1", None], ["2", None]]
+        assert [each["masked"] for each in found["columns"]] == [False, True]
+    # It only reads, whatever the token may do; who is no admin there looks at nothing.
+    for statement in (UPDATE, "DROP TABLE towns", "gibberish", "SELECT nothing FROM nowhere"):
+        assert preview(claude, statement).get("error")
+    place.add_operator("eve", "--role", "approver")
+    refused = place.visitor("eve").post(
+        "access/preview", {"caller": claude, "source": "towns", "statement": "SELECT 1"}
+    )
+    assert refused.status_code == 400
+    assert place.names() == ["Köln", "Lemberg"] and ada.get("inbox").json()["pending"] == []
+    # Both are on record; the statement is in no one's history.
+    ran = [each for each in records(place.state) if each.get("tool") == "preview"]
+    assert {each.get("on_behalf_of") for each in ran} == {"operator:ada"}
+    assert {each["actor"] for each in ran} == {reader[6:], claude[6:]}
+    asked = events(place, "access.previewed")
+    assert {each["actor"] for each in asked} == {"operator:ada"}
+    assert {each["details"]["caller"] for each in asked} == {reader[6:], claude[6:]}
+    assert ada.get("data/history").json()["entries"] == []
 
 
 def test_a_role_that_ends_while_the_passphrase_is_checked_gives_nothing(
@@ -710,6 +767,7 @@ def test_bodies_that_fit_no_request_change_nothing(place: Place) -> None:
             {"name": "ADA", "roles": [{"role": "viewer"}], **YES},
         ),
         "access/ask": ({"caller": "x", "source": "towns", "statement": "x" * 200_000},),
+        "access/preview": ({"caller": "x", "source": "towns", "statement": ""},),
     }.items():
         for body in bodies:
             answer = ada.post(path, body)

@@ -67,6 +67,8 @@ class Actor(msgspec.Struct, frozen=True):
     `OperatorEntry.person` of the account that made it in the console; empty: none did.
     `max_rows_changed`: a change of more rows is refused; None: the source alone decides.
     `roles` are those of an operator with an account in the console; None: it is none.
+    `seen_by` is the operator who looks at what this caller reads: what is hidden from that one is
+    hidden as well.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """
 
@@ -83,3 +85,4 @@ class Actor(msgspec.Struct, frozen=True):
     max_rows_changed: int | None = None
     roles: tuple[RoleGrant, ...] | None = None
     maker: str = ""
+    seen_by: Actor | None = None

@@ -24,24 +24,34 @@ _ALLOWED_VALUE = re.compile(r"[^\x00-\x1f\x7f\\]*")
 
 class _Caller(NamedTuple):
     """What a rule looks at to find whether it binds an actor. `role` is that of an operator on the
-    source."""
+    source; `blanks` are what stands for it in filters."""
 
     name: str
     is_operator: bool
     role: Role | None
+    blanks: tuple[tuple[str, str], ...]
+
+    def is_bound(self, rule: Mask | RowFilter, source: Source) -> bool:
+        return _binds(rule, self, source)
 
 
-def _caller(actor: Actor, source: Source) -> _Caller:
+def _callers(actor: Actor, source: Source) -> tuple[_Caller, ...]:
+    """The actor, and the operator who looks at what it reads: what is hidden from either is."""
+    blanks = (("actor.id", actor.id), ("actor.name", actor.name))
     if actor.roles is None:
-        return _Caller(actor.name, False, None)
-    return _Caller(actor.name.casefold(), True, role_on(actor.roles, source.name))
+        own = _Caller(actor.name, False, None, blanks)
+    else:
+        role = role_on(actor.roles, source.name)
+        own = _Caller(actor.name.casefold(), True, role, blanks)
+    return (own,) if actor.seen_by is None else (own, *_callers(actor.seen_by, source))
 
 
 def hides_something(actor: Actor, source: Source) -> bool:
     """Whether anything of the source is hidden from the actor."""
-    caller = _caller(actor, source)
     return actor.tables is not None or any(
-        _binds(rule, caller, source) for rule in (*source.masks, *source.filters)
+        caller.is_bound(rule, source)
+        for caller in _callers(actor, source)
+        for rule in (*source.masks, *source.filters)
     )
 
 
@@ -50,8 +60,8 @@ def rules_by_name(actor: Actor, source: Source) -> DataRules | None:
     no statement was rewritten for; None if nothing is hidden."""
     if not hides_something(actor, source):
         return None
-    caller = _caller(actor, source)
-    return _by_name(source, lambda rule: _binds(rule, caller, source))
+    callers = _callers(actor, source)
+    return _by_name(source, lambda rule: any(each.is_bound(rule, source) for each in callers))
 
 
 def rules_for_people(source: Source) -> DataRules | None:
@@ -82,32 +92,33 @@ def rules_for(actor: Actor, source: Source, language: Language) -> DataRules | N
     """
     if not source.masks and not source.filters and actor.tables is None:
         return None
-    caller = _caller(actor, source)
-    return _data_rules(actor.id, actor.name, caller, actor.tables, source, language)
+    return _data_rules(_callers(actor, source), actor.tables, source, language)
 
 
 @lru_cache(maxsize=1024)
 def _data_rules(
-    actor_id: str,
-    actor_name: str,
-    caller: _Caller,
+    callers: tuple[_Caller, ...],
     tables: frozenset[str] | None,
     source: Source,
     language: Language,
 ) -> DataRules | None:
     masks: tuple[tuple[str, Show], ...] = tuple(
-        [(rule.column, rule.show) for rule in source.masks if _binds(rule, caller, source)]
+        [
+            (rule.column, rule.show)
+            for rule in source.masks
+            if any(caller.is_bound(rule, source) for caller in callers)
+        ]
     )
-    blanks = {"actor.id": actor_id, "actor.name": actor_name}
 
     def literal(value: str) -> str:
         return language.literal(value, source.dialect)
 
     filters = tuple(
         [
-            (rule.table, _filled(rule, blanks, literal))
+            (rule.table, _filled(rule, dict(caller.blanks), literal))
+            for caller in callers
             for rule in source.filters
-            if _binds(rule, caller, source)
+            if caller.is_bound(rule, source)
         ]
     )
     only = None if tables is None else tuple(sorted(_there(tables, source)))

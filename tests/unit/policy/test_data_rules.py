@@ -84,6 +84,33 @@ def test_a_rule_may_name_operators_and_their_roles_on_the_source(rule, bound):
     assert " ".join(found) == bound
 
 
+RULES = [
+    Mask("a.b", show="hash"),
+    Mask("a.c", tokens=("reports",)),
+    Mask("a.d", operators=("ann",)),
+    Mask("a.e", except_tokens=("reports",)),
+    Mask("a.f", except_operators=("ann",)),
+    Mask("a.g", roles=("viewer",), tokens=("books",)),
+    RowFilter("a", "owner = {actor.name}"),
+    RowFilter("a", "b = 1", tokens=("reports",)),
+    RowFilter("a", "b = 2", operators=("ann",)),
+]
+
+
+@pytest.mark.parametrize("token", [REPORTS, BOOKS])
+@pytest.mark.parametrize("role", ["viewer", "admin"])
+def test_what_an_operator_sees_of_a_callers_rows_is_bound_by_the_rules_of_both(token, role):
+    ann = person("ann", RoleGrant(role))
+    shop = source(*RULES)
+    both = in_sql(structs.replace(token, seen_by=ann), shop)
+    own, of_ann = in_sql(token, shop), in_sql(ann, shop)
+    assert set(both.masks) == {*own.masks, *of_ann.masks}
+    assert set(both.filters) == {*own.filters, *of_ann.filters}
+    assert both.masks not in (own.masks, of_ann.masks)
+    listed = structs.replace(token, tables=frozenset({"a"}), seen_by=ann)
+    assert in_sql(listed, shop).only == ("a",)
+
+
 def test_an_operator_without_a_role_on_the_source_is_bound_by_every_rule_that_excepts_it_not():
     nowhere = person("ann", RoleGrant("admin", frozenset({"crm"})))
     assert in_sql(nowhere, source(Mask("a.b", roles=("viewer",)))) is not None

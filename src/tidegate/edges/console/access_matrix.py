@@ -9,19 +9,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import structs
 
 from tidegate.edges.console.admins import Consent, administered
 from tidegate.edges.console.callers import Caller, Callers
 from tidegate.edges.console.cards import color_of
+from tidegate.edges.console.cells import column_fields, text_of
+from tidegate.edges.console.data_calls import check_sql
+from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.access import AccessDetail, cells_of, detail_of
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import SignedIn, roles_text
 from tidegate.model.actors import Scope
 from tidegate.model.data_rules import DataRules
-from tidegate.model.requests import Call, Query
+from tidegate.model.requests import Call, Query, ReadRows
+from tidegate.model.results import Limits, Page
 from tidegate.model.sources import Mask, RowFilter, Source
-from tidegate.model.statements import Judgement, Statement
+from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.policy.access_matrix import BY_NAME, VERBS, AccessCell
 from tidegate.policy.deciding_settings import DecidingSetting, deciding_settings
 from tidegate.policy.explanation import Explanation
@@ -29,6 +34,7 @@ from tidegate.policy.rules import ADMINISTRATION
 
 MOST_ROWS = 200
 MOST_CALLERS = 2_000
+PREVIEW_LIMITS = Limits(max_rows=20, max_bytes=65_536, timeout_s=10.0)
 _REFUSALS = ("policy.", "source.unknown")
 
 GlobalRules = Callable[[], tuple[Sequence[Mask], Sequence[RowFilter]]]
@@ -43,6 +49,14 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     statement: Annotated[str, msgspec.Meta(min_length=1, max_length=102_400)]
     confirmed: bool = False
+
+
+class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of `access/preview`: the first rows of a statement as a token reads them."""
+
+    caller: str
+    source: str
+    statement: Annotated[str, msgspec.Meta(min_length=1, max_length=102_400)]
 
 
 class AccessMatrix:
@@ -152,7 +166,7 @@ class AccessMatrix:
         """
         caller, source = await asyncio.to_thread(self._pair, body.caller, body.source, signed_in)
         records = self._consent.records(signed_in, address)
-        details = {"caller": caller.id, "source": source.name}
+        details = _asked_about(caller, source)
         await asyncio.to_thread(records.before, "access.asked", details)
         actor = caller.actor_on(source)
         call = Call(
@@ -171,6 +185,54 @@ class AccessMatrix:
                 raise
             return _refused(refusal, caller, source)
         return self._answer(judgement, explanation, caller, source)
+
+    async def preview(self, body: Preview, signed_in: SignedIn, address: str) -> dict[str, Any]:
+        """The first rows of a statement as a token reads them, without what is hidden from the
+        operator who looks. It runs through the gate as the token, with both on record, and is in
+        the history of neither.
+
+        Raises: TidegateError POLICY_DENIED unless the token may read it without a yes;
+        ARGUMENT_INVALID, AUDIT_UNAVAILABLE; as the gate.
+        """
+        caller, source = await asyncio.to_thread(self._pair, body.caller, body.source, signed_in)
+        if caller.kind != "token":
+            raise TidegateError(Code.ARGUMENT_INVALID, "Rows are shown as a token reads them")
+        check_sql(source)
+        records = self._consent.records(signed_in, address)
+        details = _asked_about(caller, source)
+        await asyncio.to_thread(records.before, "access.previewed", details)
+        operator = actor_of(signed_in, source.name)
+        # What a proxy says of its own gate is no answer to an operator.
+        actor = structs.replace(caller.actor_on(source), seen_by=operator, proxy=False)
+        call = Call(
+            *(actor, "console", "preview"),
+            ReadRows(Statement(body.statement), limits=PREVIEW_LIMITS),
+            source.name,
+            client="console",
+            reads_only=True,
+            address=address,
+            on_behalf_of=operator.id,
+            waits=False,
+        )
+        judgement, explanation = await self._gateway.explain(call)
+        verdict = explanation.verdict
+        if judgement.effect is not Effect.READ or verdict.kind != "allow":
+            raise TidegateError(
+                Code.POLICY_DENIED,
+                f"{caller.name} does not read this without a yes: {verdict.reason}",
+                hint="Ask whether it would run: that names the rule.",
+            )
+        page = (await self._gateway.handle(call)).payload
+        assert isinstance(page, Page)  # noqa: S101 - the answer to this request
+        masked = {column for _, column in page.masked}
+        rows: list[list[Any]] = msgspec.json.decode(page.rows)
+        return {
+            "columns": [column_fields(each, masked=each.name in masked) for each in page.columns],
+            "rows": [
+                [text_of(value) if value is not None else None for value in row] for row in rows
+            ],
+            "more": bool(page.truncations),
+        }
 
     def _answer(
         self, judgement: Judgement, explanation: Explanation, caller: Caller, source: Source
@@ -285,6 +347,13 @@ class AccessMatrix:
             if each.id == caller:
                 return each, there
         raise TidegateError(Code.ARGUMENT_INVALID, "There is no such caller, or you may not look")
+
+
+def _asked_about(caller: Caller, source: Source) -> dict[str, str]:
+    """About whom and which source it was asked, for the record. A token by its own id: what follows
+    the word and a colon would be taken for a secret there."""
+    id = caller.id.removeprefix("token:")
+    return {"caller": id, "caller_name": caller.name, "source": source.name}
 
 
 def _runs_unattended(detail: AccessDetail, source: Source) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tidegate.edges.console.access import Access
-from tidegate.edges.console.access_matrix import AccessMatrix, Ask, GlobalRules
+from tidegate.edges.console.access_matrix import AccessMatrix, Ask, GlobalRules, Preview
 from tidegate.edges.console.admins import Consent
 from tidegate.edges.console.callers import Callers
 from tidegate.edges.console.inbox import Inbox
@@ -77,6 +77,7 @@ class AccessRoutes:
         yield "GET", "access/matrix", partial(self._get, self._matrix.show)
         yield "GET", "access/cell", partial(self._get, self._matrix.cell)
         yield "POST", "access/ask", self._ask
+        yield "POST", "access/preview", self._preview
         yield "POST", "access/sessions/{id}/end", self._end_session
         yield "POST", "access/tokens", self._make_token
         yield "POST", "access/tokens/{id}/change", self._change_token
@@ -100,6 +101,10 @@ class AccessRoutes:
     async def _ask(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Ask, BODY_LIMIT)
         return json_response(200, await self._matrix.ask(body, signed_in, request.address))
+
+    async def _preview(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, Preview, BODY_LIMIT)
+        return json_response(200, await self._matrix.preview(body, signed_in, request.address))
 
     async def _end_session(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         id = request.parameters["id"]

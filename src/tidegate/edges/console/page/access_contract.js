@@ -51,6 +51,8 @@
  *   verdict: "allow" | "ask" | "confirm" | "deny", rule: string, reason: string,
  *   hint: string | null, effect: string, judged_by: string, tables: string[],
  *   settings: Setting[], rules: Finding[] }} Asked
+ * @typedef {{
+ *   columns: { name: string, masked: boolean }[], rows: (string | null)[][], more: boolean }} Preview
  */
 
 export {};

@@ -7,7 +7,8 @@ import { h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { go, listen, route, say, session } from "./state.js";
-import { isolated, number, prose, visible } from "./text.js";
+import { tableBox } from "./rows.js";
+import { cell, counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./access_contract.js").Asked} Asked */
 /** @typedef {import("./access_contract.js").Caller} Caller */
@@ -16,6 +17,7 @@ import { isolated, number, prose, visible } from "./text.js";
 /** @typedef {import("./access_contract.js").Matrix} Matrix */
 /** @typedef {import("./access_contract.js").MatrixCell} MatrixCell */
 /** @typedef {import("./access_contract.js").MatrixRow} MatrixRow */
+/** @typedef {import("./access_contract.js").Preview} Preview */
 /** @typedef {import("./access_contract.js").Setting} Setting */
 
 const ROWS = 50;
@@ -289,6 +291,7 @@ const rulesView = (rules) => (rules.length ? h("details", {}, h("summary", {}, "
 /** @param {string} caller @param {string} source */
 function askForm(caller, source) {
   const [asked, error] = [signal(/** @type {Asked | null} */ (null)), signal("")];
+  const seen = signal(/** @type {Preview | null} */ (null));
   const text = h("textarea", { id: "ask-text", rows: "3", spellcheck: "false", class: "mono" });
   const send = async () => {
     error.value = "";
@@ -298,6 +301,7 @@ function askForm(caller, source) {
     }
     try {
       const body = { caller, source, statement: text.value, confirmed: confirmed.checked };
+      seen.value = null;
       asked.value = await post("access/ask", body);
       say(`It is: ${asked.peek()?.verdict}.`);
     } catch (caught) {
@@ -305,14 +309,37 @@ function askForm(caller, source) {
       error.value = errorText(caught);
     }
   };
+  const preview = async () => {
+    [error.value, asked.value, seen.value] = ["", null, null];
+    if (!text.value.trim()) {
+      text.focus();
+      return;
+    }
+    try {
+      seen.value = await post("access/preview", { caller, source, statement: text.value });
+      say(`${counted(seen.peek()?.rows.length ?? 0, "row")}.`);
+    } catch (caught) {
+      error.value = errorText(caught);
+    }
+  };
   const confirmed = h("input", { type: "checkbox" });
   return h("div", { class: "ask" }, h("h3", {}, "Ask about one statement"),
     h("label", { for: "ask-text" }, "A statement: it is judged, and not run"), text,
     h("label", { class: "check" }, confirmed, "With the phrase of confirmation"),
-    h("div", {}, h("button", { class: "small primary", onclick: () => void send() }, "Would it run?")),
+    h("div", {}, h("button", { class: "small primary", onclick: () => void send() }, "Would it run?"), " ",
+      caller.startsWith("token:") ? h("button", { class: "small", onclick: () => void preview() }, "Read as this token") : null),
     () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
-    () => (asked.value ? answerView(asked.value) : null));
+    () => (asked.value ? answerView(asked.value) : null), () => (seen.value ? previewView(seen.value) : null));
 }
+
+/** The first rows as a token reads them. @param {Preview} preview */
+const previewView = ({ columns, rows, more }) => h("div", { class: "answer", role: "status" },
+  h("p", { class: "note" }, "As the token reads them, without what is hidden from you. That you looked is on record."),
+  rows.length ? tableBox("Rows as the token reads them", h("table", { class: "records" },
+    h("thead", {}, h("tr", {}, columns.map(({ name, masked }) => h("th", { scope: "col" }, isolated(name),
+      masked ? h("span", { class: "kind" }, " masked") : null)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value) => h("td", {}, cell(value)))))))) : h("p", {}, "No rows."),
+  more ? h("p", { class: "note" }, "There are more.") : null);
 
 /** @param {Asked} asked */
 function answerView(asked) {
