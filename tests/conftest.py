@@ -7,6 +7,8 @@ import inspect
 import os
 import signal
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +19,24 @@ from support.eventually import HANG_S
 # environment says that no bytecode is written.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Thousands of tests make a state, a log and databases, each synced to disk at every change. In memory
+# that costs nothing. A person's choice of a place stays.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 * 1024**3
+"""What must be free there; a run with two workers takes a third of it."""
+
+
+def _keep_files_in_memory() -> None:
+    if {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys() or not os.access(MEMORY, os.W_OK):
+        return
+    about = os.statvfs(MEMORY)
+    if about.f_bavail * about.f_frsize >= MEMORY_BYTES and not about.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
+
+
+_keep_files_in_memory()
 
 # No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked
