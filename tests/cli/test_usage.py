@@ -55,6 +55,28 @@ def test_help_gives_each_command_a_line_with_what_it_does(group: str) -> None:
     assert [line for line in lines if len(line.split(maxsplit=1)) == 1] == []
 
 
+def test_a_command_alone_is_read_as_in_the_whole_command_line() -> None:
+    """Its grammar is built without that of the others."""
+
+    def grammar(parser: argparse.ArgumentParser) -> dict[str, str]:
+        return {child.prog: child.format_help() for child in parsers(parser)}
+
+    def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for child in action.choices.values():
+                    yield child
+                    yield from parsers(child)
+
+    whole = grammar(build())
+    names = [name.split()[1] for name in whole if name.count(" ") == 1]
+    assert len(names) > 30
+    for name in names:
+        alone = grammar(build([name]))
+        assert f"tidegate {name}" in alone
+        assert alone.items() <= whole.items()
+
+
 def test_the_defaults_that_help_names_are_those_of_a_source() -> None:
     """The first choice is the default: the words of the command line load no settings."""
     fresh = SourceSettings(name="shop", url="sqlite:///shop.db")

@@ -107,7 +107,7 @@ def _run(words: Sequence[str]) -> int:
     from tidegate.cli.parser import build
 
     try:
-        arguments = build().parse_args(words)
+        arguments = build(words).parse_args(words)
     except SystemExit:  # --help, which has been printed
         sys.stdout.flush()
         return OK

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
@@ -27,6 +27,7 @@ from tidegate.cli.arguments.console import add_console, add_operator, add_webhoo
 from tidegate.cli.arguments.datalog import add_datalog
 from tidegate.cli.arguments.drivers import add_driver
 from tidegate.cli.arguments.fixtures import add_fixture
+from tidegate.cli.arguments.options import Commands
 from tidegate.cli.arguments.questions import add_ask
 from tidegate.cli.arguments.search import add_embed, add_search
 from tidegate.cli.arguments.serving import (
@@ -154,8 +155,55 @@ def _plain(message: str) -> str:
     return whole if whole.endswith("?") else f"{whole}."
 
 
-def build() -> Parser:
-    """The whole command line."""
+def _add_version(commands: Commands) -> None:
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(module="version")
+
+
+_COMMANDS: dict[str, Callable[[Commands], None]] = {
+    "setup": add_setup,
+    "serve": add_serve,
+    "dtlv": add_dtlv,
+    "bridge": add_bridge,
+    "install": add_install,
+    "status": add_status,
+    "stop": add_status,
+    "doctor": add_doctor,
+    "config": add_config,
+    "source": add_source,
+    "driver": add_driver,
+    "datalog": add_datalog,
+    "cloud": add_cloud,
+    "query": add_query,
+    "ask": add_ask,
+    "export": add_export,
+    "fixture": add_fixture,
+    "tables": add_tables,
+    "describe": add_tables,
+    "embed": add_embed,
+    "search": add_search,
+    "judge": add_judge,
+    "explain": add_explain,
+    "token": add_token,
+    "console": add_console,
+    "approvals": add_approvals,
+    "operator": add_operator,
+    "webhook": add_webhook,
+    "changes": add_changes,
+    "undo": add_undo,
+    "passphrase": add_passphrase,
+    "pair": add_pair,
+    "audit": add_audit,
+    "demo": add_demo,
+    "completion": add_completion,
+    "version": _add_version,
+}
+"""What adds each command, in the order of the help. One function may add several."""
+
+
+def build(words: Sequence[str] | None = None) -> Parser:
+    """The whole command line, or the part of it that parses `words`: a command alone takes no time
+    for the options of the others."""
     parser = Parser(
         prog="tidegate",
         description="Governed access to databases for AI agents, over MCP.",
@@ -165,39 +213,7 @@ def build() -> Parser:
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    add_setup(commands)
-    add_serve(commands)
-    add_dtlv(commands)
-    add_bridge(commands)
-    add_install(commands)
-    add_status(commands)
-    add_doctor(commands)
-    add_config(commands)
-    add_source(commands)
-    add_driver(commands)
-    add_datalog(commands)
-    add_cloud(commands)
-    add_query(commands)
-    add_ask(commands)
-    add_export(commands)
-    add_fixture(commands)
-    add_tables(commands)
-    add_embed(commands)
-    add_search(commands)
-    add_judge(commands)
-    add_explain(commands)
-    add_token(commands)
-    add_console(commands)
-    add_approvals(commands)
-    add_operator(commands)
-    add_webhook(commands)
-    add_changes(commands)
-    add_undo(commands)
-    add_passphrase(commands)
-    add_pair(commands)
-    add_audit(commands)
-    add_demo(commands)
-    add_completion(commands)
-    version = commands.add_parser("version", help="print the version")
-    version.set_defaults(module="version")
+    wanted = _COMMANDS.get(words[0]) if words else None
+    for add in dict.fromkeys(_COMMANDS.values()) if wanted is None else (wanted,):
+        add(commands)
     return parser

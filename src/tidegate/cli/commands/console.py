@@ -151,4 +151,4 @@ def _serve(arguments: argparse.Namespace, secret: str) -> int:
         open_page(arguments, address, secret)
         print_status("Serving. Press Ctrl-C to stop.")
 
-    return serve.run(build().parse_args(words), on_console=opened)
+    return serve.run(build(words).parse_args(words), on_console=opened)

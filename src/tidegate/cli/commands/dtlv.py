@@ -12,6 +12,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.cli.parser import build
 
     writes = ["--allow-writes"] if arguments.allow_writes else []
-    given = build().parse_args(["serve", "--surface", "datalog", *writes])
+    words = ["serve", "--surface", "datalog", *writes]
+    given = build(words).parse_args(words)
     given.config, given.state = arguments.config, arguments.state
     return serve.run(given)
