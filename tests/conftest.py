@@ -20,8 +20,8 @@ from support.eventually import HANG_S
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Thousands of tests make a state, a log and databases, each synced to disk at every change. In memory
-# that costs nothing. A person's choice of a place stays.
+# Thousands of tests make a state, a log and databases, which are synced to disk at every change. In
+# memory that costs nothing. A person's choice of a place stays.
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 4 * 1024**3
 """What must be free there; a run with two workers takes a third of it."""
