@@ -250,11 +250,11 @@ def _tokens(text: str, dialect: str) -> Iterator[_Token]:
         kind, begin, end = found.lastgroup or "end", found.start(found.lastgroup or 0), found.end()
         if kind == "block":
             closing = text.find("*/", begin + 2)
-            end = len(text) if closing < 0 else closing + 2
+            end = len(text) + 1 if closing < 0 else closing + 2
             yield _Token("string", "", begin, end)
         elif kind == "dollar":
             closing = text.find(found["dollar"], end)
-            end = len(text) if closing < 0 else closing + len(found["dollar"])
+            end = len(text) + 1 if closing < 0 else closing + len(found["dollar"])
             yield _Token("string", "", begin, end)
         elif kind == "comment":
             yield _Token("string", "", begin, end + 1)  # what is written at its end is part of it

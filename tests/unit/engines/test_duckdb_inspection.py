@@ -8,7 +8,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from tidegate.engines.duckdb.inspect import explained, read
+from tidegate.engines.duckdb.inspect import EFFECTS, REFUSED, body, explained, read
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
 
@@ -137,3 +137,168 @@ def test_a_query_that_takes_the_next_of_a_sequence_is_raised_to_a_write(shop):
 def test_a_word_in_a_text_or_a_name_is_no_keyword():
     assert not read("INSERT INTO t VALUES (3, 'returning', 1)").judgement.returns_rows
     assert not read('INSERT INTO "returning" VALUES (3)').judgement.returns_rows
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "effect"),
+    [
+        ("SELECT 1", "SELECT", Effect.READ),
+        ("EXPLAIN SELECT 1", "EXPLAIN", Effect.READ),
+        ("INSERT INTO t VALUES (1)", "INSERT", Effect.WRITE),
+        ("UPDATE t SET n = 1", "UPDATE", Effect.WRITE),
+        ("DELETE FROM t", "DELETE", Effect.WRITE),
+        (MERGE, "MERGE_INTO", Effect.WRITE),
+        ("CREATE TABLE u (a INTEGER)", "CREATE", Effect.WRITE),
+        ("CREATE MACRO f(a) AS a", "CREATE", Effect.WRITE),
+        ("ALTER TABLE t ADD COLUMN a INTEGER", "ALTER", Effect.WRITE),
+        ("DROP TABLE t", "DROP", Effect.DESTRUCTIVE),
+        ("SET threads = 1", "SET", Effect.SESSION),
+        ("BEGIN", "TRANSACTION", Effect.SESSION),
+        ("PREPARE p AS SELECT 1", "PREPARE", Effect.SESSION),
+        ("EXECUTE p", "EXECUTE", Effect.SESSION),
+        ("ATTACH 'x.db' AS x", "ATTACH", Effect.ADMIN),
+        ("DETACH x", "DETACH", Effect.ADMIN),
+        ("COPY t TO 'x.csv'", "COPY", Effect.ADMIN),
+        ("EXPORT DATABASE 'x'", "EXPORT", Effect.ADMIN),
+        ("LOAD x", "LOAD", Effect.ADMIN),
+        ("CALL pragma_version()", "CALL", Effect.UNKNOWN),
+    ],
+)
+def test_each_type_of_statement_has_the_effect_that_it_is_listed_with(
+    text: str, kind: str, effect: Effect
+) -> None:
+    one = read(text)
+    assert (one.kind, one.judgement.effect) == (kind, effect)
+    allowed = effect in (Effect.READ, Effect.WRITE, Effect.DESTRUCTIVE)
+    assert one.judgement.code == (None if allowed else Code.POLICY_DENIED.value)
+    assert (kind in one.judgement.reason) is not allowed
+    assert one.judgement.returns_rows is (effect is Effect.READ)
+    if allowed and effect is not Effect.READ:
+        assert effect.label in one.judgement.reason
+
+
+def test_types_that_no_text_has_alone_are_refused_or_known() -> None:
+    assert {kind: effect.label for kind, effect in EFFECTS.items()} == {
+        **dict.fromkeys(("SELECT", "EXPLAIN", "MULTI"), "read"),
+        **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE_INTO"), "write"),
+        **dict.fromkeys(("CREATE", "CREATE_FUNC", "ALTER", "ANALYZE", "VACUUM"), "write"),
+        "DROP": "destructive",
+    }
+    session = {"SET", "VARIABLE_SET", "TRANSACTION", "PREPARE", "EXECUTE"}
+    assert {kind for kind, effect in REFUSED.items() if effect is Effect.SESSION} == session
+    assert {kind for kind, effect in REFUSED.items() if effect is Effect.ADMIN} == {
+        "ATTACH", "DETACH", "COPY", "COPY_DATABASE", "EXPORT", "EXTENSION", "LOAD",
+    }  # fmt: skip
+
+
+WRITING = "SELECT nextval('s')"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"EXPLAIN {WRITING}",
+        f"EXPLAIN ANALYZE {WRITING}",
+        f"explain analyze {WRITING}",
+        f"; ;EXPLAIN {WRITING}",
+        f";{WRITING}",
+        f"/* a */ {WRITING}",
+        f"EXPLAIN (FORMAT json) {WRITING}",
+        f"EXPLAIN (ANALYZE, FORMAT json) {WRITING}",
+        f"EXPLAIN ({WRITING})",
+        f"EXPLAIN WITH a AS ({WRITING}) SELECT * FROM a",
+        f"WITH a AS ({WRITING}) SELECT * FROM a",
+        f"FROM ({WRITING})",
+        f"DESCRIBE {WRITING}",
+        f"EXPLAIN FROM ({WRITING})",
+        "VALUES (nextval('s'))",
+    ],
+)
+def test_a_query_that_writes_is_found_in_an_explanation_and_behind_semicolons(
+    shop, text: str
+) -> None:
+    judged = explained(read(text), shop())
+    assert (judged.effect, judged.rule) == (Effect.WRITE, "duckdb.planner")
+    assert "writes" in judged.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXPLAIN SELECT n FROM t",
+        "EXPLAIN (FORMAT json) SELECT n FROM t",
+        "EXPLAIN ANALYZE SELECT n FROM t",
+        "EXPLAIN INSERT INTO t VALUES (3, 'c', 1)",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (3, 'c', 1)",
+        "EXPLAIN (FORMAT json) DELETE FROM t",
+        "SELECT nothing FROM t",
+        "SELECT n FROM t WHERE n = ? AND id = ?",
+        "SELECT n FROM t WHERE n = $a",
+    ],
+)
+def test_a_query_that_only_reads_or_cannot_be_planned_keeps_its_judgement(shop, text: str) -> None:
+    one = read(text)
+    assert explained(one, shop()) is one.judgement
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (
+            'CREATE MACRO "odd name"(a) AS a',
+            'PIVOT (SELECT "odd name"(n) AS n, kind FROM t) ON kind',
+        ),
+        (
+            "CREATE VIEW \"odd name\" AS SELECT *, nextval('s') AS x FROM t",
+            'PIVOT "Odd Name" ON kind',
+        ),
+        (
+            "CREATE SCHEMA o; CREATE VIEW o.counted AS SELECT *, nextval('s') AS x FROM t",
+            "PIVOT o.COUNTED ON kind",
+        ),
+        (
+            "CREATE TABLE u AS FROM t; CREATE VIEW gone AS FROM u; DROP TABLE u",
+            "PIVOT gone ON kind",
+        ),
+    ],
+)
+def test_a_pivot_is_raised_by_names_however_they_are_written(shop, made: str, text: str) -> None:
+    judged = explained(read(f"{text} USING sum(n)"), shop(made))
+    assert (judged.effect, judged.rule) == (Effect.WRITE, "duckdb.planner")
+    assert "is not known" in judged.reason
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW counted AS SELECT id, kind, n FROM t",
+        'CREATE VIEW "odd name" AS SELECT id, kind, n FROM t',
+    ],
+)
+def test_a_pivot_of_a_view_that_reads_stays_a_read(shop, made: str) -> None:
+    for name in ("counted", '"odd name"'):
+        if name in made:
+            one = read(f"PIVOT {name} ON kind USING sum(n)")
+            assert explained(one, shop(made)) is one.judgement
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("SELECT 1", "SELECT 1"),
+        ("SELECT 1;", "SELECT 1"),
+        ("SELECT 1 ; ; -- end", "SELECT 1 "),
+        ("SELECT 'ä' -- ä", "SELECT 'ä' "),
+        ("SELECT ';' /* a */ ;", "SELECT ';' "),
+        ("/* a */ SELECT 1", "/* a */ SELECT 1"),
+        (";", ""),
+    ],
+)
+def test_the_body_of_a_text_ends_with_its_statement(text: str, kept: str) -> None:
+    assert body(text) == kept
+
+
+def test_placeholders_are_known_by_their_names() -> None:
+    assert read("SELECT ?, ?").parameters == {"1", "2"}
+    assert read("SELECT $a").parameters == {"a"}
+    assert read("SELECT 1").parameters == frozenset()

@@ -56,6 +56,23 @@ def test_a_caller_whom_they_do_not_name_gets_no_identity_but_a_refusal(run_as):
     assert caught.value.details["rule"] == "source.run_as"
 
 
+@pytest.mark.parametrize(
+    ("run_as", "reason"),
+    [
+        (RunAs("{actor.mail}"), "unknown blank {actor.mail}"),
+        (RunAs("r", variables=(("v", "x{source.name}"),)), "unknown blank {source.name}"),
+        (RunAs(""), "empty name"),
+        (RunAs("a\0b"), "empty name"),
+        (RunAs(), "No role of this database is named for 'alice'"),
+        (RunAs(roles=(("bob", "boss"),)), "No role of this database is named for 'alice'"),
+    ],
+)
+def test_a_refusal_says_what_the_settings_lack(run_as, reason):
+    with pytest.raises(TidegateError) as caught:
+        resolve_run_as(ALICE, source(run_as))
+    assert reason in caught.value.message
+
+
 def test_a_blank_in_a_callers_name_is_not_filled_again():
     actor = Actor("t1", "{actor.id}", Scope.READ_ONLY)
     assert resolve_run_as(actor, source(RunAs("{actor.name}"))) == Identity("{actor.id}")

@@ -12,7 +12,7 @@ from tidegate.policy.widening import widened
 
 SHOP = Source("s1", "shop", "postgresql://ann:${ENV:PW}@db/shop", "postgres", "postgres")
 STRICTEST_FIRST = {
-    "access": ("none", "read", "write"),
+    "access": ("none", "read", "write", "admin"),
     "agents": ("deny", "ask", "allow"),
     "approval_for": ("everything", "writes", "nothing"),
     "changes": ("deny", "allow"),
@@ -20,6 +20,7 @@ STRICTEST_FIRST = {
     "unattended": ("deny", "allow"),
     "unqualified": ("deny", "confirm", "allow"),
     "destructive_scope": ("fullAccess", "readWrite"),
+    "undo": ("require", "keep", "off"),
 }
 STEPS = [
     (name, words[before], words[after])
@@ -64,6 +65,12 @@ ROWS, LESS = RowFilter("a", "x = 1"), RowFilter("a", "x < 9")
         ({}, {"run_as": RunAs("reader")}, ("run_as",)),
         ({"run_as": RunAs("reader")}, {}, ("run_as",)),
         ({}, {"options": (("a", "b"),)}, ("options",)),
+        ({"options": (("a", "b"),)}, {}, ("options",)),
+        ({"max_rows_changed": 5}, {"max_rows_changed": 6}, ("max_rows_changed",)),
+        ({"max_rows_changed": 5}, {"max_rows_changed": None}, ("max_rows_changed",)),
+        ({"max_rows_changed": 5}, {"max_rows_changed": 5}, ()),
+        ({"max_rows_changed": 6}, {"max_rows_changed": 5}, ()),
+        ({"max_rows_changed": None}, {"max_rows_changed": 5}, ()),
         ({}, {"name": "other"}, ()),
         (
             {"masks": (MASK,), "access": "read"},
@@ -76,3 +83,25 @@ def test_what_hides_data_and_where_it_leads_grants_more_by_any_loss(
     before: dict[str, Any], after: dict[str, Any], grants: tuple[str, ...]
 ) -> None:
     assert change(before, after) == grants
+
+
+def test_each_setting_of_a_source_either_grants_something_or_says_only_what_it_is():
+    other: dict[str, Any] = {
+        **{name: words[-1] for name, words in STRICTEST_FIRST.items()},
+        "tags": ("a",),
+        "url": "sqlite:///x",
+        "run_as": RunAs("r"),
+        "options": (("a", "b"),),
+        "masks": (),
+        "filters": (),
+        "max_rows_changed": None,
+    }
+    strict: dict[str, Any] = {
+        **{name: words[0] for name, words in STRICTEST_FIRST.items()},
+        "masks": (MASK,),
+        "filters": (ROWS,),
+        "max_rows_changed": 1,
+    }
+    assert set(change(strict, other)) == set(other)
+    describing = {"id", "name", "engine", "dialect", "ephemeral", "temporary"}
+    assert set(other) == set(Source.__struct_fields__) - describing

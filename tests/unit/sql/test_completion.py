@@ -119,3 +119,266 @@ def test_no_text_is_too_broken_to_be_completed(dialect: str) -> None:
         for end in (place, len(text)):
             found = complete(text[:end], place, dialect, CATALOG)
             assert 0 <= found.start <= place <= found.end <= end
+
+
+SHOP = Catalog(
+    "shop",
+    "public",
+    ("public", "audit"),
+    (
+        table(
+            "lines",
+            "id order_no part",
+            (
+                ForeignKey("a", ("order_no", "part"), "orders", ("no", "part")),
+                ForeignKey("b", ("id",), "log", ("of",), "audit"),
+            ),
+        ),
+        table("orders", "no part", (ForeignKey("c", ("no",), "orders", ("no",)),)),
+        table("log", "of at", schema="audit"),
+        table("log", "other"),
+        table("notes", "of", (ForeignKey("d", ("of",), "log", ("of",)),), schema="audit"),
+    ),
+    "1",
+)
+
+
+def within(text: str, dialect: str = "postgres") -> list[Item]:
+    return complete(text.replace("|", "", 1), text.index("|"), dialect, SHOP).items
+
+
+def shown(items: list[Item], kind: str = "column") -> list[tuple[str, str, str]]:
+    return [(each.label, each.insert, each.detail) for each in items if each.kind == kind]
+
+
+def test_columns_say_of_which_table_they_are() -> None:
+    assert shown(within("SELECT | FROM audit.log")) == [
+        ("of", "of", "log: integer"), ("at", "at", "log: integer"),
+    ]  # fmt: skip
+    assert shown(within("SELECT | FROM audit.log AS l"))[0] == ("of", "of", "l: integer")
+    assert shown(within("SELECT l.| FROM audit.log l"))[0] == ("of", "of", "integer")
+
+
+def test_aliases_are_proposed_with_the_table_that_they_stand_for() -> None:
+    assert shown(within("SELECT | FROM orders o, lines"), "table") == [("o", "o", "orders")]
+    assert shown(within("SELECT | FROM orders"), "table") == []
+
+
+@pytest.mark.parametrize(
+    "word", ["WHERE", "WHERE 1 AND", "WHERE 1 OR", "SET", "RETURNING", "ORDER BY", "WHERE ("]
+)
+def test_behind_a_clause_of_a_statement_that_names_tables_no_other_table_is_proposed(
+    word: str,
+) -> None:
+    assert shown(within(f"SELECT 1 FROM orders {word} |"), "table") == []
+
+
+def test_without_a_table_all_of_them_are_proposed_last() -> None:
+    items = within("SELECT |")
+    assert [each.kind for each in items][-1] != "table"  # beyond the bound
+    assert names(within("SELECT not|"), "table") == ["notes"]
+    assert names(within("SELECT publ|"), "schema") == ["public"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM |", "SELECT * FROM orders, |", "SELECT * FROM orders JOIN |",
+        "SELECT * FROM orders o LEFT JOIN |", "INSERT INTO |", "UPDATE |", "DROP TABLE |",
+        "DESCRIBE |", "describe |",  "DELETE FROM |",
+    ],
+)  # fmt: skip
+def test_only_tables_and_schemas_come_where_a_table_is_due(text: str) -> None:
+    items = within(text)
+    assert {each.kind for each in items} == {"table", "schema"}
+    assert {each.insert for each in items if each.kind == "table"} == {
+        "lines", "orders", "audit.log", "log", "audit.notes",
+    }  # fmt: skip
+    assert shown(items, "schema") == [
+        ("public", "public.", "schema"), ("audit", "audit.", "schema"),
+    ]  # fmt: skip
+    assert ("log", "audit.log", "table in audit") in shown(items, "table")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT * FROM orders |", "SELECT * FROM orders o |", "UPDATE orders |",
+     "SELECT * FROM orders, lines |", "SELECT (SELECT 1 FROM log) |"],
+)  # fmt: skip
+def test_behind_a_table_its_columns_and_keywords_are_proposed(text: str) -> None:
+    kinds = {each.kind for each in within(text)}
+    assert {"column", "keyword"} <= kinds
+    assert "schema" not in kinds
+
+
+def test_tables_that_a_key_joins_come_before_others() -> None:
+    assert names(within("SELECT 1 FROM orders, |"), "table")[:2] == ["lines", "orders"]
+    near = [each.insert for each in within("SELECT 1 FROM lines, |")][:2]
+    assert near == ["orders", "audit.log"]
+    assert [each.insert for each in within("SELECT 1 FROM audit.log, |")][:2] == [
+        "lines", "audit.notes",
+    ]  # fmt: skip
+
+
+def test_a_key_of_several_columns_joins_by_all_of_them() -> None:
+    joined = "l.order_no = orders.no AND l.part = orders.part"
+    for text in ("SELECT 1 FROM lines l JOIN orders ON |", "SELECT 1 FROM orders, lines l ON |"):
+        found = [item for item in within(text) if item.detail == "foreign key"]
+        assert [(item.label, item.insert, item.kind) for item in found] == [
+            (joined, joined, "column")
+        ]
+    assert [
+        each for each in within("SELECT 1 FROM lines ON |") if each.detail == "foreign key"
+    ] == []
+
+
+def test_a_key_leads_to_the_schema_that_it_names_or_its_own() -> None:
+    def joins(text: str) -> list[str]:
+        return [each.insert for each in within(text) if each.detail == "foreign key"]
+
+    assert joins("SELECT 1 FROM audit.log g JOIN lines ON |") == ["lines.id = g.of"]
+    assert joins("SELECT 1 FROM log g JOIN lines ON |") == []
+    assert joins("SELECT 1 FROM audit.log g JOIN audit.notes n ON |") == ["n.of = g.of"]
+    assert joins("SELECT 1 FROM log g JOIN audit.notes n ON |") == []
+    assert joins("SELECT 1 FROM audit.log g, orders o JOIN lines ON |") == [
+        "lines.order_no = o.no AND lines.part = o.part", "lines.id = g.of",
+    ]  # fmt: skip
+
+
+def test_a_column_is_named_with_its_table_only_where_another_has_it_too() -> None:
+    items = shown(within("SELECT | FROM lines l, orders"))
+    assert {insert for _, insert, _ in items} == {
+        "id", "order_no", "l.part", "orders.part", "no",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT log.|", ["of", "at"]),  # no table is named: the first of that name
+        ("SELECT log.| FROM log", ["other"]),
+        ("SELECT AUDIT.LOG.| FROM audit.log", ["of", "at"]),
+        ("SELECT L.| FROM log l", ["other"]),
+        ("SELECT nothing.| FROM log", []),
+        ("SELECT a .| FROM orders a", ["no", "part"]),
+        ('SELECT "a b".| FROM orders "a b"', ["no", "part"]),
+        ('SELECT "a""b".| FROM orders "a""b"', ["no", "part"]),
+    ],
+)
+def test_behind_a_dot_come_the_columns_of_what_is_called_so(text: str, expected: list[str]) -> None:
+    assert names(within(text), "column") == expected
+
+
+def test_behind_a_schema_come_its_tables() -> None:
+    assert shown(within("SELECT * FROM AUDIT.|"), "table") == [
+        ("log", "log", "table"), ("notes", "notes", "table"),
+    ]  # fmt: skip
+    assert within("SELECT * FROM nothing.|") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT | FROM audit.log l WHERE 1", "at of"),
+        ("SELECT | FROM audit.log, orders o", "at no of part"),
+        ("SELECT | FROM audit.log JOIN orders ON 1", "at no of part"),
+        ("SELECT | FROM log WHERE 1", "other"),
+        ("SELECT | FROM public.log", "other"),
+        ("SELECT | FROM nothing.log", ""),
+        ("SELECT | FROM notes", "of"),
+        ("SELECT | FROM (SELECT * FROM orders), audit.log", "no part"),
+        ("SELECT | FROM orders; SELECT * FROM log", "no part"),
+        ("SELECT * FROM log; SELECT | FROM orders; SELECT * FROM log", "no part"),
+        ("SELECT 1, | FROM orders WHERE no IN (1, 2), log", "no part"),
+        ('SELECT | FROM "log"', "other"),
+    ],
+)
+def test_the_tables_of_the_statement_give_the_columns(text: str, expected: str) -> None:
+    assert sorted(label for label, *_ in shown(within(text))) == expected.split()
+
+
+def test_a_bare_name_is_the_default_schema_s_table_before_another() -> None:
+    assert shown(within("SELECT * FROM log x WHERE x.|")) == [("other", "other", "integer")]
+
+
+def test_what_begins_so_comes_before_what_has_such_a_word_or_holds_it() -> None:
+    listed = [each.label for each in within("SELECT no| FROM orders, lines, audit.notes")]
+    assert listed[:2] == ["no", "NOT"] or listed[0] == "no"
+    assert listed.index("no") < listed.index("order_no")
+    assert [each.label for each in within("SELECT no| FROM lines")].index("order_no") > 0
+    assert names(within("SELECT der| FROM lines"), "column") == ["order_no"]
+    assert names(within("SELECT der| FROM lines"), "keyword") == []
+    assert "ORDER BY" in names(within("SELECT 1 FROM lines by|"), "keyword")
+    assert names(within("SELECT PAR| FROM lines"), "column") == ["part"]
+
+
+def test_nothing_is_proposed_twice() -> None:
+    items = within("SELECT o.| FROM orders o, orders o")
+    assert [each.label for each in items] == ["no", "part"]
+    own = [each.insert for each in within("SELECT | FROM orders o, orders p")]
+    assert len(own) == len(set(own))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("SELECT or|ders FROM", 7, 13),
+        ("SELECT |", 7, 7),
+        ('SELECT "or|d" FROM', 7, 12),
+        ('SELECT "or| FROM', 7, 10),
+        ("SELECT a.or|", 9, 11),
+        ("SELECT :o|r", 7, 10),
+        ("SELECT 'a|b'", 9, 9),
+        ("|", 0, 0),
+    ],
+)
+def test_the_word_at_the_place_is_what_a_proposal_replaces(text: str, start: int, end: int) -> None:
+    found = complete(text.replace("|", "", 1), text.index("|"), "postgres", SHOP)
+    assert (found.start, found.end) == (start, end)
+
+
+def test_a_place_outside_of_the_text_is_its_nearest_end() -> None:
+    assert complete("SELECT or", 99, "postgres", SHOP).start == 7
+    assert complete("SELECT or", -5, "postgres", SHOP).start == 0
+
+
+def test_backticks_and_brackets_are_quotes_where_the_dialect_has_them() -> None:
+    found = complete("SELECT * FROM `or", 17, "mysql", SHOP)
+    assert (found.start, [each.insert for each in found.items]) == (14, ["orders"])
+    assert names(within("SELECT [a].| FROM orders [a]", "sqlite"), "column") == ["no", "part"]
+    assert names(within("SELECT `a``b`.| FROM orders `a``b`", "mysql"), "column") == ["no", "part"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT $$or|$$",
+        "SELECT $a$or|",
+        "SELECT $a$ or|",
+        "SELECT /* or|",
+        "SELECT 1 -- or|\n",
+        "SELECT 'a''|b'",
+    ],
+)
+def test_nothing_is_proposed_in_other_strings_and_comments(text: str) -> None:
+    assert within(text) == []
+
+
+@pytest.mark.parametrize("text", ["SELECT 1 -- x\nFROM or|", "SELECT $$x$$ FROM or|",
+                                  "/* ; */ SELECT 1 FROM or|", "SELECT 'x' FROM or|"])  # fmt: skip
+def test_behind_strings_and_comments_proposals_go_on(text: str) -> None:
+    assert names(within(text), "table") == ["orders"]
+
+
+def test_a_cast_is_no_parameter() -> None:
+    text = "SELECT :name, :named, :1x, a::na| FROM log"
+    assert all(each.kind != "parameter" for each in within(text))
+    found = [each.label for each in within("SELECT :name, :named, :other, :na|")]
+    assert found == [":name", ":named"]
+    assert [each.label for each in within("SELECT :name, a::int, :name| ")] == []
+
+
+def test_functions_are_of_the_dialect_and_come_with_their_bracket() -> None:
+    assert ("abs", "abs(", "") in shown(within("SELECT ab|"), "function")
+    assert names(within("SELECT ifnul|", "mysql"), "function") == ["ifnull"]
+    assert names(within("SELECT ifnul|", "postgres"), "function") == []

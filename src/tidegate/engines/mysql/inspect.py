@@ -176,7 +176,7 @@ _KEPT_TEXT = 8192
 _NOT_FOR_PREPARING = 1295
 _READ_ONLY = frozenset({1290, 1792, 1836})
 _BEFORE = re.compile(
-    r"(?:\s|\(|#[^\n]*(?:\n|$)|--(?:[\s][^\n]*)?(?:\n|$)|/\*(?![!M]).*?\*/)*", re.DOTALL
+    r"(?:\s|\(|#[^\n]*(?:\n|$)|--(?:[^\S\n][^\n]*)?(?:\n|$)|/\*(?![!M]).*?\*/)*", re.DOTALL
 )
 _WORD = re.compile(r"[A-Za-z]+")
 
