@@ -261,8 +261,8 @@ def test_a_column_is_named_with_its_table_only_where_another_has_it_too() -> Non
         ("SELECT L.| FROM log l", ["other"]),
         ("SELECT nothing.| FROM log", []),
         ("SELECT a .| FROM orders a", ["no", "part"]),
-        ('SELECT "a b".| FROM orders "a b"', ["no", "part"]),
-        ('SELECT "a""b".| FROM orders "a""b"', ["no", "part"]),
+        ('SELECT "a b".| FROM log, orders "a b"', ["no", "part"]),
+        ('SELECT "a""b".| FROM log, orders "a""b"', ["no", "part"]),
     ],
 )
 def test_behind_a_dot_come_the_columns_of_what_is_called_so(text: str, expected: list[str]) -> None:
@@ -339,14 +339,23 @@ def test_the_word_at_the_place_is_what_a_proposal_replaces(text: str, start: int
 
 def test_a_place_outside_of_the_text_is_its_nearest_end() -> None:
     assert complete("SELECT or", 99, "postgres", SHOP).start == 7
-    assert complete("SELECT or", -5, "postgres", SHOP).start == 0
+    assert complete(" SELECT or", -5, "postgres", SHOP).start == 0
+    assert complete(" SELECT or", -5, "postgres", SHOP).end == 0
+
+
+def test_right_before_and_behind_a_string_proposals_go_on() -> None:
+    assert within("SELECT |'x'") != []
+    assert within("SELECT 'x'|") != []
 
 
 def test_backticks_and_brackets_are_quotes_where_the_dialect_has_them() -> None:
     found = complete("SELECT * FROM `or", 17, "mysql", SHOP)
     assert (found.start, [each.insert for each in found.items]) == (14, ["orders"])
-    assert names(within("SELECT [a].| FROM orders [a]", "sqlite"), "column") == ["no", "part"]
-    assert names(within("SELECT `a``b`.| FROM orders `a``b`", "mysql"), "column") == ["no", "part"]
+    assert names(within("SELECT [a].| FROM log, orders [a]", "sqlite"), "column") == ["no", "part"]
+    assert names(within("SELECT `a``b`.| FROM log, orders `a``b`", "mysql"), "column") == [
+        "no",
+        "part",
+    ]
 
 
 @pytest.mark.parametrize(
