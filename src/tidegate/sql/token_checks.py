@@ -8,7 +8,13 @@ from itertools import pairwise
 
 from tidegate.errors import Code
 from tidegate.model.statements import Effect
-from tidegate.sql.dialects.common import AFTER, INFIX, OPERAND_FOLLOWS, SYNTAX, VERBS
+from tidegate.sql.dialects.common import (
+    AFTER,
+    OPERAND_BEGINS,
+    OPERAND_FOLLOWS,
+    SYNTAX,
+    VERBS,
+)
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Finding
 from tidegate.sql.lex import NAME, OP, PARAM, STRING, WORD, Token
@@ -76,7 +82,9 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
     if token.kind == WORD and before.key != ".":
         if token.key in SYNTAX or token.key in dialect.keywords:
             return
-        if token.key in INFIX and _is_operand(before):
+        if token.key in dialect.infix and _ends_operand(tokens, index - 2):
+            return
+        if token.key == "MATERIALIZED" and before.key == "NOT" and tokens[index - 3].key == "AS":
             return
         if token.key == "SECOND" and before.key == "TO" and tokens[index - 3].key in _FIELDS:
             return
@@ -138,6 +146,27 @@ def _is_operand(token: Token) -> bool:
     return token.key == "NOT" or (
         token.kind != "" and token.key not in SYNTAX and token.key not in OPERAND_FOLLOWS
     )
+
+
+def _ends_operand(tokens: list[Token], at: int) -> bool:
+    """True if an operand ends with the token, and no other word can do but an infix one. Of words
+    without an operator between them every second is one: `a COLLATE b`, `a AT TIME ZONE b`."""
+    if at >= 0 and tokens[at].key == "NOT":
+        at -= 1
+    count = 0
+    while at >= 0 and tokens[at].kind == WORD and tokens[at].key not in _NO_OPERANDS:
+        if tokens[at].key in _TYPE_ENDS:
+            return True
+        count += 1
+        at -= 1
+    ended = at >= 0 and (
+        tokens[at].key in _CLOSING if tokens[at].kind in (OP, WORD) else tokens[at].kind != ""
+    )
+    return ended == (count % 2 == 0)
+
+
+_NO_OPERANDS = SYNTAX | OPERAND_FOLLOWS | OPERAND_BEGINS
+_TYPE_ENDS = frozenset({"PRECISION", "VARYING"})
 
 
 def _names_a_table(tokens: list[Token], index: int) -> bool:

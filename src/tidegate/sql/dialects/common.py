@@ -20,7 +20,7 @@ AFTER: dict[str, frozenset[str]] = {
     "AGAINST": frozenset({")"}),
     "BERNOULLI": frozenset({"TABLESAMPLE", "SAMPLE"}),
     "BY": frozenset({"GROUP", "ORDER", "PARTITION"}),
-    "COLUMNS": frozenset({"", ","}),
+    "COLUMNS": frozenset({""}),
     "EXCLUDE": frozenset({"*"}),
     "FILTER": frozenset({")"}),
     "FIRST": frozenset({"FETCH"}),
@@ -28,7 +28,7 @@ AFTER: dict[str, frozenset[str]] = {
     "GROUP": frozenset({"WITHIN"}),
     "INDEX": frozenset({"USE", "FORCE", "IGNORE"}),
     "KEY": frozenset({"USE", "USING", "FORCE", "IGNORE", "PRIMARY", "FOREIGN"}),
-    "MATERIALIZED": frozenset({"AS", "NOT"}),
+    "MATERIALIZED": frozenset({"AS"}),
     "NULLS": frozenset({"INCLUDE"}),
     "OF": frozenset({"AS", "MEMBER"}),
     "ONLY": frozenset({"FROM", "JOIN", ","}),
@@ -51,9 +51,6 @@ AFTER: dict[str, frozenset[str]] = {
 """Words that may be names as well: they are keywords before a bracket only after one of these
 ("" means anything that is quoted or a literal)."""
 
-INFIX = words("DIV ESCAPE GLOB ILIKE MATCH OVERLAPS REGEXP RLIKE SIMILAR XOR")
-"""Words that may be names as well: they are keywords before a bracket only after an operand."""
-
 VERBS = frozenset({"INTO", "FOR", "LOCK", "NEXT", "DELETE", "INSERT", "UPDATE", "MERGE"})
 """Words that are looked at more closely in a statement that promises to read."""
 
@@ -62,6 +59,12 @@ OPERAND_FOLLOWS = words("""
     RETURNING SELECT THEN VALUES WHEN WHERE
     """)
 """Keywords after which an operator can only be a prefix."""
+
+OPERAND_BEGINS = words("""
+    ASYMMETRIC BINARY BOTH FOR HIGH_PRIORITY LEADING PLACING SQL_BIG_RESULT SQL_BUFFER_RESULT
+    SQL_CALC_FOUND_ROWS SQL_NO_CACHE SQL_SMALL_RESULT STRAIGHT_JOIN SYMMETRIC TRAILING
+    """)
+"""Further words behind which an operand begins, so that no infix word can follow them."""
 
 TYPES = words("""
     bigint binary bit blob bool boolean bpchar bytea char character clob date datetime dec decimal

@@ -308,6 +308,7 @@ DIALECT = _Duckdb(
         string_prefixes="xXbB",
     ),
     roots=_ROOTS,
+    infix=words("ESCAPE GLOB ILIKE OVERLAPS SIMILAR"),
     functions=_FUNCTIONS | TYPES,
     changing_functions=frozenset({"nextval"}),
     definition_words=frozenset({"STRUCT"}),

@@ -67,6 +67,10 @@ class SystemTable(NamedTuple):
     hidden_where: str = ""
 
 
+INFIX = words("DIV ESCAPE GLOB ILIKE MATCH OVERLAPS REGEXP RLIKE SIMILAR XOR")
+"""The infix words of all databases, for a dialect that does not say which are its own."""
+
+
 class Dialect(msgspec.Struct, frozen=True):
     """What a dialect's words mean.
 
@@ -80,6 +84,7 @@ class Dialect(msgspec.Struct, frozen=True):
     that come before a bracket in a definition, the latter with or without an index's name.
 
     `keywords` are further words that cannot be names and may come before a bracket.
+    `infix` are words that are operators behind an operand, and may be names anywhere else.
     `functions` may be called anywhere, `bare_functions` only without arguments,
     `table_functions` only with literal table names, after a dot only if it follows one of
     `function_schemas` or functions are `methods` of any value. `attributes` are names that must
@@ -109,6 +114,7 @@ class Dialect(msgspec.Struct, frozen=True):
     index_words: frozenset[str] = frozenset()
     function_schemas: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()
+    infix: frozenset[str] = INFIX
     methods: bool = False
     attributes: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = ()

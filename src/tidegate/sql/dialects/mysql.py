@@ -215,6 +215,7 @@ DIALECT = _Mysql(
         backticks=True,
     ),
     roots=_ROOTS,
+    infix=words("DIV ESCAPE REGEXP RLIKE XOR"),
     functions=_FUNCTIONS | STANDARD | TYPES,
     keywords=frozenset({"PARTITION"}),
     bare_functions=frozenset({"last_insert_id"}),

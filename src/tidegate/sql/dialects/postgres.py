@@ -524,6 +524,7 @@ DIALECT = _Postgres(
         names_fold=False,
     ),
     roots=_ROOTS,
+    infix=words("ESCAPE ILIKE OVERLAPS SIMILAR"),
     functions=_FUNCTIONS | _GEOMETRY | TYPES,
     changing_functions=frozenset({"merge_action", "nextval", "setval"}),
     function_schemas=frozenset({"pg_catalog", "information_schema"}),

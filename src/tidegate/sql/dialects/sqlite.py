@@ -118,6 +118,7 @@ DIALECT = _Sqlite(
         bracketed_names=True,
     ),
     roots=_ROOTS,
+    infix=words("ESCAPE GLOB MATCH REGEXP"),
     functions=_FUNCTIONS | TYPES | frozenset(f"pragma_{name}" for name in ARGUMENT_PRAGMAS),
     bare_functions=frozenset(f"pragma_{name}" for name in PRAGMAS),
     secrets=("pragma_*", "sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used"),
