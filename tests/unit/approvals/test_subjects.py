@@ -269,6 +269,25 @@ def test_a_grant_is_on_record_before_it_counts_and_its_use_after(inbox: Inbox) -
     assert inbox.done == []
 
 
+def test_a_caller_is_on_record_with_its_name_where_that_is_known(tmp_path: Path) -> None:
+    names = {"tok_1": "ada"}
+    events: Records = []
+    state = SqliteState(tmp_path / "state.db")
+    approvals = Approvals(
+        state.approvals,
+        note=lambda name, actor, details: events.append((name, actor, dict(details))),
+        name_of=lambda actor: names.get(actor, ""),
+    )
+    for _ in range(2):
+        asked = asyncio.run(approvals.request(request()))
+        approvals.resolve(asked.id, "allowed", "cli:ann", minutes=0)
+        asyncio.run(approvals.request(request()))
+        names.clear()
+    state.close()
+    assert [details.get("caller_name") for _, _, details in events] == ["ada"] * 3 + [None] * 3
+    assert all("minutes" not in details for _, _, details in events)
+
+
 @pytest.mark.parametrize(("allow", "state"), [(True, "allowed"), (False, "denied")])
 def test_an_answer_at_the_client_is_what_the_person_chose(
     inbox: Inbox, allow: bool, state: str
