@@ -49,6 +49,10 @@ def test_a_session_is_one_story_with_the_rule_and_the_proof_of_each_call(
     expect(page.locator(".panel")).to_contain_text("before checkpoint 12")
     page.get_by_role("link", name="All sessions").click()
     expect(page.locator(".fold")).to_have_count(3)
+    page.goto(f"{url}#/activity?view=calls&line=call-7")
+    page.get_by_role("link", name="Open its session").click()
+    expect(page.locator(".story-head")).to_contain_text("analyst with claude-code")
+    expect(page.locator(".panel")).to_contain_text("policy.read_only")
 
 
 def test_many_lines_are_few_nodes_and_more_are_loaded_at_the_end(

@@ -556,7 +556,9 @@ def test_a_call_is_found_by_its_words_with_its_proof(place: Place, token: str) -
     whole = ada.get(f"activity/lines/{line['n']}").json()
     assert whole["fields"]["statement"] == "SELECT count(*) AS zebras FROM towns"
     assert whole["proof"]["state"] in ("verified", "after_checkpoint")
-    assert ada.get("activity/proof?again=1").json()["state"] != "mismatch"
+    proof = ada.get("activity/proof?again=1").json()
+    assert proof["state"] != "mismatch" and not proof["running"]
+    assert (proof["after_checkpoint"] is None) == (proof["signed_until"] is None)
     # A session has an address that outlives the index: that of one of its calls.
     sessions = ada.get("activity/sessions").json()["sessions"]
     (session,) = [each for each in sessions if each["actor_name"] == "claude"]

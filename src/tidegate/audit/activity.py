@@ -182,6 +182,11 @@ class ActivityIndex:
             rows = _rows(connection.execute(f"SELECT {_COLUMNS} FROM lines WHERE n = ?", (n,)))
             return Line(*rows[0]) if rows else None
 
+    def count_since(self, at: float) -> int:
+        """How many lines are newer than a time."""
+        with self.using() as connection:
+            return _count(connection.execute("SELECT count(*) FROM lines WHERE time > ?", (at,)))
+
     def line_of(self, call_id: str) -> Line | None:
         """The line of a call."""
         with self.using() as connection:

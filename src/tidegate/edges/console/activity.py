@@ -146,8 +146,10 @@ class Activity:
         proof = self._prover.check_log(again=again and holds(roles, "admin", None))
         if not holds(roles, "viewer", None):
             text = "Faults were found." if proof.state == "mismatch" else "No fault was found."
-            proof = structs.replace(proof, text=text, lines=0)
-        return structs.asdict(proof)
+            proof = structs.replace(proof, text=text, lines=0, signed_until=None)
+        signed = proof.signed_until
+        after = None if signed is None else self._index.count_since(signed)
+        return {**structs.asdict(proof), "after_checkpoint": after}
 
     def export(self, query: Mapping[str, str], signed_in: SignedIn, directory: Path) -> MadeFile:
         """The lines that match, newest first, as a file of JSON lines or CSV.

@@ -201,7 +201,7 @@ function chips() {
 }
 
 function proofLine() {
-  const proof = signal(/** @type {{ state: string, text: string, running: boolean, at?: number } | null} */ (null));
+  const proof = signal(/** @type {import("./contract.js").LogProof | null} */ (null));
   const ended = new AbortController();
   onEnd(() => ended.abort());
   const ask = async () => {
@@ -216,6 +216,7 @@ function proofLine() {
   return h("p", { class: "proof", role: "status" }, () => (proof.value
     ? h("span", { class: `p-${proof.value.state.replace(/[^a-z_]/g, "")}` },
       icon(proof.value.state === "mismatch" ? "warning" : "check"), visible(proof.value.text),
+      proof.value.after_checkpoint ? `, ${number(proof.value.after_checkpoint)} calls and events came after it` : null,
       proof.value.at && !proof.value.running ? [". Checked ", timeNode(proof.value.at)] : null) : "Checking the record …"));
 }
 

@@ -67,6 +67,8 @@
  *   calls: number, denied: number, writes: number, call_id: string }} AgentSession
  * @typedef {Line & { proof: Proof }} ProvedLine
  * @typedef {{ session: AgentSession, lines: ProvedLine[], next: number | null }} Story
+ * @typedef {{
+ *   state: string, text: string, running: boolean, at?: number, after_checkpoint?: number | null }} LogProof
  * @typedef {{ state: string, text: string, segment?: string, seq?: number, hash?: string }} Proof
  * @typedef {{
  *   id: string, state: "prepared" | "done" | "undone", rows: number, may_undo: boolean }} KeptChange
