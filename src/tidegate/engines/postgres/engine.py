@@ -40,23 +40,22 @@ from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
 from tidegate.engines.postgres.data_rows import (
     ENCODED_VALUES,
-    BinaryFits,
     DataRowPostgresCursor,
-    Key,
     sink_of,
 )
+from tidegate.engines.postgres.databases import Databases
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
-from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
+from tidegate.engines.postgres.inspect import CATALOG_RULE
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.row_counts import COUNT, UNCOUNTED, RowCounter, counter_of
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
 from tidegate.engines.postgres.transaction import check_run_as, may_tune
-from tidegate.engines.postgres.types import TypeCache, shape_of
+from tidegate.engines.postgres.types import shape_of
 from tidegate.engines.postgres.url import Conninfo, own_login_only, parse_conninfo
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
-from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Query
@@ -77,14 +76,6 @@ SUPERUSER = (
 
 _WITH = re.compile(r"\bwith\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\$(\d+)")
-
-
-class _Database(NamedTuple):
-    """What is known of one database of the server: its oids mean nothing in another."""
-
-    watch: CatalogSafetyCache
-    types: TypeCache
-    binary: BinaryFits
 
 
 class _Admitted(NamedTuple):
@@ -127,10 +118,7 @@ class PostgresEngine:
             )
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
-        self._target = target
-        types = TypeCache(lambda: PostgresSession.open(target))
-        home = _Database(CatalogSafetyCache(), types, BinaryFits())
-        self._databases: dict[str | None, _Database] = {None: home, first.setting.database: home}
+        self._databases = Databases(self._server, target, first.setting.database)
         self._schema = SchemaVersion()
         self._server_version = first.line.server_version
         self._status = Status(
@@ -163,60 +151,15 @@ class PostgresEngine:
         """
         text = statement.text
         try:
-            joined = self._known(text, judgement) or await self._joined(text, judgement)
+            joined = self._databases.known(text, judgement) or await self._databases.joined(
+                text, judgement
+            )
         except TidegateError as error:
             if error.code is not Code.SQL_FAILED:
                 raise
             return None  # the server cannot read it, and says so again in `run`
         unread = joined.effect is Effect.UNKNOWN and joined.rule != CATALOG_RULE
         return None if unread else joined
-
-    def _known(
-        self, text: str, judgement: Judgement, database: str | None = None
-    ) -> Judgement | None:
-        """As `_joined`, if nothing has to be asked for that; else None."""
-        self._server.check_open()
-        known = self._databases.get(database)
-        return None if known is None else known.watch.known(text, judgement)
-
-    async def _joined(
-        self,
-        text: str,
-        judgement: Judgement,
-        timeout_s: float = OWN_S,
-        cancellation: Cancellation = NEVER,
-        *,
-        database: str | None = None,
-        schema: bytes | None = None,
-    ) -> Judgement:
-        """The judgement of a text, raised by what one database says, whose catalog is surveyed
-        before."""
-        self._server.check_open()
-        if judgement.administration is not None and not judgement.administration.runs_query:
-            return judgement  # a person approves what it names, functions of users included
-        known = self._databases.get(database)
-        if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
-            return await known.watch.joined(text, judgement)
-        timeout_ms = max(1, round(timeout_s * 1000))
-        async with self._server.borrowed(timeout_s, cancellation, database) as session:
-            watch = self._database(database).watch
-            if watch.is_due:
-                await watch.look(session, timeout_ms)
-            if watch.needs_analysis:
-                return await watch.analysed(session, text, judgement, schema, timeout_ms)
-            return await watch.joined(text, judgement)
-
-    def _database(self, name: str | None) -> _Database:
-        """What is known of a database; of one that can be connected to, so that few are kept."""
-        known = self._databases.get(name)
-        if known is None:
-            target, others = self._target, {} if name is None else {"dbname": name}
-            known = self._databases[name] = _Database(
-                CatalogSafetyCache(),
-                TypeCache(lambda: PostgresSession.open(target, **others)),
-                BinaryFits(),
-            )
-        return known
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         admitted = await self._admit(permit, cancellation)
@@ -239,7 +182,7 @@ class PostgresEngine:
         try:
             async with running as session:
                 session.needs_reset = writes
-                session.prepared.follow(self._database(request.database).watch.names_state)
+                session.prepared.follow(self._databases.of(request.database).watch.names_state)
                 if copies:
                     return await self._copy(running, session, encoded, schema)
                 if not explains and judgement.outside_transaction:
@@ -272,7 +215,7 @@ class PostgresEngine:
                 )
         finally:
             if writes:
-                self._database(request.database).watch.wake()
+                self._databases.of(request.database).watch.wake()
 
     async def _run_kept(
         self,
@@ -303,12 +246,12 @@ class PostgresEngine:
                 )
                 running.committing = False
                 shape, width = shape_of(ran.result), ran.width
-                columns, reader = await self._database(database).types.columns(shape)
+                columns, reader = await self._databases.of(database).types.columns(shape)
                 rows: list[Row] = [row[:width] for row in reader.rows(ran.result)] if width else []
                 running.release()
             return BufferedCursor(columns[:width], rows, ran.affected, BufferBudget())
         finally:
-            self._database(database).watch.wake()
+            self._databases.of(database).watch.wake()
 
     async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
         self._server.check_open()
@@ -374,17 +317,17 @@ class PostgresEngine:
         encoded = encode_statement(text)
         schema = None if request.schema is None else self._path(request.schema)
         left_s = permit.limits.timeout_s
-        opinion = self._known(text, judgement, request.database)
+        opinion = self._databases.known(text, judgement, request.database)
         if opinion is None:
             until = monotonic() + left_s
-            opinion = await self._joined(
+            opinion = await self._databases.joined(
                 text, judgement, left_s, cancellation, database=request.database, schema=schema
             )
             left_s = max(LEAST_S, until - monotonic())
         if opinion.effect > (Effect.READ if explains else permit.effect) or (
             permit.identity is not None and opinion.effect is Effect.SESSION
         ):
-            await self._refuse(encoded, opinion, permit, request.database)
+            await self._databases.refuse(encoded, opinion, permit, request.database)
         return _Admitted(request, judgement, opinion, text, encoded, params, schema, left_s)
 
     async def begin(
@@ -412,8 +355,8 @@ class PostgresEngine:
             raise TidegateError(
                 Code.UNSUPPORTED, "This does not run in a transaction over several statements."
             )
-        database, sink = self._database(request.database), sink_of(request)
-        key = _key(database, admitted.encoded, admitted.schema)
+        database, sink = self._databases.of(request.database), sink_of(request)
+        key = database.key(admitted.encoded, admitted.schema)
         statement = BlockStatement(
             admitted.text,
             admitted.encoded,
@@ -450,7 +393,7 @@ class PostgresEngine:
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
             timeout_ms = max(1, round(timeout_s * 1000))
             found = await session.described(encoded, schema, timeout_ms, permit.identity)
-        types = self._database(request.database).types
+        types = self._databases.of(request.database).types
         columns, _ = await types.columns(shape_of(found))
         taken = tuple([(b"", found.param_type(at), -1) for at in range(found.nparams)])
         parameters, _ = await types.columns(taken)
@@ -465,12 +408,12 @@ class PostgresEngine:
         form: int = 0,
         counter: RowCounter | None = None,
     ) -> Cursor:
-        types, shape = self._database(request.database).types, shape_of(first)
+        types, shape = self._databases.of(request.database).types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
         sink = sink_of(request)
         if sink is not None and sink.form == form:
             if form:
-                self._database(request.database).binary.check(sink, columns)
+                self._databases.of(request.database).binary.check(sink, columns)
             cursor = DataRowPostgresCursor(running, first, columns, ENCODED_VALUES, text)
         else:
             cursor = PostgresCursor(running, first, columns, reader, text)
@@ -494,8 +437,8 @@ class PostgresEngine:
         sink = sink_of(permit.request)
         if sink is None or sink.form != 1:
             return False
-        database = self._database(permit.request.database)
-        key = _key(database, encoded, schema)
+        database = self._databases.of(permit.request.database)
+        key = database.key(encoded, schema)
         fits = database.binary.of(key)
         if fits is None:
             found = await session.described(encoded, schema, timeout_ms, permit.identity)
@@ -535,7 +478,7 @@ class PostgresEngine:
         schema = None if request.schema is None else self._path(request.schema)
 
         async def joined(text: str, judgement: Judgement) -> Judgement:
-            return await self._joined(
+            return await self._databases.joined(
                 text,
                 judgement,
                 permit.limits.timeout_s,
@@ -546,7 +489,7 @@ class PostgresEngine:
 
         opinion = await joined(request.statement.text, judged)
         if opinion.effect > permit.effect:
-            await self._refuse(encoded, opinion, permit, request.database)
+            await self._databases.refuse(encoded, opinion, permit, request.database)
         query = found.query.text
         # The gate has not seen this text: it is made of the statement here.
         if query:
@@ -596,25 +539,3 @@ class PostgresEngine:
             return f"EXPLAIN {text}", params
         how = " (GENERIC_PLAN)" if self._server_version >= 160000 else ""
         return f"EXPLAIN{how} {text}", [None] * count
-
-    async def _refuse(
-        self, encoded: bytes, opinion: Judgement, permit: Permit, database: str | None
-    ) -> None:
-        """Refuse what is more than the permit allows; if the server cannot even read it, with the
-        server's own words. Raises: TidegateError, always."""
-        async with self._server.borrowed(database=database) as session:
-            parsed = await session.parse(encoded)
-            if parsed.status != ExecStatus.COMMAND_OK:
-                raise translate(parsed)
-        if not encoded.strip(b" \t\r\n;") or opinion.code == Code.SQL_EMPTY.value:
-            raise TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
-        if opinion.code == Code.SQL_FUNCTION.value:
-            code = Code.SQL_FUNCTION
-        else:
-            code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
-        details = {"effect": opinion.effect.label, "rule": opinion.rule}
-        raise TidegateError(code, opinion.reason, hint=opinion.hint, details=details)
-
-
-def _key(database: _Database, encoded: bytes, schema: bytes | None) -> Key:
-    return encoded, schema, database.watch.names_state

@@ -1,0 +1,111 @@
+"""What the catalogs of a server's databases say of a text, beside the judge's own judgement.
+
+Each database of a server has its own: its object ids, types and formats mean nothing in another.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from psycopg.pq import ExecStatus
+
+from tidegate.engines.common.server_pool import OWN_S, ServerPool
+from tidegate.engines.postgres.connection import PostgresSession
+from tidegate.engines.postgres.data_rows import BinaryFits, Key
+from tidegate.engines.postgres.errors import translate
+from tidegate.engines.postgres.inspect import CatalogSafetyCache
+from tidegate.engines.postgres.types import TypeCache
+from tidegate.engines.postgres.url import Conninfo
+from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.decisions import Permit
+from tidegate.model.statements import Effect, Judgement
+
+
+class Database(NamedTuple):
+    """What is known of one database of the server."""
+
+    watch: CatalogSafetyCache
+    types: TypeCache
+    binary: BinaryFits
+
+    def key(self, encoded: bytes, schema: bytes | None) -> Key:
+        """Of a statement, as long as the names in this database mean the same."""
+        return encoded, schema, self.watch.names_state
+
+
+class Databases:
+    """The databases of one server that were asked for, with `home` as the one of the source."""
+
+    def __init__(self, server: ServerPool[PostgresSession], target: Conninfo, home: str) -> None:
+        self._server = server
+        self._target = target
+        own = Database(
+            CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target)), BinaryFits()
+        )
+        self._known: dict[str | None, Database] = {None: own, home: own}
+
+    def of(self, name: str | None) -> Database:
+        """What is known of a database; of one that can be connected to, so that few are kept."""
+        known = self._known.get(name)
+        if known is None:
+            target, others = self._target, {} if name is None else {"dbname": name}
+            known = self._known[name] = Database(
+                CatalogSafetyCache(),
+                TypeCache(lambda: PostgresSession.open(target, **others)),
+                BinaryFits(),
+            )
+        return known
+
+    def known(
+        self, text: str, judgement: Judgement, database: str | None = None
+    ) -> Judgement | None:
+        """As `joined`, if nothing has to be asked for that; else None."""
+        self._server.check_open()
+        known = self._known.get(database)
+        return None if known is None else known.watch.known(text, judgement)
+
+    async def joined(
+        self,
+        text: str,
+        judgement: Judgement,
+        timeout_s: float = OWN_S,
+        cancellation: Cancellation = NEVER,
+        *,
+        database: str | None = None,
+        schema: bytes | None = None,
+    ) -> Judgement:
+        """The judgement of a text, raised by what one database says, whose catalog is surveyed
+        before."""
+        self._server.check_open()
+        if judgement.administration is not None and not judgement.administration.runs_query:
+            return judgement  # a person approves what it names, functions of users included
+        known = self._known.get(database)
+        if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
+            return await known.watch.joined(text, judgement)
+        timeout_ms = max(1, round(timeout_s * 1000))
+        async with self._server.borrowed(timeout_s, cancellation, database) as session:
+            watch = self.of(database).watch
+            if watch.is_due:
+                await watch.look(session, timeout_ms)
+            if watch.needs_analysis:
+                return await watch.analysed(session, text, judgement, schema, timeout_ms)
+            return await watch.joined(text, judgement)
+
+    async def refuse(
+        self, encoded: bytes, opinion: Judgement, permit: Permit, database: str | None
+    ) -> None:
+        """Refuse what is more than the permit allows; if the server cannot even read it, with the
+        server's own words. Raises: TidegateError, always."""
+        async with self._server.borrowed(database=database) as session:
+            parsed = await session.parse(encoded)
+            if parsed.status != ExecStatus.COMMAND_OK:
+                raise translate(parsed)
+        if not encoded.strip(b" \t\r\n;") or opinion.code == Code.SQL_EMPTY.value:
+            raise TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
+        if opinion.code == Code.SQL_FUNCTION.value:
+            code = Code.SQL_FUNCTION
+        else:
+            code = Code.POLICY_READ_ONLY if permit.effect is Effect.READ else Code.POLICY_DENIED
+        details = {"effect": opinion.effect.label, "rule": opinion.rule}
+        raise TidegateError(code, opinion.reason, hint=opinion.hint, details=details)
