@@ -12,7 +12,8 @@
     interval                  string, ISO 8601 duration: "P1DT2S"
     UUID                      string
     array, object             array, object, by the same rules inside
-    JSON (msgspec.Raw)        as the database holds it, on one line
+    JSON (msgspec.Raw)        as the database holds it, on one line; nested over some hundred
+                              levels, a string of it
     anything else             string
 
 As text cells every value is a string or null: numbers as above, booleans "true" and "false", arrays
@@ -79,6 +80,25 @@ _SMALL_EXPONENTS = bytes([*range(0x43), *range(0x80, 0xC3)])
 
 _SMALL_SEVENTHS = bytes(range(0x20))
 """The seventh bytes of positive 64-bit integers below 2^53."""
+
+
+MOST_NESTED = 200
+"""Levels of arrays and objects that a value in JSON has at the least where it is kept as text."""
+_FRAMES = 600
+"""Levels of the interpreter's bound on recursion that are left to who reads the value again."""
+_NEWLINES = str.maketrans("\r\n", "  ")
+_raw = msgspec.json.Decoder(msgspec.Raw)
+
+
+def json_raw(text: str) -> msgspec.Raw | str:
+    """JSON as the database holds it, on one line; line breaks are only between its tokens. What is
+    nested so deeply that a reader of the result may not follow is the text itself."""
+    if text.count("[") + text.count("{") > MOST_NESTED:
+        try:
+            _raw.decode("[" * _FRAMES + text + "]" * _FRAMES)
+        except (RecursionError, msgspec.DecodeError):
+            return text
+    return msgspec.Raw(text.translate(_NEWLINES) if "\n" in text or "\r" in text else text)
 
 
 def encode_rows(rows: Rows, *, as_text: bool = False) -> bytes:

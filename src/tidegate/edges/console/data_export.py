@@ -9,7 +9,7 @@ record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,15 +18,17 @@ import msgspec
 from tidegate.edges.console.data_calls import Caller, DataCalls, check_sql
 from tidegate.edges.console.data_rows import Narrowed, Sort, conditions_of
 from tidegate.edges.console.downloads import Downloads, DraftFile, MadeFile, one_line
+from tidegate.edges.console.held_rows import HeldRows
 from tidegate.edges.console.row_pages import order_of, rows_statement
 from tidegate.edges.console.runs import MOST_ROWS, Run, Runs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import ReadRows
-from tidegate.model.results import Column, Limits, Page
+from tidegate.model.results import ColumnKind, Limits, Page
 from tidegate.model.schema import Table
 from tidegate.model.statements import Statement
 from tidegate.results.formats import Writer, writer
+from tidegate.results.json_values import json_raw
 from tidegate.results.notes import cut_note, page_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
@@ -176,7 +178,7 @@ def _write_held(run: Run, rows: Writer, cancellation: Cancellation) -> int:
     """Write the rows that are held. Raises: TidegateError RESULT_GONE, CALL_CANCELLED."""
     count = 0
     rows.begin(run.rows.columns)
-    for part in typed_rows(run):
+    for part in typed_rows(run.rows):
         if cancellation.reason is not None:
             raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
         rows.write(part)
@@ -206,10 +208,13 @@ def _insertable(table: Table, columns: list[str] | None) -> tuple[list[str] | No
     return [name for name in wanted if name not in computed], [note]
 
 
-def typed_rows(run: Run) -> Iterator[list[list[Any]]]:
+def typed_rows(rows: HeldRows) -> Iterator[list[list[Any]]]:
     """The rows of a result as values of their columns' kinds, in parts."""
-    readers = [_reader(column) for column in run.rows.columns]
-    for part in run.rows.values():
+    readers = [
+        _same if rows.is_exact(place) else _READERS.get(column.kind, _same)
+        for place, column in enumerate(rows.columns)
+    ]
+    for part in rows.values():
         yield [
             [
                 None if value is None else read(value)
@@ -217,19 +222,6 @@ def typed_rows(run: Run) -> Iterator[list[list[Any]]]:
             ]
             for row in part
         ]
-
-
-def _reader(column: Column) -> Callable[[Any], Any]:
-    """Reads a value that was held as text, so that it is written as the database's own."""
-    if column.kind == "integer":
-        return _integer
-    if column.kind == "float":
-        return _float
-    if column.kind == "boolean":
-        return _truth
-    if column.kind in ("json", "array", "struct"):
-        return _tree
-    return _same
 
 
 def _same(value: Any) -> Any:
@@ -240,7 +232,7 @@ def _integer(value: Any) -> Any:
     try:
         return int(value)
     except ValueError:
-        return value  # a column of SQLite holds anything
+        return value  # a word, such as that of an infinity
 
 
 def _float(value: Any) -> Any:
@@ -254,11 +246,13 @@ def _truth(value: Any) -> Any:
     return {"true": True, "false": False}.get(value, value)
 
 
-def _tree(value: Any) -> Any:
-    try:
-        return msgspec.json.decode(value)
-    except msgspec.DecodeError:
-        return value
+_READERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
+    "integer": _integer,
+    "float": _float,
+    "boolean": _truth,
+    "json": json_raw,
+}
+"""What reads a value that was held as text, so that it is written as the database's own."""
 
 
 def read_ticket(body: bytes) -> Wanted:

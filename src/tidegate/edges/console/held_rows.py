@@ -12,11 +12,12 @@ import threading
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
 from tidegate.edges.console.cells import BYTES_SHOWN, MOST_SHOWN, cell_of, text_of
+from tidegate.edges.console.exact_values import SHOWN, pack, unpack
 from tidegate.edges.console.held_space import HeldSpace, unwritable
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind, Truncation
@@ -26,6 +27,7 @@ MOST_BYTES = 128 * 1_048_576
 """Bytes of one result in files."""
 MOST_CUT = 200_000
 """Cells of one result that are cut."""
+_EXACT: frozenset[ColumnKind] = frozenset({"array", "struct", "other"})
 _BINARY: frozenset[ColumnKind] = frozenset({"bytes", "other"})
 _ROW_BYTES, _CUT_BYTES = 8, 24
 _AT_ONCE = 1_048_576
@@ -37,8 +39,17 @@ class HeldRows:
     """The rows of one result (`model.results.BoundedRowWriter`). They are written by the engine's
     thread and read by others, each under the lock; `space` has locks of its own."""
 
-    def __init__(self, space: HeldSpace, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, space: HeldSpace, most_bytes: int = MOST_BYTES, *, untyped: bool = False
+    ) -> None:
+        """`untyped`: a column may hold values of another type than its own."""
         self._space = space
+        self._untyped = untyped
+        self._exact_places: tuple[int, ...] = ()
+        self._exact: IO[bytes] | None = None
+        """Values of those columns that a text does not say, of one row after the other."""
+        self._exact_ends = array("Q")
+        self._exact_size = 0
         self._rows: IO[bytes] | None = None
         self._whole: IO[bytes] | None = None
         self._most = most_bytes
@@ -73,13 +84,19 @@ class HeldRows:
             self.columns = columns
             if self._rows is not None:
                 return  # the statement was sent again, before it had given rows
-            rows = self._space.new_file()
+            self._exact_places = tuple(
+                [n for n, each in enumerate(columns) if self._untyped or each.kind in _EXACT]
+            )
+            files: list[IO[bytes]] = []
             try:
-                self._whole = self._space.new_file()
+                for _ in range(3 if self._exact_places else 2):
+                    files.append(self._space.new_file())
             except TidegateError:
-                rows.close()
+                for file in files:
+                    file.close()
                 raise
-            self._rows = rows
+            self._rows, self._whole, *exact = files
+            self._exact = exact[0] if exact else None
 
     def write(self, rows: Sequence[Sequence[Any]]) -> None:
         """Keep rows as far as there is room. Raises: TidegateError STATE_FAILED, and then all that
@@ -96,26 +113,36 @@ class HeldRows:
 
     def _keep(self, file: IO[bytes], rows: Sequence[Sequence[Any]]) -> None:
         parts: list[bytes] = []
-        ends = array("Q")
-        size = self._size
+        exacts: list[bytes] = []
+        ends, exact_ends = array("Q"), array("Q")
+        size, exact_size = self._size, self._exact_size
         for row, values in zip(self._texts(rows), rows, strict=True):
             part, wholes = self._part(row, values)
-            if not self._has_room(len(part) + sum([len(each) for _, each in wholes]), len(wholes)):
+            exact = pack([values[n] for n in self._exact_places]) if self._exact_places else b""
+            needed = len(part) + len(exact) + sum([len(each) for _, each in wholes])
+            if not self._has_room(needed, len(wholes)):
                 break
             for place, data in wholes:
                 self._keep_whole(self._count + len(parts), place, data)
             size += len(part)
             parts.append(part)
             ends.append(size)
+            exact_size += len(exact)
+            exacts.append(exact)
+            exact_ends.append(exact_size)
         if parts:
             _write(file, b"".join(parts), self._size)
+            if self._exact is not None:
+                _write(self._exact, b"".join(exacts), self._exact_size)
+                self._exact_size = exact_size
+                self._exact_ends.extend(exact_ends)
             self._size = size
             self._ends.extend(ends)
             self._count += len(parts)
 
     def _has_room(self, files: int, wholes: int) -> bool:
         """Whether a row of so many bytes is kept; if not, `cut` says why."""
-        memory = _ROW_BYTES + _CUT_BYTES * wholes
+        memory = _ROW_BYTES * (2 if self._exact_places else 1) + _CUT_BYTES * wholes
         used = self._used
         if used + files > self._most or len(self._cut[0]) + wholes > MOST_CUT:
             self.cut = Truncation("bytes", self._most, used)
@@ -189,7 +216,7 @@ class HeldRows:
     @property
     def size(self) -> int:
         """Bytes in files."""
-        return self._size + self._whole_size
+        return self._size + self._whole_size + self._exact_size
 
     def page(self, offset: int, limit: int) -> bytes:
         """Rows as a JSON array of arrays of cells. Raises: TidegateError RESULT_GONE."""
@@ -226,14 +253,25 @@ class HeldRows:
         return data, "binary" in fields
 
     def values(self, rows: int = 512) -> Iterator[list[list[Any]]]:
-        """All rows as texts and bytes, whole, in parts of up to so many rows or some megabytes.
-        Raises: TidegateError RESULT_GONE, as soon as they are let go."""
+        """All rows, whole, in parts of up to so many rows or some megabytes: texts and bytes, or
+        exactly the values where a text does not say them (`is_exact`).
+
+        Raises: TidegateError RESULT_GONE, as soon as they are let go.
+        """
         for begin in range(0, self.count, rows):
             part: list[list[Any]] = []
             weight = 0
+            exacts = self._exact_rows(begin, rows)
             for number, cells in enumerate(msgspec.json.decode(self.page(begin, rows)), begin):
+                if exacts:
+                    found = unpack(exacts[number - begin])
+                    weight += len(exacts[number - begin])
+                    for place, value in zip(self._exact_places, found, strict=True):
+                        cells[place] = cells[place] if value is SHOWN else _Exact(value)
                 for place, cell in enumerate(cells):
-                    if isinstance(cell, dict):
+                    if isinstance(cell, _Exact):
+                        cells[place] = cell.value
+                    elif isinstance(cell, dict):
                         data, binary = self._whole_cell(cell, number, place)
                         whole = data or b""
                         weight += len(whole)
@@ -244,6 +282,21 @@ class HeldRows:
                     part, weight = [], 0
             if part:
                 yield part
+
+    def is_exact(self, column: int) -> bool:
+        """Whether `values` gives the column's values and not their texts."""
+        return column in self._exact_places
+
+    def _exact_rows(self, begin: int, rows: int) -> list[bytes]:
+        with self._lock:
+            self._check_held()
+            ends = self._exact_ends[begin : begin + rows]
+            if self._exact is None or not ends:
+                return []
+            first = self._exact_ends[begin - 1] if begin else 0
+            data = os.pread(self._exact.fileno(), ends[-1] - first, first)
+        begins = [first, *ends[:-1]]
+        return [data[a - first : b - first] for a, b in zip(begins, ends, strict=True)]
 
     def _check_held(self) -> None:
         if self.gone:
@@ -256,11 +309,18 @@ class HeldRows:
     def release(self) -> None:
         """Close the files, and forget where the rows are."""
         with self._lock:
-            for file in (self._rows, self._whole):
+            for file in (self._rows, self._whole, self._exact):
                 if file is not None:
                     file.close()
-            self._rows = self._whole = None
+            self._rows = self._whole = self._exact = None
+            self._exact_ends = array("Q")
             self._ends, self._cut = array("Q"), (array("Q"), array("Q"), array("Q"))
+
+
+class _Exact(NamedTuple):
+    """A value that is no cell."""
+
+    value: Any
 
 
 def result_gone() -> TidegateError:

@@ -34,6 +34,14 @@ class PlanNode(msgspec.Struct, frozen=True):
     children: list[PlanNode] = []
 
 
+def is_deeper(node: PlanNode, levels: int) -> bool:
+    """Whether a plan has more levels."""
+    level = [node]
+    for _ in range(levels):
+        level = [child for each in level for child in each.children]
+    return bool(level)
+
+
 def plan_text(node: PlanNode, depth: int = 0) -> str:
     """A plan as lines, each step indented under the one that it serves."""
     figures: list[str] = []

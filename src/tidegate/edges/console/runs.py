@@ -20,7 +20,7 @@ from msgspec import Meta
 from tidegate.approvals.approvals import QUESTION_TTL_S, ApprovalNeeded, Approvals
 from tidegate.edges.console.advice import advice
 from tidegate.edges.console.cells import column_fields
-from tidegate.edges.console.data_calls import Caller, DataCalls, Place
+from tidegate.edges.console.data_calls import Caller, DataCalls, Place, speaks_sql
 from tidegate.edges.console.data_rows import MOST_CELL
 from tidegate.edges.console.held_rows import HeldRows, result_gone
 from tidegate.edges.console.held_space import HeldSpace
@@ -34,7 +34,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.results.notes import page_note
 from tidegate.results.row_stream import WriterSink
-from tidegate.sql.dialects import DIALECTS
+from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
 from tidegate.sql.statement_parts import Utf16
 
@@ -174,7 +174,9 @@ class Runs:
         ended = [each for each in own if each.is_over]
         for old in ended[: max(0, len(own) - MOST_KEPT + 1)]:
             self._forget(old)
-        run = Run(body, caller, source, HeldRows(self._space), self._clock())
+        untyped = speaks_sql(source) and find(source.dialect).untyped_columns
+        rows = HeldRows(self._space, untyped=untyped)
+        run = Run(body, caller, source, rows, self._clock())
         self._runs[run.id] = run
         run.task = asyncio.get_running_loop().create_task(self._work(run, statement))
         self._sweep_soon()
@@ -385,7 +387,7 @@ def statement_of(
     if params is None or not params:
         return Statement(text)
     if isinstance(params, Mapping):
-        if source.dialect not in DIALECTS:
+        if not speaks_sql(source):
             raise TidegateError(
                 Code.ARGUMENT_INVALID, "Named parameters are for sources that speak SQL"
             )

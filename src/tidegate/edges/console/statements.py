@@ -4,6 +4,8 @@ goes on, and how the database would run it."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +16,7 @@ from tidegate.edges.console.data_calls import Caller, DataCalls, Place, check_sq
 from tidegate.edges.console.plan_tree import (
     PlanNode,
     duckdb_plan,
+    is_deeper,
     mariadb_plan,
     plan_text,
     postgres_plan,
@@ -33,6 +36,8 @@ from tidegate.sql.statement_parts import Utf16, statement_parts
 MOST_PARTS = 100
 """Statements of one text that are judged."""
 MOST_PLAN_ROWS = 10_000
+MOST_LEVELS = 200
+"""Levels of a plan that is shown as a tree."""
 _ROWS = msgspec.json.Decoder(list[list[Any]])
 _ASKS = {"allow": "allow", "ask": "ask", "confirm": "ask", "deny": "deny"}
 _READERS = {
@@ -148,7 +153,7 @@ class Statements:
         page, _ = await self._calls.ask(caller, request, body.source, Page)
         rows = _ROWS.decode(page.rows)
         if read is not None and (rows or dialect.plan_prefixes is None):
-            return _plan(read(rows), "" if dialect.plan_prefixes is None else _lines(rows))
+            return tree_of(read, rows, "" if dialect.plan_prefixes is None else _lines(rows))
         reason = f"{dialect.title or source.engine} shows its plans as text alone."
         return {"text": _lines(rows), "tree": None, "reason": reason}
 
@@ -181,12 +186,21 @@ class Statements:
         )
         page, _ = await self._calls.ask(caller, request, body.source, Page)
         rows = _ROWS.decode(page.rows)
-        return _plan(read(rows), _lines(rows))
+        return tree_of(read, rows, _lines(rows))
 
 
-def _plan(tree: PlanNode | None, text: str) -> dict[str, Any]:
-    reason = "" if tree is not None else "The plan has a form that is not known here."
-    shown = text if tree is None else plan_text(tree)
+def tree_of(
+    read: Callable[[list[list[Any]]], PlanNode | None], rows: list[list[Any]], text: str
+) -> dict[str, Any]:
+    """A plan as a tree, or as its text with the reason."""
+    tree, reason = None, f"The plan has over {MOST_LEVELS} levels."
+    with suppress(RecursionError):
+        found = read(rows)
+        if found is None:
+            reason = "The plan has a form that is not known here."
+        elif not is_deeper(found, MOST_LEVELS):
+            tree, reason = found, ""
+    shown = (text or _lines(rows)) if tree is None else plan_text(tree)
     return {
         "text": shown,
         "tree": None if tree is None else msgspec.to_builtins(tree),

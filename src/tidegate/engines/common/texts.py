@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Raw
-
 from tidegate.errors import Code, TidegateError
-
-_NEWLINES = str.maketrans("\r\n", "  ")
 
 
 def encode_statement(text: str) -> bytes:
@@ -18,8 +14,3 @@ def encode_statement(text: str) -> bytes:
     if b"\0" in encoded:
         raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
     return encoded
-
-
-def json_raw(text: str) -> Raw:
-    """JSON as the database holds it, on one line; line breaks are only between its tokens."""
-    return Raw(text.translate(_NEWLINES) if "\n" in text or "\r" in text else text)

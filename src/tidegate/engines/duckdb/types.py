@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from duckdb.sqltypes import DuckDBPyType
-from msgspec import Raw
 
 from tidegate.errors import Code, TidegateError
+from tidegate.results.json_values import json_raw
 
 Coercion = Callable[[Any], Any]
 Rows = Sequence[Sequence[Any]]
@@ -175,11 +175,6 @@ def _map(
 def is_json(kind: DuckDBPyType) -> bool:
     """Whether it is the type JSON, which the driver takes for text."""
     return str(kind) == "JSON"
-
-
-def json_raw(text: str) -> Raw:
-    """JSON as the database holds it, on one line; line breaks are only between its tokens."""
-    return Raw(text.replace("\n", " ").replace("\r", " "))
 
 
 _SHORT_FRACTION = re.compile(r"\.(\d{1,5})(?!\d)")

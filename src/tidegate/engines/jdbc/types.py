@@ -11,12 +11,12 @@ from uuid import UUID
 import msgspec
 
 from tidegate.engines.api import Row
-from tidegate.engines.common.texts import json_raw
 from tidegate.engines.jdbc.messages import JdbcColumn, Portion
 from tidegate.engines.jdbc.products import Product
 from tidegate.model.decimals import is_long
 from tidegate.model.results import Column, ColumnKind, JdbcType
 from tidegate.results.column_kinds import MAX_NAME, read_type
+from tidegate.results.json_values import json_raw
 
 _KINDS: dict[int, ColumnKind] = {
     -7: "boolean",

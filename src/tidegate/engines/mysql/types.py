@@ -28,11 +28,11 @@ import msgspec
 from asyncmy import converters, protocol
 
 from tidegate.engines.common.errors import lost
-from tidegate.engines.common.texts import json_raw
 from tidegate.engines.mysql.packets import Specs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.results.column_kinds import column_of
+from tidegate.results.json_values import json_raw
 
 _NAMES = {
     1: "POINT",

@@ -21,9 +21,9 @@ from psycopg.types.numeric import FloatLoader, IntLoader
 from psycopg.types.string import ByteaLoader, TextLoader
 
 from tidegate.engines.common.errors import lost
-from tidegate.engines.common.texts import json_raw
 from tidegate.model.results import Column
 from tidegate.results.column_kinds import column_of
+from tidegate.results.json_values import json_raw
 
 if TYPE_CHECKING:
     from tidegate.engines.postgres.connection import PostgresSession

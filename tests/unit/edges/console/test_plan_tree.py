@@ -13,6 +13,7 @@ from tidegate.edges.console.plan_tree import (
     postgres_plan,
     sqlite_plan,
 )
+from tidegate.edges.console.statements import tree_of
 
 
 def test_rows_with_parents_are_a_tree() -> None:
@@ -86,3 +87,12 @@ def test_a_plan_of_another_form_is_no_tree(rows: list[list[object]]) -> None:
         tree = read(rows)
         assert tree is None or tree.children == []
     assert sqlite_plan([]) is None
+
+
+@pytest.mark.parametrize(("levels", "shown"), [(150, True), (300, False), (5_000, False)])
+def test_a_plan_of_many_levels_is_shown_as_its_text(levels: int, shown: bool) -> None:
+    step = '{"Node Type":"Append","Plans":[' * levels + '{"Node Type":"Result"}' + "]}" * levels
+    plan = tree_of(postgres_plan, [[f'[{{"Plan":{step}}}]']], "")
+    assert (plan["tree"] is not None, plan["reason"] == "") == (shown, shown)
+    assert "Append" in plan["text"]
+    json.dumps(plan)
