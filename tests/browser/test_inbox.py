@@ -232,7 +232,7 @@ def test_the_card_lives_on_until_its_rows_are_put_back(
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("3 rows on shop")
     expect(dialog.locator("td.change").first).to_have_text("shipped → open")
-    expect(dialog).to_contain_text("Triggers run again: orders_updated_at")
+    expect(dialog).to_contain_text("does not go back: orders_updated_at")
     page.keyboard.press("Enter")
     expect(page.locator(".steps")).to_contain_text("The rows were put back")
     expect(page.get_by_role("button", name="Put these rows back")).to_have_count(0)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from msgspec import structs
+
 from tidegate.engines.api import can_count, can_undo
 from tidegate.engines.common.row_images import too_many_rows
 from tidegate.errors import FATES, Code, TidegateError
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.open_transactions import OpenTransaction
 from tidegate.model.changes import ChangeEntry, Reversibility, UndoChange
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Browse, Explain, Prepare, Query, Request
@@ -20,13 +23,16 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.secrets import without_password
-from tidegate.undo.kept_changes import not_kept
+from tidegate.undo.kept_changes import KeptChange, KeptChanges, not_kept
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""
 _NO_COUNT = "how many rows it changes"
 _REQUIRED = "The source refuses such changes."
 _PROMISED = "The person who allowed it was shown that it can be."
+_PROMISED_TOGETHER = "A person who allowed a part of its transaction was shown that it can be."
+_PART = "another statement of its transaction cannot be: "
+_TOGETHER = "All that its transaction changes goes back together."
 
 
 def most_rows(ctx: CallContext) -> int | None:
@@ -60,8 +66,16 @@ async def consider_change(ctx: CallContext) -> None:
     elif ctx.verdict.kind == "ask" and can_undo(ctx.engine) and isinstance(ctx.rewritten, Query):
         statement, judgement = ctx.rewritten.statement, ctx.text_judgement
         ctx.reversible = await ctx.engine.reversibility(statement, judgement, ctx.source)
-    if ctx.reversible is not None and not ctx.reversible.possible and ctx.source.undo == "require":
-        raise not_kept(ctx.reversible.reason, _REQUIRED)
+    if ctx.reversible is None:
+        return
+    required = _REQUIRED if ctx.source.undo == "require" else ""
+    if ctx.transaction is not None:
+        required = required or ctx.transaction.required
+        if ctx.reversible.possible:
+            reason = f"{ctx.reversible.reason} {_TOGETHER}".lstrip()
+            ctx.reversible = structs.replace(ctx.reversible, reason=reason)
+    if required and not ctx.reversible.possible:
+        raise not_kept(ctx.reversible.reason, required)
 
 
 async def _uncounted(ctx: CallContext) -> str:
@@ -88,13 +102,13 @@ def _cannot_count(what: str) -> Verdict:
 
 def _objection(ctx: CallContext, request: Request) -> str:
     """Why the rows of a change cannot be kept whatever they are; empty if they may be."""
-    if ctx.transaction is not None:
-        return "it runs in a transaction over several statements"
     if not can_undo(ctx.engine):
         return "the engine of this source puts no rows back"
     is_change = isinstance(request, Query) and ctx.judgement.effect is Effect.WRITE
     if not is_change or ctx.judgement.verb not in ROW_VERBS:
         return "only INSERT, UPDATE and DELETE can be taken back"
+    if ctx.transaction is not None and ctx.transaction.unkept:
+        return f"{_PART}{ctx.transaction.unkept.removeprefix(_PART)}"
     return ""
 
 
@@ -108,25 +122,47 @@ def check_dry_run(ctx: CallContext, dry_run: DryRun) -> None:
 
 async def begin_keeping(ctx: CallContext) -> None:
     """Make ready to keep the rows of a change that may run now. Raises: TidegateError."""
-    changes, source = ctx.services.changes, ctx.source
+    changes, source, transaction = ctx.services.changes, ctx.source, ctx.transaction
     reversible = ctx.reversible
     is_change = isinstance(ctx.call.request, (Query, UndoChange))
-    if source.undo == "off" or changes is None or not is_change or ctx.transaction is not None:
-        return
-    if reversible is not None and not reversible.possible:
+    if source.undo == "off" or changes is None or not is_change:
         return
     required = _REQUIRED if source.undo == "require" else ""
     if ctx.grant and not required and await _was_promised(ctx):
-        required = _PROMISED
-    actor, undone = ctx.call.actor, ctx.change
+        required = _PROMISED if transaction is None else _PROMISED_TOGETHER
+    if transaction is not None:
+        required = required or transaction.required
+    if reversible is not None and not reversible.possible:
+        if required:
+            raise not_kept(reversible.reason, required)
+        return
+    undone = "" if ctx.change is None else ctx.change.id
+    ctx.keeper = _keeper(ctx, changes, required, ctx.grant, undone)
+
+
+async def keep_transaction(ctx: CallContext, transaction: OpenTransaction) -> None:
+    """Make ready to keep the rows of all that a transaction has changed, at its COMMIT: whole, or
+    not at all."""
+    changes = ctx.services.changes
+    if changes is None or transaction.unkept or not can_undo(ctx.engine):
+        return
+    grant = next((each.grant for each in transaction.changes if each.grant), "")
+    required = transaction.required or (_REQUIRED if ctx.source.undo == "require" else "")
+    ctx.keeper = _keeper(ctx, changes, required, grant)
+
+
+def _keeper(
+    ctx: CallContext, changes: KeptChanges, required: str, grant: str, undoes: str = ""
+) -> KeptChange:
+    actor, source = ctx.call.actor, ctx.source
     made = ChangeEntry(
         *("", source.name, source.id, actor.id, actor.name, 0.0, 0.0),
-        approval=ctx.grant,
+        approval=grant,
         call_id=ctx.call_id,
-        undoes="" if undone is None else undone.id,
+        undoes=undoes,
         database=ctx.request.database or "",
     )
-    ctx.keeper = changes.keeper(made, required=required, place=place_of(source))
+    return changes.keeper(made, required=required, place=place_of(source))
 
 
 async def _was_promised(ctx: CallContext) -> bool:

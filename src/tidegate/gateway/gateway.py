@@ -97,7 +97,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules),
-            *(OpenTransactions(audit, history), changes, figures),
+            *(OpenTransactions(audit, history, approvals), changes, figures),
         )
         self._handlers = (
             HANDLERS

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from contextlib import suppress
+from typing import Literal
 
 from msgspec import structs
 
+from tidegate.approvals.approvals import Approvals
 from tidegate.audit.event import Event
 from tidegate.audit.sink import Sink
 from tidegate.engines.api import EngineTransaction
@@ -28,6 +32,7 @@ from tidegate.model.transactions import (
     TransactionBounds,
     TransactionModes,
 )
+from tidegate.store.records import ApprovedRun
 
 MAX_CHANGES = 10_000
 """Changes of one transaction: the outcome of each is kept until its end."""
@@ -38,12 +43,18 @@ _AT_ONCE = 100
 """Outcomes that are recorded before other callers have a turn."""
 
 COMMITTED, ROLLED_BACK, UNKNOWN = "committed", "rolled back", "unknown"
+_ENDS: dict[str, tuple[Literal["done", "failed", "unknown"], str]] = {
+    COMMITTED: ("done", ""),
+    ROLLED_BACK: ("failed", "It was rolled back."),
+    UNKNOWN: ("unknown", "It is not known whether its transaction was committed."),
+}
+"""What an approval says of a change when its transaction has ended."""
 
 
 class Change:
     """A change that ran in a transaction: what is recorded of it when that ends."""
 
-    __slots__ = ("affected", "entry", "event", "language")
+    __slots__ = ("affected", "entry", "event", "grant", "language", "required", "unkept")
 
     def __init__(
         self,
@@ -51,11 +62,20 @@ class Change:
         entry: HistoryEntry | None,
         language: Language | None,
         affected: int = 0,
+        *,
+        unkept: str = "",
+        required: str = "",
+        grant: str = "",
     ) -> None:
+        """`unkept` says why its rows cannot be put back, `required` why they must be; `grant` is
+        the approval that let it run."""
         self.event = event
         self.entry = entry
         self.language = language
         self.affected = affected
+        self.unkept = unkept
+        self.required = required
+        self.grant = grant
 
 
 class OpenTransaction:
@@ -94,6 +114,16 @@ class OpenTransaction:
             return 0.0
         since = self._loop.time() - self.used_at
         return since if self.held is None else min(since, self.held.idle_s)
+
+    @property
+    def unkept(self) -> str:
+        """Why one of its changes, and so the whole, cannot be taken back; empty if it can."""
+        return next((each.unkept for each in self.changes if each.unkept), "")
+
+    @property
+    def required(self) -> str:
+        """Why it must be rolled back unless it can be taken back; empty if it need not."""
+        return next((each.required for each in self.changes if each.required), "")
 
     def check_room(self) -> None:
         """Raises: TidegateError 54000 if there are too many changes to keep their outcomes."""
@@ -148,9 +178,10 @@ class OpenTransaction:
 class OpenTransactions:
     """The transactions of one gateway."""
 
-    def __init__(self, audit: Sink, history: History) -> None:
+    def __init__(self, audit: Sink, history: History, approvals: Approvals | None = None) -> None:
         self._audit = audit
         self._history = history
+        self._approvals = approvals
         self._open: dict[str, OpenTransaction] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Future[None]] = set()
@@ -243,9 +274,12 @@ class OpenTransactions:
         if transaction is not None:
             await self.end(transaction, ROLLED_BACK, reason)
 
-    async def end(self, transaction: OpenTransaction, how: str, reason: str = "") -> None:
+    async def end(
+        self, transaction: OpenTransaction, how: str, reason: str = "", change: str = ""
+    ) -> None:
         """Forget a transaction that has ended, or end it, and record what became of its changes.
-        With a `reason` it was not its owner who ended it, and that is recorded as well."""
+        With a `reason` it was not its owner who ended it, and that is recorded as well. `change` is
+        the id under which its rows are kept."""
         if not transaction.is_open:
             return
         transaction.is_open = False
@@ -258,12 +292,14 @@ class OpenTransactions:
         finally:
             self._give_place_back(transaction)
             changes, transaction.changes = transaction.changes, []
-            await self.record(changes, how, reason)
+            await self.record(changes, how, reason, change)
             if reason:
                 self._record_end(transaction, len(changes), how, reason)
 
-    async def record(self, changes: list[Change], how: str, reason: str = "") -> None:
-        """Record the outcome of changes."""
+    async def record(
+        self, changes: list[Change], how: str, reason: str = "", kept_as: str = ""
+    ) -> None:
+        """Record the outcome of changes, also with the approvals that let them run."""
         code = Code.SQL_OUTCOME.value if how == UNKNOWN else ""
         for count, change in enumerate(changes, 1):
             event = structs.replace(change.event, transaction_end=how, code=code, error=reason)
@@ -274,8 +310,21 @@ class OpenTransactions:
                     error = "It is not known whether the transaction was committed"
                 entry = structs.replace(change.entry, success=not error, error=error)
                 self._history.add(entry, change.language)
+            if change.grant:
+                await self._note_end(change, how, kept_as)
             if count % _AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+    async def _note_end(self, change: Change, how: str, kept_as: str) -> None:
+        """Keep with an approval what became of its change. Raises nothing."""
+        if self._approvals is None:
+            return
+        state, message = _ENDS[how]
+        run = ApprovedRun(
+            *(state, time.time(), change.event.call_id, change.event.rows, message, kept_as)
+        )
+        with suppress(TidegateError):  # the audit log has it; this is for the person's card
+            await asyncio.to_thread(self._approvals.attach_run, change.grant, run)
 
     def _record_end(self, transaction: OpenTransaction, rows: int, how: str, reason: str) -> None:
         call, source = transaction.begun_by.call, transaction.connection.source

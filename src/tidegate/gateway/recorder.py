@@ -79,7 +79,15 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
     if ctx.is_held_back and transaction is not None:
         entry = _history_entry(ctx, event.rows or 0, event.elapsed_ms or 0.0)
         language = ctx.language or _language_of(ctx.source)
-        transaction.keep(Change(event, entry, language, ctx.rows_counted))
+        unkept, required = kept_with(ctx)
+        transaction.keep(
+            Change(
+                *(event, entry, language, ctx.rows_counted),
+                unkept=unkept,
+                required=required,
+                grant=ctx.grant,
+            )
+        )
         return
     audit = ctx.services.audit
     try:
@@ -93,6 +101,15 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
         else:
             audit.append_later(event)
             raise _unrecorded("The call ran", error) from error
+
+
+def kept_with(ctx: CallContext) -> tuple[str, str]:
+    """Why the rows of a change in a transaction cannot be put back, and why they must be; empty if
+    they can, and need not."""
+    keeper, reversible = ctx.keeper, ctx.reversible
+    if keeper is not None:
+        return keeper.reason, keeper.required
+    return "" if reversible is None or reversible.possible else reversible.reason, ""
 
 
 def record_failure(ctx: CallContext, error: TidegateError) -> None:

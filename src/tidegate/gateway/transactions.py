@@ -216,17 +216,38 @@ async def _commit(ctx: CallContext, transaction: OpenTransaction) -> EndedTransa
     try:
         if transaction.held is not None:
             ctx.max_rows_changed = _rows_left(ctx, transaction)
+            await _keep(ctx, transaction)
             await transaction.held.commit(ctx.permit(ctx.request), ctx.call.cancellation)
     except TidegateError as error:
         how = UNKNOWN if error.code is Code.SQL_OUTCOME else ROLLED_BACK
+        await _end_keeping(ctx, error)
         await transactions.end(transaction, how)
         raise
-    except BaseException:
+    except BaseException as error:
         with suppress(Exception):
+            await _end_keeping(ctx, error)
             await transactions.end(transaction, UNKNOWN)
         raise
-    await transactions.end(transaction, COMMITTED)
-    return EndedTransaction(True, count)
+    kept_as = await _end_keeping(ctx)
+    await transactions.end(transaction, COMMITTED, change=kept_as)
+    return EndedTransaction(True, count, kept_as)
+
+
+async def _keep(ctx: CallContext, transaction: OpenTransaction) -> None:
+    """Make ready to keep the rows of all that the transaction has changed."""
+    if ctx.source.undo != "off" and transaction.changes:
+        from tidegate.gateway.changes import keep_transaction  # for who keeps changes alone
+
+        await keep_transaction(ctx, transaction)
+
+
+async def _end_keeping(ctx: CallContext, error: BaseException | None = None) -> str:
+    """The id under which the rows are kept; empty if they are not."""
+    if ctx.keeper is None:
+        return ""
+    from tidegate.gateway.changes import end_keeping
+
+    return await end_keeping(ctx, error)
 
 
 def judgement_of(ctx: CallContext) -> Judgement:

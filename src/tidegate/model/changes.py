@@ -111,7 +111,10 @@ class Comparison(msgspec.Struct, frozen=True):
 
 class ChangeKeeper(Protocol):
     """Keeps the rows of one change. An engine calls `prepare` or `give_up` once, in the transaction
-    of the change and before its COMMIT. Both may wait for a disk."""
+    of the change and before its COMMIT. Both may wait for a disk.
+
+    In a transaction over several statements each has a keeper, which an engine calls only to
+    `give_up`; the COMMIT has one for the rows of them all."""
 
     max_bytes: int
 

@@ -127,10 +127,12 @@ class BegunTransaction(msgspec.Struct, frozen=True):
 
 
 class EndedTransaction(msgspec.Struct, frozen=True):
-    """A transaction that has ended: `committed`, or rolled back. `row_count` of its changes."""
+    """A transaction that has ended: `committed`, or rolled back. `row_count` of its changes.
+    `change` is the id under which its rows are kept, empty if they are not."""
 
     committed: bool
     row_count: int = 0
+    change: str = ""
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -197,13 +197,14 @@ class KeptChanges:
 
 
 class KeptChange:
-    """`model.changes.ChangeKeeper` of one change. `entry` is None until its rows are kept;
-    `reason` says why they are not."""
+    """`model.changes.ChangeKeeper` of one change, or of one statement of a transaction. `entry` is
+    None until its rows are kept; `reason` says why they are not, and `required` why they must be.
+    """
 
     def __init__(self, kept: KeptChanges, made: ChangeEntry, required: str, place: str) -> None:
         self._kept = kept
         self._made = made
-        self._required = required
+        self.required = required
         self._place = place
         self.max_bytes = kept.settings.max_bytes
         self.entry: ChangeEntry | None = None
@@ -221,8 +222,8 @@ class KeptChange:
             self.give_up(reason)
 
     def give_up(self, reason: str) -> None:
-        if self._required:
-            raise not_kept(reason, self._required)
+        if self.required:
+            raise not_kept(reason, self.required)
         self.reason = reason
 
     def end(self, how: Literal["kept", "discarded", "unknown"]) -> None:

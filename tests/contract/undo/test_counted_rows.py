@@ -99,12 +99,13 @@ async def test_a_question_says_that_rows_that_follow_count(shop: Shop) -> None:
         assert (question.subject.max_rows_changed, question.subject.uncounted) == (2, "")
 
 
-async def test_rows_that_follow_count_in_a_block(shop: Shop) -> None:
+@pytest.mark.parametrize("undo", ["off", "keep"])
+async def test_rows_that_follow_count_in_a_block(shop: Shop, undo: str) -> None:
     if shop.name == "duckdb":
         pytest.skip("it has no transactions over several statements")
     prepared(shop, FIRED)
     before = shop.contents("items", "log")
-    async with gate_of(shop, undo="off", max_rows_changed=6) as gate:
+    async with gate_of(shop, undo=undo, max_rows_changed=6) as gate:
         block = (await gate.ask(WRITES)).id
         one = "UPDATE items SET price = 5 WHERE id = 1"
         await gate.change(one, transaction=block)

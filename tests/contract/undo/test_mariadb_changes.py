@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.undo_shops import MariadbShop, gate_of
+from tidegate.approvals.render import describe
 from tidegate.errors import Code
 from tidegate.model.changes import UndoChange
 from tidegate.model.requests import Query
@@ -60,18 +61,24 @@ async def test_rows_that_an_update_leaves_as_they_are_do_not_count(shop: Mariadb
 
 async def test_triggers_are_named_and_what_they_change_again_is_said(shop: MariadbShop) -> None:
     shop.script(
-        "CREATE TRIGGER stamps BEFORE UPDATE ON items FOR EACH ROW SET NEW.price = NEW.price + 1"
+        "CREATE TABLE log (price INT);"
+        "CREATE TRIGGER stamps BEFORE UPDATE ON items FOR EACH ROW SET NEW.price = NEW.price + 1;"
+        "CREATE TRIGGER notes_it AFTER UPDATE ON items FOR EACH ROW INSERT INTO log VALUES (1)"
     )
     text = "UPDATE items SET name = 'x' WHERE id = 1"
     async with gate_of(shop, approval_for="writes") as gate:
         assert (await gate.error(Query(Statement(text)))).code is Code.APPROVAL_NEEDED
-        reversible = gate.app.approvals.list()[0].subject.reversible
-        assert reversible is not None and reversible.triggers == ("stamps",)
+        (question,) = gate.app.approvals.list()
+        reversible = question.subject.reversible
+        assert reversible is not None and reversible.triggers == ("notes_it", "stamps")
+        assert "in other rows does not go back" in describe(question)
     async with gate_of(shop) as gate:
         page = await gate.change(text)
         done = await gate.undo(page.change)
         assert "triggers changed 1" in done.remarks[0]
+        assert "other rows was not put back (notes_it, stamps" in done.remarks[1]
         assert shop.rows("SELECT name, price FROM items WHERE id = 1") == [("one", 11)]
+        assert len(shop.rows("SELECT * FROM log")) == 2
 
 
 async def test_a_column_whose_characters_cannot_be_read_keeps_its_bytes(shop: MariadbShop) -> None:

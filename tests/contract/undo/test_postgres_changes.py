@@ -10,6 +10,7 @@ import pytest
 import support.postgres_server as postgres_server
 from support.eventually import until
 from support.undo_shops import KINDS, Gate, PostgresShop, gate_of
+from tidegate.approvals.render import describe
 from tidegate.errors import Code
 from tidegate.model.changes import DescribeUndo, UndoChange
 from tidegate.model.requests import Query
@@ -69,8 +70,10 @@ async def test_rows_with_identities_and_generated_columns_return(shop: PostgresS
 
 
 TRIGGER = """
+CREATE TABLE log (price int);
 CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN NEW.price = coalesce(NEW.price, 0) + 1; RETURN NEW; END $$;
+  $$ BEGIN INSERT INTO log VALUES (OLD.price); NEW.price = coalesce(NEW.price, 0) + 1;
+    RETURN NEW; END $$;
 CREATE TRIGGER stamps BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION stamp();
 """
 
@@ -86,13 +89,16 @@ async def test_triggers_are_named_before_and_what_they_change_again_is_said(
         reversible = question.subject.reversible
         assert reversible is not None and reversible.possible
         assert reversible.triggers == ("stamps",)
+        assert "in other rows does not go back" in describe(question)
         gate.app.approvals.resolve(question.id, "allowed", "ada")
         page = await gate.change(text)
     async with gate_of(shop) as gate:
         assert (await gate.ask(DescribeUndo(page.change))).triggers == ("stamps",)
         done = await gate.undo(page.change)
         assert "triggers changed 1" in done.remarks[0]
+        assert "other rows was not put back (stamps" in done.remarks[1]
         assert shop.rows("SELECT name, price FROM items WHERE id = 1") == [("one", 11)]
+        assert len(shop.rows("SELECT * FROM log")) == 2
 
 
 async def test_children_that_came_since_prevent_that_their_row_goes(shop: PostgresShop) -> None:

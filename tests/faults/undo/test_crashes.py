@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from support.undo_shops import AGENT, KINDS, Shop, gate_of
+from support.undo_shops import AGENT, KINDS, OlderPostgresShop, Shop, gate_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ChangeEntry, DescribeUndo, UndoChange
 from tidegate.model.requests import Query
@@ -24,6 +24,7 @@ import asyncio, os, signal, sys
 from support.undo_shops import Gate, gate_of
 from tidegate.undo.kept_changes import KeptChanges
 from tidegate.model.changes import UndoChange
+from tidegate.model.transactions import BeginTransaction, CommitTransaction, TransactionModes
 
 where, url, text, undo = sys.argv[1:5]
 place = "save" if where == "before COMMIT" else "end"
@@ -42,7 +43,13 @@ async def work():
     Shop.url = url
     async with gate_of(Shop) as gate:
         setattr(KeptChanges, place, dies)
-        await (gate.undo(undo) if undo else gate.change(text))
+        if ";" not in text:
+            await (gate.undo(undo) if undo else gate.change(text))
+            return
+        block = (await gate.ask(BeginTransaction(modes=TransactionModes(reads_only=False)))).id
+        for each in text.split(";"):
+            await gate.change(each, transaction=block)
+        await gate.ask(CommitTransaction(), transaction=block)
 
 asyncio.run(work())
 """
@@ -101,6 +108,27 @@ async def test_a_change_that_was_committed_is_settled_as_that(shop: Shop) -> Non
         assert entry.state == "done"
         await gate.undo(entry.id)
         assert shop.contents("items") == before
+
+
+BLOCK = f"{TEXT}; UPDATE items SET price = 8 WHERE id = 1; DELETE FROM notes WHERE a = 1"
+
+
+async def test_a_block_is_settled_whole(shop: Shop) -> None:
+    if shop.name == "duckdb" or isinstance(shop, OlderPostgresShop):
+        pytest.skip("it has no transactions over several statements, or those of the other version")
+    before = shop.contents("items", "notes")
+    die(shop, "before COMMIT", BLOCK.replace("'new'", "'never'"))
+    assert shop.contents("items", "notes") == before
+    die(shop, "behind COMMIT", BLOCK)
+    assert shop.contents("items", "notes") != before
+    age(shop)
+    async with gate_of(shop) as gate:
+        committed, never = await gate.changes()
+        assert (committed.state, never.state) == ("prepared", "prepared")
+        assert not (await gate.ask(DescribeUndo(never.id))).possible
+        assert (await gate.ask(DescribeUndo(committed.id))).possible
+        await gate.undo(committed.id)
+        assert shop.contents("items", "notes") == before
 
 
 async def test_an_undo_settles_by_itself(shop: Shop) -> None:

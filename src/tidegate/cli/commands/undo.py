@@ -104,7 +104,10 @@ def _show(preview: UndoPreview) -> None:
             if table.count > len(table.before):
                 print_status(f"and {table.count - len(table.before):,} more")
     for name in preview.triggers:
-        print_status(f"note: the trigger {visible(name)} fires again")
+        print_status(
+            f"note: the trigger {visible(name)} may fire again; what it changes in other rows does"
+            " not go back"
+        )
 
 
 def _rows(count: int) -> str:

@@ -35,10 +35,17 @@ class BufferedCursor:
     """All rows of a result. The connection that they came by is free for other statements."""
 
     def __init__(
-        self, columns: tuple[Column, ...], rows: list[Row], affected: int, budget: BufferBudget
+        self,
+        columns: tuple[Column, ...],
+        rows: list[Row],
+        affected: int,
+        budget: BufferBudget,
+        *,
+        counted: int = 0,
     ) -> None:
         self.columns = columns
-        self.affected = self.counted = affected
+        self.affected = affected
+        self.counted = max(counted, affected)
         self._rows = rows
         self._next = 0
         self._budget = budget

@@ -7,14 +7,29 @@ snapshot. So the statement has to be one whose rows are known from its text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
 
-from tidegate.model.changes import ChangeImage, ImageColumn, Row, RowImage, TableImage
+from msgspec import structs
+
+from tidegate.engines.common.row_images import RowComparison, is_same_row
+from tidegate.errors import Code, TidegateError
+from tidegate.model.changes import (
+    ChangeImage,
+    ImageColumn,
+    Reversibility,
+    Row,
+    RowImage,
+    TableImage,
+)
 from tidegate.sql.change_outline import COLUMNS, ChangeOutline, outline_change
 
 ROW_BYTES = 64
 """About what a kept row takes beside its values."""
+_AT_ONCE = 200
+"""Rows that one statement of ours is about, where they are part of its text."""
+
+ItemT = TypeVar("ItemT")
 
 
 class KeptTable(NamedTuple):
@@ -37,6 +52,37 @@ class KeptTable(NamedTuple):
     def key_places(self) -> tuple[int, ...]:
         names = self.names
         return tuple([names.index(name) for name in self.key])
+
+
+class FoundTable(NamedTuple):
+    """A table in the catalog, with what prevents that its rows are kept; empty if nothing does."""
+
+    table: KeptTable
+    objection: str
+
+
+def found_table(
+    outline: ChangeOutline, table: KeptTable, objections: Iterable[tuple[object, str]]
+) -> FoundTable:
+    """The table with the first objection that applies, those about its key included."""
+    reasons = [reason for applies, reason in objections if applies]
+    return FoundTable(table, reasons[0] if reasons else key_objection(outline, table))
+
+
+def table_to_keep(found: FoundTable | str) -> KeptTable | str:
+    """The table whose rows can be kept, or why they cannot be."""
+    if isinstance(found, str):
+        return found
+    return found.objection or found.table
+
+
+def reversibility_of(found: FoundTable | str) -> Reversibility:
+    """What a person is shown before the yes, by what was found in the catalog."""
+    table = table_to_keep(found)
+    if isinstance(table, str):
+        return Reversibility(False, table)
+    reason = "What triggers change in other rows does not go back." if table.triggers else ""
+    return Reversibility(True, reason, table.triggers)
 
 
 def outline_of(text: str, dialect: str, parameters: int) -> ChangeOutline | str:
@@ -131,6 +177,25 @@ def parts_of(table: TableImage) -> Parts:
     return parts
 
 
+PartName = Literal["goes", "changes", "returns"]
+
+
+def restoring_orders(tables: int) -> list[list[tuple[PartName, int]]]:
+    """The orders in which the rows of so many tables may go back. Rows of one may refer to those of
+    another, and take unique values from each other: which order the constraints admit is found by
+    trying. Each step is a part of the rows of the table at that place."""
+    places = range(tables)
+    orders: list[list[tuple[PartName, int]]] = []
+    for first in [places] if tables == 1 else [places, places[::-1]]:
+        goes: list[tuple[PartName, int]] = [("goes", place) for place in first]
+        changes: list[tuple[PartName, int]] = [("changes", place) for place in places]
+        returns: list[tuple[PartName, int]] = [("returns", place) for place in first[::-1]]
+        orders.append([*goes, *changes, *returns])
+        if tables > 1:
+            orders.append([*returns, *changes, *goes])
+    return orders
+
+
 def changed_places(rows: Sequence[RowImage], width: int) -> list[int]:
     """The places of the columns that differ in one of the rows."""
     pairs = [
@@ -141,3 +206,47 @@ def changed_places(rows: Sequence[RowImage], width: int) -> list[int]:
         for place in range(width)
         if any(before[place] != after[place] for before, after in pairs)
     ]
+
+
+def portions(items: Sequence[ItemT]) -> Iterator[Sequence[ItemT]]:
+    """The items in parts that one statement takes."""
+    for first in range(0, len(items), _AT_ONCE):
+        yield items[first : first + _AT_ONCE]
+
+
+def by_key(table: TableImage, rows: Iterable[Row]) -> dict[Row, Row]:
+    """Rows as they were read by their keys. What was read behind their columns is left out."""
+    width = len(table.columns)
+    return {tuple([row[place] for place in table.key]): tuple(row[:width]) for row in rows}
+
+
+def compare_rows(comparison: RowComparison, kept: TableImage, there: Mapping[Row, Row]) -> None:
+    """Compare the rows of an image with those that their keys find now."""
+    for row in kept.rows:
+        comparison.add(kept, row, there.get(kept.key_of(row)))
+
+
+def restored(kept: TableImage, there: Mapping[Row, Row]) -> tuple[TableImage, int]:
+    """What putting rows back has changed, as an image of its own, and how many rows are not as they
+    were before the change."""
+    rows = [RowImage(row.after, there.get(kept.key_of(row))) for row in kept.rows]
+    pairs = zip(rows, kept.rows, strict=True)
+    different = sum([not is_same_row(now.after, then.before) for now, then in pairs])
+    return structs.replace(kept, rows=tuple(rows)), different
+
+
+def check_restored(different: int, triggers: Sequence[str]) -> tuple[str, ...]:
+    """What to say of triggers, and of rows that are not as they were. Raises: TidegateError
+    UNDO_UNAVAILABLE for such rows, unless it was triggers that changed them."""
+    if different and not triggers:
+        rows = "1 row" if different == 1 else f"{different:,} rows"
+        raise TidegateError(
+            Code.UNDO_UNAVAILABLE,
+            f"{rows} would not be as before the change. Nothing was changed.",
+            hint="Correct the rows by statements.",
+        )
+    if not triggers:
+        return ()
+    again = (f"triggers changed {different:,} of the rows again",) if different else ()
+    names = ", ".join(triggers)
+    return (*again, f"what triggers change in other rows was not put back ({names} may have fired)")

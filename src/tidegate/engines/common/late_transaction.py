@@ -8,9 +8,13 @@ kept from changing anything by the database itself.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Awaitable
 from time import monotonic
 from typing import Generic, Protocol
+
+from msgspec import structs
 
 from tidegate.engines.api import Cursor
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
@@ -25,6 +29,7 @@ from tidegate.model.requests import Query
 from tidegate.model.transactions import MarkTransaction, TransactionModes
 
 _SNAPSHOTS = ("repeatable read", "serializable")
+_PLAIN = re.compile(r"[a-z0-9_]{1,60}")
 
 
 class BlockConnections(Protocol[ConnectionT]):
@@ -48,6 +53,10 @@ class BlockConnections(Protocol[ConnectionT]):
 
     async def mark(self, connection: ConnectionT, request: MarkTransaction) -> None:
         """Set a savepoint, let go of it, or go back to it."""
+        ...
+
+    async def keep(self, connection: ConnectionT, permit: Permit) -> None:
+        """Give the permit's keeper the rows of the changes, before they are committed."""
         ...
 
     async def commit(self, connection: ConnectionT) -> None:
@@ -124,7 +133,7 @@ class LateTransaction(Generic[ConnectionT]):
         held = self._open_held()
         running = await held.start(permit.limits.timeout_s, cancellation, short=True)
         async with running as connection:
-            await self._connections.mark(connection, request)
+            await self._connections.mark(connection, _by_exact_name(request))
             running.release()
 
     async def commit(self, permit: Permit, cancellation: Cancellation) -> None:
@@ -134,6 +143,8 @@ class LateTransaction(Generic[ConnectionT]):
                 held, timeout_s = self._held, permit.limits.timeout_s
                 running = await held.start(timeout_s, cancellation, writes=True)
                 async with running as connection:
+                    if permit.keeper is not None:
+                        await self._connections.keep(connection, permit)
                     running.committing = True
                     await self._connections.commit(connection)
                     running.release()
@@ -177,3 +188,13 @@ class LateTransaction(Generic[ConnectionT]):
     def _check_open(self) -> None:
         if self._ended:
             raise TidegateError(Code.SOURCE_NOT_CONNECTED, "The transaction has ended.")
+
+
+def _by_exact_name(request: MarkTransaction) -> MarkTransaction:
+    """The request with a name that the database takes for no other one. Databases here compare the
+    names of savepoints without case, and perhaps without accents: what a caller goes back to would
+    not be what is known of it here."""
+    if _PLAIN.fullmatch(request.name):
+        return request
+    name = hashlib.sha256(request.name.encode("utf-8", "surrogatepass")).hexdigest()
+    return structs.replace(request, name=f"s-{name[:40]}")

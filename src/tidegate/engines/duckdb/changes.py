@@ -10,25 +10,32 @@ kept the rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import duckdb
-from msgspec import structs
 
 from tidegate.engines.common.kept_rows import (
+    FoundTable,
     KeptTable,
+    by_key,
+    check_restored,
+    compare_rows,
     each_once,
+    found_table,
     image_of_change,
-    key_objection,
     outline_of,
     parts_of,
+    portions,
     reading_rows,
+    restored,
     returning,
+    reversibility_of,
     row_bound,
+    table_to_keep,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison, is_same_row
+from tidegate.engines.common.row_images import RowComparison
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import read
 from tidegate.engines.duckdb.messages import Changed, PutBack, Run
@@ -41,7 +48,6 @@ from tidegate.model.changes import (
     ImageColumn,
     Reversibility,
     Row,
-    RowImage,
     TableImage,
 )
 from tidegate.sql.change_outline import ChangeOutline
@@ -49,8 +55,6 @@ from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import words
 
 _quote = find("duckdb").quote
-_AT_ONCE = 200
-"""Rows that one statement of ours is about."""
 _KEPT = words(
     "boolean tinyint smallint integer bigint hugeint utinyint usmallint uinteger ubigint uhugeint"
     " float double varchar blob date time timestamp timestamp_s timestamp_ms timestamp_ns interval"
@@ -77,13 +81,6 @@ WHERE database_name = current_database() AND schema_name = $1 AND table_name = $
 Cursor = duckdb.DuckDBPyConnection
 
 
-class _Found(NamedTuple):
-    """A table in the catalog, with what prevents that its rows are kept."""
-
-    table: KeptTable
-    objection: str
-
-
 def reversibility(session: DuckdbSession, run: Run) -> Reversibility:
     """Whether the rows of a change can be put back. Raises: duckdb.Error."""
     outline = outline_of(run.text, "duckdb", len(run.params or ()))
@@ -94,9 +91,7 @@ def reversibility(session: DuckdbSession, run: Run) -> Reversibility:
         found = _find(cursor, outline, run.schema)
     finally:
         session.drop(cursor)
-    if isinstance(found, str) or found.objection:
-        return Reversibility(False, found if isinstance(found, str) else found.objection)
-    return Reversibility(True)
+    return reversibility_of(found)
 
 
 def run_change(cursor: Cursor, run: Run, max_bytes: int) -> Changed:
@@ -110,10 +105,10 @@ def run_change(cursor: Cursor, run: Run, max_bytes: int) -> Changed:
     params = parameters_of(reading, run)
     outline = outline_of(run.text, "duckdb", len(params or ()))
     found = outline if isinstance(outline, str) else _find(cursor, outline, run.schema)
-    reason = found if isinstance(found, str) else found.objection
-    if reason or isinstance(found, str) or isinstance(outline, str):
-        return Changed(reason=reason)
-    table, text, most = found.table, reading.text, row_bound(max_bytes)
+    table = table_to_keep(found)
+    if isinstance(table, str) or isinstance(outline, str):
+        return Changed(reason=str(table))
+    text, most = reading.text, row_bound(max_bytes)
     before: list[Row] = []
     if outline.rows.text:
         taken = [params[place] for place in outline.rows.params] if params else None
@@ -150,10 +145,7 @@ def compare(cursor: Cursor, image: ChangeImage) -> Comparison:
         table = _table(cursor, kept.schema, kept.table)
         if table is None or table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
-        keys = [kept.key_of(row) for row in kept.rows]
-        there = _by_key(table, _at_keys(cursor, table, keys))
-        for row, key in zip(kept.rows, keys, strict=True):
-            comparison.add(kept, row, there.get(key))
+        compare_rows(comparison, kept, _there(cursor, table, kept))
     return comparison.result
 
 
@@ -169,19 +161,9 @@ def put_back(cursor: Cursor, image: ChangeImage) -> PutBack:
         if table is None:
             raise TidegateError(Code.INTERNAL, "A table went while its rows were put back.")
         _restore(cursor, table, kept)
-        keys = [kept.key_of(row) for row in kept.rows]
-        there = _by_key(table, _at_keys(cursor, table, keys))
-        rows = [
-            RowImage(row.after, there.get(key)) for row, key in zip(kept.rows, keys, strict=True)
-        ]
-        pairs = zip(rows, kept.rows, strict=True)
-        if not all(is_same_row(now.after, then.before) for now, then in pairs):
-            raise TidegateError(
-                Code.UNDO_UNAVAILABLE,
-                f"A row of {table.name} would not be as it was. Nothing was changed.",
-                hint="Correct the rows by statements.",
-            )
-        made.append(structs.replace(kept, rows=tuple(rows)))
+        now, different = restored(kept, _there(cursor, table, kept))
+        check_restored(different, ())
+        made.append(now)
     return PutBack(found, ChangeImage(tuple(made)))
 
 
@@ -213,7 +195,7 @@ def _image(
     return image_of_change(table, outline, was, [row[:width] for row in after], affected)
 
 
-def _find(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> _Found | str:
+def _find(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> FoundTable | str:
     if len(outline.name) > 2 or outline.qualified:
         return "its database is not known, or it calls a function by its place"
     if outline.upserts or outline.verb == "merge":
@@ -239,8 +221,7 @@ def _find(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> _Found 
         (bool(unkept), f"{name} has a column of a type that is not kept"),
         (bool(floats), f"the primary key of {name} is a floating-point number"),
     )
-    reasons = [reason for applies, reason in objections if applies]
-    return _Found(table, reasons[0] if reasons else key_objection(outline, table))
+    return found_table(outline, table, objections)
 
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -276,15 +257,15 @@ def _texts(table: KeptTable, alias: str) -> str:
     return ", ".join([*texts, *same])
 
 
-def _by_key(table: KeptTable, rows: Sequence[Row]) -> dict[Row, Row]:
-    width = len(table.columns)
-    return {tuple([row[place] for place in table.key_places]): row[:width] for row in rows}
+def _there(cursor: Cursor, table: KeptTable, kept: TableImage) -> dict[Row, Row]:
+    """The rows that the keys of an image find now."""
+    return by_key(kept, _at_keys(cursor, table, [kept.key_of(row) for row in kept.rows]))
 
 
 def _at_keys(cursor: Cursor, table: KeptTable, keys: Sequence[Row]) -> list[Row]:
     """The rows with these keys, as `_texts` reads them."""
     found: list[Row] = []
-    for some in _portions(keys):
+    for some in portions(keys):
         source, params = _values(some)
         text = f"SELECT {_texts(table, 't')} FROM {_place(table)} AS t, {source}"
         found += cursor.execute(f"{text} WHERE {_joined(table)}", params).fetchall()
@@ -293,7 +274,7 @@ def _at_keys(cursor: Cursor, table: KeptTable, keys: Sequence[Row]) -> list[Row]
 
 def _restore(cursor: Cursor, table: KeptTable, kept: TableImage) -> None:
     parts = parts_of(kept)
-    for some in _portions([kept.key_of(row) for row in parts.goes]):
+    for some in portions([kept.key_of(row) for row in parts.goes]):
         source, params = _values(some)
         text = f"DELETE FROM {_place(table)} AS t USING {source} WHERE {_joined(table)}"
         cursor.execute(text, params)
@@ -314,7 +295,7 @@ def _restore(cursor: Cursor, table: KeptTable, kept: TableImage) -> None:
     read_back = ", ".join(
         [f"CAST(v.c{at} AS {column.type})" for at, column in enumerate(table.columns)]
     )
-    for some in _portions([row.before or () for row in parts.returns]):
+    for some in portions([row.before or () for row in parts.returns]):
         source, params = _values(some)
         text = f"INSERT INTO {_place(table)} ({names}) SELECT {read_back} FROM {source}"
         cursor.execute(text, params)
@@ -345,8 +326,3 @@ def _joined(table: KeptTable) -> str:
 
 def _place(table: KeptTable) -> str:
     return f"{_quote(table.schema)}.{_quote(table.name)}"
-
-
-def _portions(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(rows), _AT_ONCE):
-        yield rows[start : start + _AT_ONCE]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from tidegate.engines.api import Cursor
+from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.held_connection import HeldConnection
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.mysql.connection import MysqlSession
@@ -33,8 +34,11 @@ class MysqlBlocks:
         run: Callable[
             [HeldConnection[MysqlSession] | None, Permit, Cancellation], Awaitable[Cursor]
         ],
+        rows: BlockRows,
     ) -> None:
+        """`rows` are those that the transaction has touched: `run` adds to them."""
         self._server = server
+        self._rows = rows
         self.run = run
 
     async def is_change(self, permit: Permit) -> bool:
@@ -54,6 +58,14 @@ class MysqlBlocks:
     async def mark(self, connection: MysqlSession, request: MarkTransaction) -> None:
         verb = "RELEASE SAVEPOINT" if request.action == "release" else request.action.upper()
         await connection.execute_in_block(f"{verb} {_quote(request.name)}".encode())
+        self._rows.marked(request)
+
+    async def keep(self, connection: MysqlSession, permit: Permit) -> None:
+        from tidegate.engines.mysql.changes import keep_block  # for who keeps changes alone
+
+        if permit.keeper is not None:
+            await connection.be_ready_in_block()
+            await keep_block(connection, self._rows, permit.keeper)
 
     async def commit(self, connection: MysqlSession) -> None:
         await connection.commit_block()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from msgspec import structs
 
 from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.held_connection import HeldConnection
@@ -132,7 +133,8 @@ class MysqlEngine:
     ) -> LateTransaction[MysqlSession]:
         self._server.check_open()
         check_cancelled(cancellation)
-        blocks = MysqlBlocks(self._server, self._run)
+        rows = BlockRows()
+        blocks = MysqlBlocks(self._server, partial(self._run, rows=rows), rows)
         return LateTransaction(modes, permit.request.database, blocks)
 
     async def _run(
@@ -140,8 +142,11 @@ class MysqlEngine:
         held: HeldConnection[MysqlSession] | None,
         permit: Permit,
         cancellation: Cancellation,
+        *,
+        rows: BlockRows | None = None,
     ) -> Cursor:
-        """Run a statement, on the connection of a transaction if that has one."""
+        """Run a statement, on the connection of a transaction if that has one; `rows` are those
+        that the transaction has touched."""
         request, judgement = query_of(permit)
         self._server.check_open()
         check_cancelled(cancellation)
@@ -160,8 +165,8 @@ class MysqlEngine:
             )
         else:
             check_change(text, judgement, permit)
-            if permit.keeper is not None and held is None:
-                kept = await self._run_kept(permit, permit.keeper, cancellation)
+            if permit.keeper is not None:
+                kept = await self._run_kept(held, permit, permit.keeper, cancellation, rows)
                 if kept is not None:
                     return kept
         if held is None:
@@ -190,32 +195,48 @@ class MysqlEngine:
                 self._opinions.forget()
 
     async def _run_kept(
-        self, permit: Permit, keeper: ChangeKeeper, cancellation: Cancellation
+        self,
+        held: HeldConnection[MysqlSession] | None,
+        permit: Permit,
+        keeper: ChangeKeeper,
+        cancellation: Cancellation,
+        block: BlockRows | None,
     ) -> Cursor | None:
-        """Run a change whose rows are kept; None if they cannot be, by its text alone."""
+        """Run a change whose rows are kept, now or with those of its transaction; None if they
+        cannot be, by its text alone."""
         from tidegate.engines.mysql import changes  # for who keeps changes alone
 
         request, _ = query_of(permit)
         text, params = request.statement.text, request.statement.params
         outline = outline_of(text, "mysql", len(params or ()))
         if isinstance(outline, str):
+            if block is not None:
+                block.give_up(outline)
             await asyncio.to_thread(keeper.give_up, outline)
             return None
         timeout_s = permit.limits.timeout_s
         database = request.schema or request.database
-        running = await self._server.start(timeout_s, cancellation, writes=True)
+        place = database or self._setting.database
+        owner = self._server if held is None else held
+        running = await owner.start(timeout_s, cancellation, writes=True)
         try:
             async with running as session:
-                session.needs_reset = running.committing = True
+                session.needs_reset = True
+                running.committing = held is None
+                if held is not None:
+                    await session.be_ready_in_block()
                 await session.run_as(permit.identity)
                 await session.begin(running.timeout_ms, database)
-                columns, rows, affected = await changes.run_kept(
-                    *(session, encode_statement(text), params, outline),
-                    *(database or self._setting.database, permit, keeper),
-                )
+                given = session, encode_statement(text), params, outline, place, permit, keeper
+                if held is None or block is None:
+                    ran = await changes.run_kept(*given)
+                else:
+                    ran = await changes.run_in_block(*given, block)
                 running.committing = False
                 running.release()
-            return BufferedCursor(columns, list(rows), affected, BufferBudget())
+            return BufferedCursor(
+                ran.columns, list(ran.rows), ran.affected, BufferBudget(), counted=ran.counted
+            )
         finally:
             self._opinions.forget()
 

@@ -8,6 +8,7 @@ cursor of the server, so that other statements can run between its parts.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from time import monotonic
@@ -16,8 +17,11 @@ from typing import NamedTuple
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import Cursor, Row, RowCollector
+from tidegate.engines.common.block_rows import BlockRows
+from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.held_connection import HeldConnection, ReaderCancellation
+from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S
 from tidegate.engines.postgres.command_protocol import FAILED, Params
@@ -30,6 +34,7 @@ from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows, TypeCache, shape_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.changes import ChangeKeeper
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
 from tidegate.model.sources import Identity
@@ -96,6 +101,7 @@ class PostgresTransaction:
         self._writes = modes.reads_only is False
         self._guard = _Guard(f"tidegate_{os.urandom(8).hex()}") if self._writes else None
         self._cursors = 0
+        self._rows = BlockRows()
         self.database = database
 
     @property
@@ -123,6 +129,11 @@ class PostgresTransaction:
 
     async def start(self, statement: BlockStatement, cancellation: Cancellation) -> Cursor:
         """Start an admitted statement. Raises: TidegateError."""
+        permit = statement.permit
+        if statement.writes and permit is not None and permit.keeper is not None:
+            kept = await self._start_kept(statement, permit, permit.keeper, cancellation)
+            if kept is not None:
+                return kept
         if statement.as_cursor:
             self._cursors += 1
             name = b"tidegate_%d" % self._cursors
@@ -170,6 +181,38 @@ class PostgresTransaction:
             follower.stop_following()
             raise
 
+    async def _start_kept(
+        self,
+        statement: BlockStatement,
+        permit: Permit,
+        keeper: ChangeKeeper,
+        cancellation: Cancellation,
+    ) -> Cursor | None:
+        """Run a change whose rows are kept at the COMMIT; None if they cannot be, by its text
+        alone."""
+        from tidegate.engines.postgres import changes  # for who keeps changes alone
+
+        params = statement.params or ()
+        outline = outline_of(statement.text, "postgres", len(params))
+        if isinstance(outline, str):
+            self._rows.give_up(outline)
+            await asyncio.to_thread(keeper.give_up, outline)
+            return None
+        running = await self._held.start(
+            statement.left_s, cancellation, writes=True, limit_s=statement.limit_s
+        )
+        async with running as session:
+            await session.be_ready_in_block()
+            settings = _before(statement, session, running.timeout_ms, None)
+            change = changes.Change(*(statement.encoded, params, outline, permit, keeper.max_bytes))
+            ran = await changes.run_in_block(session, settings, change, keeper, self._rows)
+            columns, reader = await statement.types.columns(shape_of(ran.result))
+            width = ran.width
+            rows: list[Row] = [row[:width] for row in reader.rows(ran.result)] if width else []
+            running.release()
+        budget, counted = BufferBudget(), ran.counted
+        return BufferedCursor(columns[:width], rows, ran.affected, budget, counted=counted)
+
     async def mark(self, permit: Permit, cancellation: Cancellation) -> None:
         request = permit.request
         if not isinstance(request, MarkTransaction):
@@ -187,6 +230,7 @@ class PostgresTransaction:
             if result.status in FAILED:
                 raise translate(result)
             running.release()
+        self._rows.marked(request)
 
     async def commit(self, permit: Permit, cancellation: Cancellation) -> None:
         """A transaction that only reads is rolled back, which leaves nothing behind."""
@@ -200,6 +244,11 @@ class PostgresTransaction:
                 if counter is not None:
                     counter.begin(await session.run_own(COUNT))
                     await counter.end(session, 0, deferred=True)
+                if permit.keeper is not None:
+                    from tidegate.engines.postgres.changes import keep_block
+
+                    await session.be_ready_in_block()
+                    await keep_block(session, self._rows, permit.keeper)
                 running.committing = True
                 result = await session.end(COMMIT)
                 if result.status in FAILED:

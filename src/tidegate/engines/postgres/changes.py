@@ -10,31 +10,50 @@ exactly.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from msgspec import structs
 from psycopg.pq.abc import PGresult
 
+from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.kept_rows import (
     KeptTable,
+    PartName,
+    by_key,
     changed_places,
+    check_restored,
+    compare_rows,
     each_once,
     image_of_change,
-    key_objection,
     outline_of,
     parts_of,
-    reading_rows,
+    restored,
+    restoring_orders,
     returning,
+    reversibility_of,
     row_bound,
+    table_to_keep,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison, is_same_row
+from tidegate.engines.common.row_images import RowComparison
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.errors import translate
-from tidegate.engines.postgres.own_queries import array_of, rows_of, send_queries
-from tidegate.engines.postgres.parameters import dump
+from tidegate.engines.postgres.kept_tables import (
+    VERSION,
+    found_in,
+    joined,
+    locking,
+    look_at,
+    look_by_name,
+    place_of,
+    reading_by_keys,
+    shown_of_added,
+    table_of,
+    unnest,
+)
+from tidegate.engines.postgres.own_queries import rows_of, send_queries
 from tidegate.engines.postgres.row_counts import AT_ONCE, COUNT, counter_of
 from tidegate.engines.postgres.transaction import settings_query
 from tidegate.engines.postgres.types import Rows
@@ -43,10 +62,8 @@ from tidegate.model.changes import (
     ChangeImage,
     ChangeKeeper,
     Comparison,
-    ImageColumn,
     Reversibility,
     Row,
-    RowImage,
     TableImage,
 )
 from tidegate.model.decisions import Permit
@@ -59,52 +76,8 @@ _quote = find("postgres").quote
 BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 _READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 TRIES = 5
-_RETURNS_OLD = 180000
-_OLD_AND_NEW = frozenset({"old", "new"})
+_CONSTRAINT = "23"
 _SERIALIZATION = ("40001", "40P01")
-
-_LOOK = """
-SELECT c.oid::text, n.nspname, c.relname,
-  c.relkind = 'r' AND c.oid >= 16384 AND NOT c.relhassubclass AND NOT c.relispartition
-    AND c.relpersistence = 'p',
-  c.relhasrules OR c.relrowsecurity,
-  EXISTS (SELECT FROM pg_catalog.pg_constraint AS k WHERE k.confrelid = c.oid AND k.contype = 'f'
-    AND k.confdeltype NOT IN ('a', 'r')),
-  EXISTS (SELECT FROM pg_catalog.pg_constraint AS k WHERE k.confrelid = c.oid AND k.contype = 'f'
-    AND k.confupdtype NOT IN ('a', 'r')),
-  pg_catalog.has_table_privilege(c.oid, 'SELECT')
-    AND pg_catalog.has_table_privilege(c.oid, 'UPDATE'),
-  EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.provolatile = 'v'
-    AND (p.proname = ANY ($2::name[]) OR (p.proname = ANY ($3::name[])
-      AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace))),
-  (SELECT pg_catalog.json_agg(t.tgname ORDER BY t.tgname) FROM pg_catalog.pg_trigger AS t
-    WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D')::text,
-  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
-      CASE WHEN y.typnamespace = 'pg_catalog'::pg_catalog.regnamespace
-        THEN pg_catalog.format_type(a.atttypid, a.atttypmod)
-        ELSE pg_catalog.quote_ident(s.nspname) || '.' || pg_catalog.quote_ident(y.typname) END,
-      a.attidentity) ORDER BY a.attnum)
-    FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS y ON y.oid = a.atttypid
-      JOIN pg_catalog.pg_namespace AS s ON s.oid = y.typnamespace
-    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-      AND a.attgenerated = '')::text,
-  (SELECT pg_catalog.json_agg(a.attname ORDER BY a.attnum) FROM pg_catalog.pg_index AS i
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
-    WHERE i.indrelid = c.oid AND i.indisprimary)::text
-FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = """
-_BY_NAME = f"{_LOOK}pg_catalog.to_regclass($1)".encode()
-_BY_PLACE = (
-    f"{_LOOK}(SELECT o.oid FROM pg_catalog.pg_class AS o JOIN pg_catalog.pg_namespace AS m"
-    " ON m.oid = o.relnamespace WHERE o.relname = $1 AND m.nspname = $4 LIMIT 1)"
-).encode()
-
-
-_IS_OWN = (
-    ", (t.xmin::text::bigint = (pg_catalog.pg_current_xact_id()::text::bigint"
-    " & 4294967295::bigint))::text"
-)
-"""Whether this transaction wrote the row."""
 
 
 class Settings(NamedTuple):
@@ -115,20 +88,27 @@ class Settings(NamedTuple):
     identity: Identity | None = None
 
 
+class Change(NamedTuple):
+    """A change that is to run."""
+
+    text: bytes
+    params: Sequence[bytes | None]
+    outline: ChangeOutline
+    permit: Permit
+    max_bytes: int
+
+
 class Ran(NamedTuple):
-    """A change that has run: its result, of which the first `width` columns are its own, and how
-    many rows it changed."""
+    """A change that has run: its result, of which the first `width` columns are its own, how many
+    rows it changed, those that followed included in `counted`, and the image of its rows, or why
+    there is none."""
 
     result: PGresult
     width: int
     affected: int
-
-
-class _Found(NamedTuple):
-    """A table in the catalog, with what prevents that its rows are kept."""
-
-    table: KeptTable
-    objection: str
+    counted: int
+    table: KeptTable | None
+    image: ChangeImage | str
 
 
 async def reversibility(
@@ -138,12 +118,11 @@ async def reversibility(
     outline = outline_of(text, "postgres", parameters)
     if isinstance(outline, str):
         return Reversibility(False, outline)
-    *_, look = await send_queries(session, (_READS, None), _settings(settings), _look(outline))
+    *_, look = await send_queries(
+        session, (_READS, None), _settings(settings), look_by_name(outline)
+    )
     await session.end(ROLLBACK)
-    found = _found(look, outline, session.line.server_version)
-    if isinstance(found, str) or found.objection:
-        return Reversibility(False, found if isinstance(found, str) else found.objection)
-    return Reversibility(True, triggers=found.table.triggers)
+    return reversibility_of(found_in(look, outline, session.line.server_version))
 
 
 async def run_kept(
@@ -161,62 +140,102 @@ async def run_kept(
     """
     for attempt in range(TRIES):
         try:
-            found = await _try(session, text, params, outline, settings, permit, keeper)
+            before = (BEGIN, None), _settings(settings)
+            change = Change(text, params, outline, permit, keeper.max_bytes)
+            ran = await _change(session, before, change, ends=True)
+            if isinstance(ran.image, str):
+                await asyncio.to_thread(keeper.give_up, ran.image)
+            else:
+                await asyncio.to_thread(keeper.prepare, ran.image)
         except TidegateError as error:
             await session.end(ROLLBACK)
             if error.details.get("sqlstate") not in _SERIALIZATION or attempt == TRIES - 1:
                 raise
         else:
             await _commit(session)  # not tried again: the rows are kept for this commit
-            return found
+            return ran
     raise TidegateError(Code.INTERNAL, "A change was tried and did not end.")
 
 
-async def _try(
+async def run_in_block(
     session: PostgresSession,
-    text: bytes,
-    params: list[bytes | None],
-    outline: ChangeOutline,
-    settings: Settings,
-    permit: Permit,
+    settings: Sequence[tuple[bytes, Params]],
+    change: Change,
     keeper: ChangeKeeper,
+    block: BlockRows,
 ) -> Ran:
+    """Run a change of a transaction over several, behind what it is set to, and add its rows to
+    those of the transaction.
+
+    Raises: TidegateError.
+    """
+    ran = await _change(session, settings, change, ends=False)
+    reason = ran.image if isinstance(ran.image, str) else ""
+    if ran.table is not None and not isinstance(ran.image, str):
+        reason = block.add(ran.table, ran.image, change.max_bytes)
+    if reason:
+        block.give_up(reason)
+        await asyncio.to_thread(keeper.give_up, reason)
+    return ran
+
+
+async def keep_block(session: PostgresSession, block: BlockRows, keeper: ChangeKeeper) -> None:
+    """Keep what a transaction has changed, before its COMMIT. Raises: TidegateError."""
+    tables: list[TableImage] = []
+    if not block.reason:
+        await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
+        for table, keys in block.tables:
+            (now,) = await send_queries(session, reading_by_keys(table, keys, ""))
+            rows = rows_of(now)
+            there = {tuple([row[place] for place in table.key_places]): row for row in rows}
+            image = block.image(table, there)
+            if image is not None:
+                tables.append(image)
+    if block.reason:
+        await asyncio.to_thread(keeper.give_up, block.reason)
+    else:
+        await asyncio.to_thread(keeper.prepare, ChangeImage(tuple(tables)))
+
+
+async def _change(
+    session: PostgresSession,
+    first: Sequence[tuple[bytes, Params]],
+    change: Change,
+    *,
+    ends: bool,
+) -> Ran:
+    """Run a change behind what comes `first`, between two readings of its rows. With `ends` it is
+    the only one of its transaction, and what is deferred is done."""
+    text, params, outline, permit, max_bytes = change
     counter = counter_of(permit)
-    *_, look = await send_queries(session, (BEGIN, None), _settings(settings), _look(outline))
-    found = _found(look, outline, session.line.server_version)
-    reason = found if isinstance(found, str) else found.objection
-    table = None if reason or isinstance(found, str) else found.table
+    *_, look = await send_queries(session, *first, look_by_name(outline))
+    table = table_to_keep(found_in(look, outline, session.line.server_version))
     if counter is not None:
         counter.begin(await session.run_own(COUNT))
     before: Rows = []
-    if table is not None and outline.rows.text:
-        most = row_bound(keeper.max_bytes)
-        (locked,) = await send_queries(session, _locking(outline, table, params, most + 1))
+    if not isinstance(table, str) and outline.rows.text:
+        most = row_bound(max_bytes)
+        (locked,) = await send_queries(session, locking(outline, table, params, most + 1))
         before = each_once(rows_of(locked), table.key_places)
-        if len(before) > most:
-            table, reason = None, too_large(keeper.max_bytes)
-    adds = table is not None and not outline.rows.text
-    if table is not None and adds:
-        text = returning(outline, _shown_of_added(outline, table)).encode()
+        table = too_large(max_bytes) if len(before) > most else table
+    adds = not isinstance(table, str) and not outline.rows.text
+    if not isinstance(table, str) and adds:
+        text = returning(outline, shown_of_added(outline, table)).encode()
     (done,) = await send_queries(session, (text, params))
-    affected = int(done.command_tuples or 0)
+    affected = counted = int(done.command_tuples or 0)
     if counter is not None:
-        await counter.end(session, affected, deferred=True)
-    else:
+        counted = await counter.end(session, affected, deferred=ends)
+    elif ends:
         await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
     width = done.nfields
-    image: ChangeImage | str = reason
-    if table is not None:
-        keyed = before
-        if adds:
-            width -= len(table.names) * (2 if outline.upserts else 1)
-            before, keyed = _added(outline, table, [row[width:] for row in rows_of(done)])
-        image = await _image(session, table, outline, before, keyed, affected)
-    if isinstance(image, str):
-        await asyncio.to_thread(keeper.give_up, image)
-    else:
-        await asyncio.to_thread(keeper.prepare, image)
-    return Ran(done, width, affected)
+    if isinstance(table, str):
+        return Ran(done, width, affected, counted, None, table)
+    keyed = before
+    if adds:
+        width -= len(table.names) * (2 if outline.upserts else 1)
+        before, keyed = _added(outline, table, [row[width:] for row in rows_of(done)])
+    image = await _image(session, table, outline, before, keyed, affected)
+    return Ran(done, width, affected, counted, table, image)
 
 
 def _added(outline: ChangeOutline, table: KeptTable, shown: Rows) -> tuple[Rows, Rows]:
@@ -239,15 +258,19 @@ async def _image(
     affected: int,
 ) -> ChangeImage | str:
     """The image of a change: the rows of these keys are read once more, as it has left them."""
+    width = len(table.columns)
+    was = [row[:width] for row in before]
     if not keyed:
-        return image_of_change(table, outline, before, (), affected)
+        return image_of_change(table, outline, was, (), affected)
     places = table.key_places
     keys = list({tuple([row[place] for place in places]): None for row in keyed})
-    (again,) = await send_queries(session, _by_keys(table, keys, _IS_OWN))
+    (again,) = await send_queries(session, reading_by_keys(table, keys, VERSION))
     rows = rows_of(again)
-    if outline.verb != "delete" and any(row[-1] != "true" for row in rows):
-        return "it is about other rows than those that were read before it"
-    return image_of_change(table, outline, before, [row[:-1] for row in rows], affected)
+    if outline.verb == "update":
+        versions = {tuple([row[place] for place in places]): row[width] for row in before}
+        if any(versions.get(tuple([row[place] for place in places])) == row[width] for row in rows):
+            return "it is about other rows than those that were read before it"
+    return image_of_change(table, outline, was, [row[:width] for row in rows], affected)
 
 
 async def compare(session: PostgresSession, image: ChangeImage, settings: Settings) -> Comparison:
@@ -276,235 +299,114 @@ async def put_back(
             return found
         made: list[TableImage] = []
         different = 0
+        await _restore(session, image)
         for kept in image.tables:
             table = await _table_now(session, kept)
-            await _restore(session, table, kept)
-            now, others = await _restored(session, table, kept)
+            now, others = restored(kept, await _there(session, table, kept))
             different += others
             made.append(now)
-        if different and not found.triggers:
-            raise TidegateError(
-                Code.UNDO_UNAVAILABLE,
-                f"{different:,} rows would not be as they were. Nothing was changed.",
-                hint="Correct the rows by statements.",
-            )
+        remarks = check_restored(different, found.triggers)
         if keeper is not None:
             await asyncio.to_thread(keeper.prepare, ChangeImage(tuple(made)))
         await _commit(session)
     finally:
         if session.line.in_transaction:
             await session.end(ROLLBACK)
-    remark = f"triggers changed {different:,} of the rows again" if different else ""
-    return Comparison(triggers=found.triggers, remarks=(remark,) if remark else ())
+    return Comparison(triggers=found.triggers, remarks=remarks)
 
 
 async def _compared(session: PostgresSession, image: ChangeImage, *, locks: bool) -> Comparison:
     comparison = RowComparison()
     triggers: list[str] = []
     for kept in image.tables:
-        (look,) = await send_queries(session, _look_at(kept))
+        (look,) = await send_queries(session, look_at(kept))
         rows = rows_of(look)
-        table = _table(rows[0]) if rows else None
+        table = table_of(rows[0]) if rows else None
         if table is None or table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
         triggers += table.triggers
-        keys = [kept.key_of(row) for row in kept.rows]
-        (now,) = await send_queries(session, _by_keys(table, keys, " ", locks=locks))
-        there = _by_key(kept, rows_of(now))
-        for row, key in zip(kept.rows, keys, strict=True):
-            comparison.add(kept, row, there.get(key))
-    found = comparison.result
-    return Comparison(found.conflicts, found.count, found.as_before, triggers=tuple(triggers))
+        compare_rows(comparison, kept, await _there(session, table, kept, locks=locks))
+    return structs.replace(comparison.result, triggers=tuple(triggers))
 
 
 async def _table_now(session: PostgresSession, kept: TableImage) -> KeptTable:
-    (look,) = await send_queries(session, _look_at(kept))
-    return _table(rows_of(look)[0])
+    (look,) = await send_queries(session, look_at(kept))
+    return table_of(rows_of(look)[0])
 
 
-async def _restore(session: PostgresSession, table: KeptTable, kept: TableImage) -> None:
+async def _restore(session: PostgresSession, image: ChangeImage) -> None:
     """Make the rows what they were. Raises: TidegateError."""
+    tables = [await _table_now(session, kept) for kept in image.tables]
+    queries = [_restoring(table, kept) for table, kept in zip(tables, image.tables, strict=True)]
+    orders = restoring_orders(len(tables))
+    for at, order in enumerate(orders, 1):
+        if at < len(orders):
+            await send_queries(session, (b"SAVEPOINT restoring", None))
+        try:
+            for part, place in order:
+                if part in queries[place]:
+                    await send_queries(session, queries[place][part])
+        except TidegateError as error:
+            constraint = str(error.details.get("sqlstate", "")).startswith(_CONSTRAINT)
+            if at == len(orders) or not constraint:
+                raise
+            await session.be_ready_in_block()
+            await send_queries(session, (b"ROLLBACK TO SAVEPOINT restoring", None))
+        else:
+            return
+
+
+def _restoring(table: KeptTable, kept: TableImage) -> dict[PartName, tuple[bytes, Params]]:
+    """The queries that make the rows of a table what they were."""
     parts = parts_of(kept)
-    name = _place(table)
+    name = place_of(table)
+    queries: dict[PartName, tuple[bytes, Params]] = {}
     if parts.goes:
         keys = [kept.key_of(row) for row in parts.goes]
-        source, params = _unnest(table, table.key_places, keys)
-        text = f"DELETE FROM {name} AS t USING {source} WHERE {_joined(table)}"
-        await send_queries(session, (text.encode(), params))
-    if parts.changes:
-        width = len(table.columns)
-        changed = [
-            place
-            for place in changed_places(parts.changes, width)
-            if table.names[place] not in table.identities
-        ]
-        if changed:
-            places = [*table.key_places, *changed]
-            rows = [[(row.before or ())[place] for place in places] for row in parts.changes]
-            source, params = _unnest(table, places, rows)
-            first = len(table.key)
-            sets = ", ".join(
-                f"{_quote(table.names[place])} = v.c{first + at}::{table.columns[place].type}"
-                for at, place in enumerate(changed)
-            )
-            text = f"UPDATE {name} AS t SET {sets} FROM {source} WHERE {_joined(table)}"
-            await send_queries(session, (text.encode(), params))
+        source, params = unnest(table, table.key_places, keys)
+        text = f"DELETE FROM {name} AS t USING {source} WHERE {joined(table)}"
+        queries["goes"] = text.encode(), params
+    changed = [
+        place
+        for place in changed_places(parts.changes, len(table.columns))
+        if table.names[place] not in table.identities
+    ]
+    if changed:
+        places = [*table.key_places, *changed]
+        rows = [[(row.before or ())[place] for place in places] for row in parts.changes]
+        source, params = unnest(table, places, rows)
+        first = len(table.key)
+        sets = ", ".join(
+            f"{_quote(table.names[place])} = v.c{first + at}::{table.columns[place].type}"
+            for at, place in enumerate(changed)
+        )
+        text = f"UPDATE {name} AS t SET {sets} FROM {source} WHERE {joined(table)}"
+        queries["changes"] = text.encode(), params
     if parts.returns:
-        places = list(range(len(table.columns)))
         rows = [list(row.before or ()) for row in parts.returns]
-        source, params = _unnest(table, places, rows)
+        source, params = unnest(table, list(range(len(table.columns))), rows)
         names = ", ".join(map(_quote, table.names))
         values = ", ".join(
             f"v.c{place}::{column.type}" for place, column in enumerate(table.columns)
         )
         text = f"INSERT INTO {name} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {source}"
-        await send_queries(session, (text.encode(), params))
+        queries["returns"] = text.encode(), params
+    return queries
 
 
-async def _restored(
-    session: PostgresSession, table: KeptTable, kept: TableImage
-) -> tuple[TableImage, int]:
-    """What putting back changed, as an image, and how many rows are not as they were."""
+async def _there(
+    session: PostgresSession, table: KeptTable, kept: TableImage, *, locks: bool = False
+) -> dict[Row, Row]:
+    """The rows that the keys of an image find now."""
     keys = [kept.key_of(row) for row in kept.rows]
-    (now,) = await send_queries(session, _by_keys(table, keys, " "))
-    there = _by_key(kept, rows_of(now))
-    rows: list[RowImage] = []
-    different = 0
-    for row, key in zip(kept.rows, keys, strict=True):
-        found = there.get(key)
-        different += not is_same_row(found, row.before)
-        rows.append(RowImage(row.after, found))
-    image = TableImage(kept.schema, kept.table, kept.columns, kept.key, tuple(rows), kept.shape)
-    return image, different
-
-
-def _by_key(kept: TableImage, rows: Rows) -> dict[Row, Row]:
-    return {tuple([row[place] for place in kept.key]): row for row in rows}
+    (now,) = await send_queries(session, reading_by_keys(table, keys, " ", locks=locks))
+    return by_key(kept, rows_of(now))
 
 
 async def _commit(session: PostgresSession) -> None:
     committed = await session.end(COMMIT)
     if committed.status in FAILED or committed.command_status != COMMIT:
         raise translate(committed)
-
-
-def _look(outline: ChangeOutline) -> tuple[bytes, Params]:
-    name = ".".join(_quote(part) if given else part for part, given in outline.name)
-    calls = [array_of(sorted(names)).encode() for names in (outline.row_calls, outline.calls)]
-    return _BY_NAME, [name.encode(), *calls]
-
-
-def _look_at(kept: TableImage) -> tuple[bytes, Params]:
-    return _BY_PLACE, [kept.table.encode(), b"{}", b"{}", kept.schema.encode()]
-
-
-def _found(look: PGresult, outline: ChangeOutline, version: int) -> _Found | str:
-    rows = rows_of(look)
-    if not rows:
-        return "its table was not found"
-    row = rows[0]
-    table = _table(row)
-    plain, rules, deletes_follow, updates_follow, may_lock, volatile = row[3:9]
-    if plain is not True:
-        return _Found(table, f"{table.name} is not an ordinary table with a log")
-    deletes = outline.verb in ("delete", "merge")
-    updates = outline.verb == "update" or outline.upserts
-    shown = outline.returning.lower()
-    objections = (
-        (rules, f"{table.name} has rules or row security"),
-        (
-            deletes_follow and deletes,
-            f"rows of other tables follow those of {table.name} that are deleted",
-        ),
-        (
-            updates_follow and updates,
-            f"rows of other tables follow changes of keys of {table.name}",
-        ),
-        (not may_lock, f"this account may not lock rows of {table.name}"),
-        (volatile, "it calls a function that may do more than compute"),
-        (
-            outline.upserts and version < _RETURNS_OLD,
-            "before version 18 PostgreSQL does not show the rows that ON CONFLICT DO UPDATE or"
-            " MERGE changes as they were",
-        ),
-        (
-            outline.upserts and not _OLD_AND_NEW.isdisjoint({outline.alias.lower(), table.name}),
-            "its table is called like the states of a row, old and new",
-        ),
-        (shown.lstrip().startswith("with"), "its RETURNING gives the states of a row other names"),
-    )
-    reasons = [reason for applies, reason in objections if applies]
-    return _Found(table, reasons[0] if reasons else key_objection(outline, table))
-
-
-def _table(row: Sequence[Any]) -> KeptTable:
-    oid, schema, name = row[:3]
-    listed: list[list[str]] = json.loads(row[10] or "[]")
-    columns = tuple([ImageColumn(each[0], each[1]) for each in listed])
-    key: tuple[str, ...] = tuple(json.loads(row[11] or "[]"))
-    shape = json.dumps([oid, listed, list(key)])
-    return KeptTable(
-        schema,
-        name,
-        columns,
-        key,
-        shape,
-        frozenset([each[0] for each in listed if each[2] == "a"]),
-        tuple(json.loads(row[9] or "[]")),
-    )
-
-
-def _locking(
-    outline: ChangeOutline, table: KeptTable, params: list[bytes | None], most: int
-) -> tuple[bytes, Params]:
-    shown = _texts(table.names, f"{outline.alias}.")
-    text = f"{reading_rows(outline, shown)} LIMIT {most} FOR UPDATE OF {outline.alias}"
-    return text.encode(), [params[place] for place in outline.rows.params]
-
-
-def _shown_of_added(outline: ChangeOutline, table: KeptTable) -> str:
-    """What an INSERT or MERGE shows of its rows: as they were and as they are, or these alone."""
-    if not outline.upserts:
-        return _texts(table.names)
-    return f"{_texts(table.names, 'old.')}, {_texts(table.names, 'new.')}"
-
-
-def _by_keys(
-    table: KeptTable, keys: Sequence[Sequence[Any]], more: str, *, locks: bool = False
-) -> tuple[bytes, Params]:
-    """Reads the rows with these keys, as texts."""
-    source, params = _unnest(table, table.key_places, keys)
-    shown = ", ".join(f"t.{_quote(name)}::text" for name in table.names)
-    lock = " FOR UPDATE OF t" if locks else ""
-    text = f"SELECT {shown}{more} FROM {_place(table)} AS t, {source} WHERE {_joined(table)}{lock}"
-    return text.encode(), params
-
-
-def _unnest(
-    table: KeptTable, places: Sequence[int], rows: Sequence[Sequence[Any]]
-) -> tuple[str, Params]:
-    """Rows of texts as a table `v` with the columns c0, c1, ..., and the parameters it takes."""
-    names = ", ".join(f"c{at}" for at in range(len(places)))
-    arrays = ", ".join(f"pg_catalog.unnest(${at + 1}::text[])" for at in range(len(places)))
-    columns = [[row[at] for row in rows] for at in range(len(places))]
-    return f"ROWS FROM ({arrays}) AS v({names})", dump(columns)
-
-
-def _joined(table: KeptTable) -> str:
-    """That a row `t` has the key in the first columns of `v`."""
-    places = table.key_places
-    return " AND ".join(
-        f"t.{_quote(table.names[place])} = v.c{at}::{table.columns[place].type}"
-        for at, place in enumerate(places)
-    )
-
-
-def _texts(names: Sequence[str], of: str = "") -> str:
-    return ", ".join(f"{of}{_quote(name)}::text" for name in names)
-
-
-def _place(table: KeptTable) -> str:
-    return f"{_quote(table.schema)}.{_quote(table.name)}"
 
 
 def _settings(settings: Settings) -> tuple[bytes, Params]:

@@ -255,6 +255,15 @@ class PostgresSession(ServerSession[CommandProtocol]):
         self.in_block = self.needs_reset = True
         await self.own(begin)
 
+    async def be_ready_in_block(self) -> None:
+        """Read what is left of the last statement. Raises: TidegateError."""
+        await self._drain()
+        if self.interrupted:
+            self.line.send((b"SELECT", None))  # behind this the server has felt every request
+            await self.line.sync()
+            await self._drain()
+            self.interrupted = False
+
     async def begin_in_block(
         self,
         *commands: tuple[bytes, Params],
@@ -270,12 +279,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         Raises: TidegateError SOURCE_UNREACHABLE, and what the server says to those before.
         """
         line = self.line
-        await self._drain()
-        if self.interrupted:
-            line.send((b"SELECT", None))  # behind this the server has felt every request
-            await line.sync()
-            await self._drain()
-            self.interrupted = False
+        await self.be_ready_in_block()
         line.send(*commands, form=form)
         await line.sync()
         if before:

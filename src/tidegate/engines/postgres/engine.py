@@ -249,7 +249,9 @@ class PostgresEngine:
                 columns, reader = await self._databases.of(database).types.columns(shape)
                 rows: list[Row] = [row[:width] for row in reader.rows(ran.result)] if width else []
                 running.release()
-            return BufferedCursor(columns[:width], rows, ran.affected, BufferBudget())
+            return BufferedCursor(
+                columns[:width], rows, ran.affected, BufferBudget(), counted=ran.counted
+            )
         finally:
             self._databases.of(database).watch.wake()
 

@@ -8,6 +8,7 @@ first change on: BEGIN IMMEDIATE then cannot fail because another one has writte
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from tidegate.engines.api import Cursor
 from tidegate.engines.common.held_connection import HeldConnection
@@ -51,6 +52,12 @@ class SqliteBlocks:
     async def mark(self, connection: WorkerThread, request: MarkTransaction) -> None:
         text = f"{request.action.upper()} {_quote(request.name)}"
         await _do(connection, lambda session: session.execute_in_block(text))
+
+    async def keep(self, connection: WorkerThread, permit: Permit) -> None:
+        keeper = permit.keeper
+        if keeper is not None:
+            work = partial(SqliteSession.keep_block, keeper=keeper)
+            await _do(connection, work, permit.limits.timeout_s)
 
     async def commit(self, connection: WorkerThread) -> None:
         await _do(connection, SqliteSession.commit_block)

@@ -65,8 +65,20 @@ class ChangeCapture:
         found = reversibility(session, statement)
         return cls(session, keeper, found.reason)
 
-    def keep(self) -> None:
-        """Give the keeper what was changed. Raises: TidegateError, apsw.Error."""
+    @classmethod
+    def of_block(cls, session: SqliteSession, keeper: ChangeKeeper, statement: Statement) -> None:
+        """Watch the transaction of the session from here on, until it ends, unless the statement
+        that is about to run cannot be taken back. A session compares the rows with those at the
+        end: what a savepoint undoes is no change to it. Raises: apsw.Error, TidegateError."""
+        found = reversibility(session, statement)
+        if not found.possible:
+            keeper.give_up(found.reason)
+        elif session.watcher is None:
+            session.watcher = cls(session, keeper, "")
+
+    def keep(self, keeper: ChangeKeeper | None = None) -> None:
+        """Give the keeper, or another one, what was changed. Raises: TidegateError, apsw.Error."""
+        self._keeper = keeper or self._keeper
         if self._changes is None:
             self._keeper.give_up(self._reason)
             return

@@ -25,6 +25,7 @@ from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, MAX_VALUE_B
 from tidegate.engines.sqlite.errors import translate
 from tidegate.engines.sqlite.inspect import PACE, Authorizer, CachedStatement, Mode
 from tidegate.errors import Code, TidegateError
+from tidegate.model.changes import ChangeKeeper
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import column_of
@@ -154,6 +155,18 @@ class OpenStatement(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """What watches the rows that a transaction changes (`changes.ChangeCapture`)."""
+
+    def keep(self, keeper: ChangeKeeper | None = None) -> None:
+        """Give the keeper what was changed."""
+        ...
+
+    def close(self) -> None:
+        """Watch no longer."""
+        ...
+
+
 class SqliteSession:
     """One connection. `writes` opens it for changes; `inline` makes it the event loop's own."""
 
@@ -178,6 +191,8 @@ class SqliteSession:
         self.in_block = False
         """Whether a transaction over several statements is open: a statement neither begins nor
         ends one."""
+        self.watcher: Watcher | None = None
+        """What watches the rows that the open transaction changes."""
         self._has_vectors = False
         try:
             self.connection = _connect(file, writes)
@@ -353,6 +368,18 @@ class SqliteSession:
         return glances[0]
 
     @contextmanager
+    def foreign_keys(self) -> Generator[None]:
+        """Let foreign keys count meanwhile, as they do on a connection that writes: what follows
+        them is seen when a change is prepared. Raises: apsw.Error."""
+        with self.mode(Mode.OWN):
+            self.connection.execute("PRAGMA foreign_keys = 1", can_cache=False)
+        try:
+            yield
+        finally:
+            with self.mode(Mode.OWN):
+                self.connection.execute("PRAGMA foreign_keys = 0", can_cache=False)
+
+    @contextmanager
     def own(self) -> Generator[None]:
         """For our own BEGIN, COMMIT and ROLLBACK; the time limit does not hold for these."""
         progress_handler, self._progress_handler = self._progress_handler, None
@@ -425,6 +452,12 @@ class SqliteSession:
             value = 0 if allowed else 1
             self.connection.execute(f"PRAGMA query_only = {value}", can_cache=False)
 
+    def keep_block(self, keeper: ChangeKeeper) -> None:
+        """Give the keeper what the transaction has changed. Raises: apsw.Error, TidegateError."""
+        self.check_block()
+        if self.watcher is not None:
+            self.watcher.keep(keeper)
+
     def commit_block(self) -> None:
         """Keep the changes of the transaction. Raises: apsw.Error, TidegateError."""
         self.check_block()
@@ -434,6 +467,9 @@ class SqliteSession:
     def leave_block(self) -> None:
         """End the transaction, if it is open, by undoing it. Raises: apsw.Error."""
         self.close_statement()
+        watcher, self.watcher = self.watcher, None
+        if watcher is not None:
+            watcher.close()
         with self.own():
             if not self.connection.get_autocommit():
                 self.connection.execute("ROLLBACK", can_cache=False)

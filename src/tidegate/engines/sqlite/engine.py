@@ -337,10 +337,11 @@ class SqliteEngine:
         def work(session: SqliteSession) -> Reversibility:
             with session.stepping(progress_handler):
                 session.load_schema()
-                return changes.reversibility(session, statement)
+                with session.foreign_keys():
+                    return changes.reversibility(session, statement)
 
-        # Foreign keys count on the connection that writes alone.
-        return await self._ask(progress_handler, NEVER, work, self._writer)
+        # Not on the connection that writes: a transaction may hold it.
+        return await self._ask(progress_handler, NEVER, work)
 
     async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
         from tidegate.engines.sqlite import changes

@@ -181,7 +181,10 @@ class Execution:
         if keeper is not None:
             from tidegate.engines.sqlite.changes import ChangeCapture  # for who keeps changes alone
 
-            self._capture = ChangeCapture.of_statement(session, keeper, statement)
+            if session.in_block:
+                ChangeCapture.of_block(session, keeper, statement)
+            else:
+                self._capture = ChangeCapture.of_statement(session, keeper, statement)
         with session.mode(Mode.WRITE):
             cursor = session.connection.execute(statement.text, statement.params)
         return cursor, tuple([column_of(name, declared or "") for name, declared in found])

@@ -155,7 +155,8 @@ function askUndo(change, wanted, error) {
       change.conflicts ? conflictsView(change) : null,
       change.reason && !change.conflicts ? h("p", { class: "note" }, prose(change.reason)) : null,
       change.triggers.length
-        ? h("p", { class: "note" }, "Triggers run again: ",
+        ? h("p", { class: "note" },
+          "Triggers may run again, and what they change in other rows does not go back: ",
           change.triggers.map((name, index) => [index ? ", " : "", isolated(name)]), ".") : null,
       problem(error),
       possible && wanted

@@ -50,7 +50,7 @@ function waitingText({ waiting, expires_at, state, caller }) {
 
 /** @param {Card} card */
 function undoFact({ undo, irreversible }) {
-  const triggers = undo.triggers.length ? [" Triggers run again: ", names(undo.triggers), "."] : null;
+  const triggers = undo.triggers.length ? [" Triggers that may run again: ", names(undo.triggers), "."] : null;
   const reason = undo.reason ? [" ", prose(undo.reason)] : null;
   if (undo.possible && !irreversible) {
     return fact("Take back", ["Can be taken back.", reason, triggers], "good");
