@@ -143,21 +143,6 @@ async def test_what_was_undone_in_a_block_does_not_count(shop: Shop) -> None:
         assert shop.rows("SELECT price FROM items WHERE id < 3") == [(7,), (7,)]
 
 
-async def test_changes_of_a_block_are_not_kept_and_refused_where_that_is_required(
-    shop: Shop,
-) -> None:
-    before = shop.contents("items")
-    async with block_of(shop) as (gate, block):
-        page = await gate.change("UPDATE items SET price = 7", transaction=block)
-        assert page.change == ""
-        await gate.ask(RollbackTransaction(), transaction=block)
-    async with block_of(shop, undo="require") as (gate, block):
-        error = await gate.error(Query(Statement("DELETE FROM items")), transaction=block)
-        assert error.code is Code.UNDO_UNAVAILABLE and "transaction" in error.message
-        await gate.ask(RollbackTransaction(), transaction=block)
-    assert shop.contents("items") == before
-
-
 async def test_an_undo_does_not_run_in_a_block(shop: Shop) -> None:
     async with block_of(shop) as (gate, block):
         page = await gate.change("UPDATE items SET price = 7 WHERE id = 1")

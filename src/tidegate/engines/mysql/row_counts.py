@@ -20,10 +20,11 @@ _COUNTS = b"""SHOW SESSION STATUS WHERE Variable_name IN
   ('Handler_write', 'Handler_update', 'Handler_delete')"""
 _TRIGGERS = """SELECT count(*) FROM information_schema.triggers
   WHERE event_object_schema = ? AND event_object_table IN ({})"""
-_FOLLOWERS = """SELECT constraint_name, referenced_table_name, delete_rule, update_rule
+_FOLLOWERS = b"""SELECT unique_constraint_schema, referenced_table_name, delete_rule, update_rule
   FROM information_schema.referential_constraints
-  WHERE unique_constraint_schema = ? AND NOT (delete_rule IN ('RESTRICT', 'NO ACTION')
+  WHERE NOT (delete_rule IN ('RESTRICT', 'NO ACTION')
   AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
+"""Of all databases: the server reads the definitions of all tables for one of them as well."""
 _STAY = frozenset({"RESTRICT", "NO ACTION"})
 
 Places = dict[str, set[str]]
@@ -77,16 +78,23 @@ async def uncounted(
             "rows of other tables that a foreign key changes, which the account may not see"
             " (it lacks TRIGGER on the database)"
         )
-    triggers = await _may_have_triggers(session, places, grants)
-    if triggers and not session.setting.mariadb:
+    mariadb = session.setting.mariadb
+    if not mariadb and await _may_have_triggers(session, places, grants):
         return "the rows that triggers change"
-    schemas = places if not triggers else {**dict.fromkeys(await _schemas(session)), **places}
-    for schema in schemas:
-        for _, parent, *rules in await session.own(_FOLLOWERS.encode(), schema):
-            named = str(parent) in places.get(schema, ())
-            if triggers or (named and _follows(judgement.verb, text, *map(str, rules))):
-                return f"rows that refer to {parent} and that a foreign key changes with it"
+    parents: list[str] = []
+    for schema, parent, *rules in await session.own(_FOLLOWERS):
+        named = str(parent) in places.get(str(schema), ())
+        if named and _follows(judgement.verb, text, *map(str, rules)):
+            return _followers_of(str(parent))
+        parents.append(str(parent))
+    # What triggers change is known to the server alone: it may be rows of any parent.
+    if parents and mariadb and await _may_have_triggers(session, places, grants):
+        return _followers_of(parents[0])
     return ""
+
+
+def _followers_of(parent: str) -> str:
+    return f"rows that refer to {parent} and that a foreign key changes with it"
 
 
 def _follows(verb: str, text: str, on_delete: str, on_update: str) -> bool:
@@ -125,11 +133,6 @@ async def _may_have_triggers(
 
 async def _grants(session: MysqlSession) -> list[str]:
     return [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
-
-
-async def _schemas(session: MysqlSession) -> list[str]:
-    found = await session.own(b"SELECT schema_name FROM information_schema.schemata")
-    return [str(row[0]) for row in found]
 
 
 async def _total(session: MysqlSession) -> int:
