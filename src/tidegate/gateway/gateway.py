@@ -186,7 +186,7 @@ class Gateway:
             await note_run(ctx)
         payload = await (run(ctx) if handler is None else handler(ctx))
         await record_outcome(ctx, payload)
-        if ctx.grant:
+        if ctx.grant and not ctx.is_held_back:
             await note_run(ctx, payload)
         if isinstance(payload, Page) and not ctx.is_held_back:
             add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)

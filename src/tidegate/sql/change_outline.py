@@ -88,7 +88,7 @@ def outline_change(text: str, dialect: str) -> ChangeOutline | str:
         tokens = scan(text, find(dialect))
     except Refusal as refusal:
         return refusal.finding.reason.rstrip(".")
-    places = placeholders_of(tokens, numbered=find(dialect).numbered_parameters)
+    places = placeholders_of(tokens, find(dialect))
     if places is None:
         return "its parameters are not plain placeholders"
     if hides_its_end(text, tokens):

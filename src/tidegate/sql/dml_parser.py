@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NAME, NUMBER, OP, PARAM, WORD, Token
 from tidegate.sql.scan import scan
@@ -74,7 +75,7 @@ def parse_dml(text: str, dialect: str) -> DmlStatement | str:
     except Refusal as refusal:
         return f"{refusal.finding.reason}."
     keys = [token.key for token in tokens]
-    places = placeholders_of(tokens, numbered=find(dialect).numbered_parameters)
+    places = placeholders_of(tokens, find(dialect))
     if places is None:
         return "its parameters are not plain placeholders."
     if ("NEXT", "VALUE", "FOR") in zip(keys, keys[1:], keys[2:], strict=False):
@@ -192,20 +193,29 @@ def has_qualified_call(keys: list[str]) -> bool:
     )
 
 
-def placeholders_of(tokens: list[Token], *, numbered: bool) -> dict[int, Placeholder] | None:
-    """The placeholders by where they are; None if one is neither `?` nor, where such are
-    `numbered`, `$1`."""
+def placeholders_of(tokens: list[Token], dialect: Dialect) -> dict[int, Placeholder] | None:
+    """The placeholders by where they are; None if one is neither `?` nor, where the dialect numbers
+    them so, `$1`."""
     found: dict[int, Placeholder] = {}
-    for token in tokens:
-        if token.kind != PARAM:
+    for place, token in enumerate(tokens):
+        mark = token.kind == OP and token.text == "?" and dialect.no_question_operator
+        if token.kind != PARAM and not mark:
             continue
+        if mark and _is_numbered(tokens, place):
+            return None
         if token.text == "?":
             found[token.at] = ("?", len(found))
-        elif numbered and re.fullmatch(r"\$[1-9]\d{0,4}", token.text):
+        elif dialect.numbered_parameters and re.fullmatch(r"\$[1-9]\d{0,4}", token.text):
             found[token.at] = (token.text, int(token.text[1:]) - 1)
         else:
             return None
     return None if len({text == "?" for text, _ in found.values()}) > 1 else found
+
+
+def _is_numbered(tokens: list[Token], place: int) -> bool:
+    """Whether a number follows a sign at once, as in `?2`."""
+    after = tokens[place + 1 : place + 2]
+    return bool(after) and after[0].kind == NUMBER and after[0].at == tokens[place].at + 1
 
 
 def count_of(places: dict[int, Placeholder]) -> int:

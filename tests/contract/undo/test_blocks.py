@@ -239,6 +239,8 @@ async def test_the_change_of_a_block_is_found_by_its_approvals(shop: Shop) -> No
     async with gate_of(shop, **UNATTENDED) as gate:
         async with block_of(gate) as block:
             await block.run(*texts)
+            run = gate.app.approvals.find(asked[0]).run
+            assert run is not None and run.state == "running"
             ended = await block.end()
         runs = [gate.app.approvals.find(id).run for id in asked]
         assert [(run.state, run.change_id) for run in runs if run] == [("done", ended.change)] * 2

@@ -9,6 +9,7 @@ from support.undo_shops import DuckdbShop, Shop, gate_of
 from tidegate.errors import Code
 from tidegate.model.requests import Query
 from tidegate.model.statements import Statement
+from tidegate.sql.change_outline import outline_change
 
 
 @pytest.fixture
@@ -115,3 +116,33 @@ async def test_rows_of_indexed_and_unique_columns_go_back(shop: Shop) -> None:
             assert shop.contents("named") != before
             await gate.undo(page.change)
             assert shop.contents("named") == before
+
+
+PARAMETERS = (
+    ("INSERT INTO items (id, name) VALUES (?, ?), (8, ?)", (7, "a", "b")),
+    ("WITH n AS (SELECT ? AS k) UPDATE items SET price = ? FROM n WHERE k = id AND name = ?",
+     (1, 5, "one")),
+    ("DELETE FROM items WHERE id IN (?, ?) RETURNING name", (1, 2)),
+    ("UPDATE items SET price = $2 WHERE id = $1 OR price = $2", (1, 20)),
+)  # fmt: skip
+
+
+async def test_parameters_are_bound_to_the_query_that_reads_the_rows(shop: Shop) -> None:
+    before = shop.contents("items")
+    async with gate_of(shop) as gate:
+        for text, params in PARAMETERS:
+            page = await gate.ask(Query(Statement(text, params)))
+            assert page.change and shop.contents("items") != before, text
+            await gate.undo(page.change)
+            assert shop.contents("items") == before, text
+    async with gate_of(shop, approval_for="writes") as gate:
+        for text, params in PARAMETERS[:2]:
+            assert (await gate.error(Query(Statement(text, params)))).code is Code.APPROVAL_NEEDED
+        shown = [each.subject.reversible for each in gate.app.approvals.list()]
+        assert [each.possible for each in shown if each] == [True, True]
+
+
+@pytest.mark.parametrize("mark", ["?2", "$a"])
+def test_other_placeholders_are_none_that_can_be_bound_to_it(mark: str) -> None:
+    text = f"UPDATE items SET price = {mark} WHERE id = 1"
+    assert outline_change(text, "duckdb") == "its parameters are not plain placeholders"

@@ -331,6 +331,7 @@ DIALECT = _Duckdb(
     in_files=True,
     database_as_schema=True,
     numbered_parameters=True,
+    no_question_operator=True,
     has_information_schema=True,
     selects_into=False,
     describes_in_queries=True,

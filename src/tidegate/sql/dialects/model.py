@@ -164,6 +164,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """`$2` takes the second parameter."""
     numbered_questions: bool = False
     """`?2` takes the second parameter."""
+    no_question_operator: bool = False
+    """`?` takes the next parameter; to the lexer, which reads any sign, it is an operator."""
     is_postgres: bool = False
     """The database is PostgreSQL: its types, catalogs and settings are those that clients of its
     wire protocol know."""
