@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import tidegate.engines.mysql.changes as mysql_changes
+import tidegate.engines.postgres.changes as postgres_changes
 from support.undo_shops import KINDS, Gate, Kind, Shop, gate_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import DescribeUndo, UndoChange
@@ -305,3 +307,45 @@ async def test_a_conflict_prevents_the_undo_of_the_whole_block(shop: Shop) -> No
         error = await gate.error(UndoChange(ended.change))
         assert error.code is Code.UNDO_CONFLICT and error.details["count"] == 1
         assert shop.contents("items", "notes") == before
+
+
+async def test_a_statement_that_meets_rows_that_came_meanwhile_cannot_be_taken_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under READ COMMITTED a row can come between the reading that locks and the statement: it is
+    about a row then whose state before is not known."""
+    if shop.name == "sqlite":
+        pytest.skip("it has one writer at a time")
+    text = "UPDATE items SET price = 7 WHERE price < 100"
+    came: list[str] = []
+
+    def comes(name: str) -> None:
+        came.append(name)
+        shop.script(f"INSERT INTO items VALUES ({100 + len(came)}, '{name}', 5)")
+
+    postgres, mysql = postgres_changes.each_once, mysql_changes.values_of
+
+    def read_by_postgres(rows: Any, places: Any) -> Any:
+        comes("new")
+        return postgres(rows, places)
+
+    def read_by_mysql(table: Any, rows: Any) -> Any:
+        if not came:
+            comes("new")
+        return mysql(table, rows)
+
+    monkeypatch.setattr(postgres_changes, "each_once", read_by_postgres)
+    monkeypatch.setattr(mysql_changes, "values_of", read_by_mysql)
+    async with gate_of(shop) as gate:
+        async with block_of(gate, "read committed") as block:
+            await block.run(text)
+            assert (await block.end()) == EndedTransaction(True, 1, "")
+        assert came and await gate.changes() == ()
+        assert len(shop.rows("SELECT * FROM items WHERE price = 7")) == 3
+    came.clear()
+    shop.script("DELETE FROM items WHERE id > 100; UPDATE items SET price = 6")
+    async with gate_of(shop, undo="require") as gate, block_of(gate, "read committed") as block:
+        error = await block.error(text)
+        assert error.code is Code.UNDO_UNAVAILABLE and "other rows" in error.message
+        assert not (await block.end()).committed
+    assert shop.rows("SELECT price FROM items ORDER BY id") == [(6,), (6,), (6,), (5,)]
