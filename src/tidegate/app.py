@@ -147,6 +147,7 @@ class App:
             note_done=self.server_audit.record_done_as,
             name_of=self.name_of,
             operators=lambda: self.operators.list(),
+            revoked=self.tokens.revoked,
         )
         self.console_address = ""
         """Where this process serves the console; empty if it does not."""

@@ -529,7 +529,12 @@ def test_only_an_admin_revokes_tokens_and_ends_others_sessions(place: Place, tok
     mine = next(each for each in access["sessions"] if each["operator"] == "ada")
     assert eve.post(f"access/sessions/{mine['id']}/end").status_code == 403
     assert ran(query(place.agent(token), "SELECT 1"))
+    query(place.agent(token))
+    (card,) = ada.get("inbox").json()["pending"]
+    ada.post(f"inbox/{card['id']}/allow", {"digest": card["digest"], "minutes": 5})
+    assert len(ada.get("access").json()["grants"]) == 1
     assert ada.post(f"access/tokens/{row['id']}/revoke").status_code == 204
+    assert ada.get("access").json()["grants"] == []
     (row,) = place.run("token", "list", "--json").json["tokens"]
     assert row["state"] == "revoked"
     own = next(each for each in eve.get("access").json()["sessions"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal
@@ -75,10 +75,14 @@ class ApprovalNeeded(TidegateError):
         self.unexpected_action: str | None = None
 
 
+def _none_of(ids: Collection[str]) -> Collection[str]:
+    return ()
+
+
 class Approvals:
     """Questions kept in `book`, which processes share. `note` puts on record what is decided.
-    `operators` gives the people with accounts, `clock` the time and `count` seconds that go by
-    whatever the clock does."""
+    `operators` gives the people with accounts, `revoked` those of some callers' ids whose token was
+    revoked, `clock` the time and `count` seconds that go by whatever the clock does."""
 
     def __init__(
         self,
@@ -89,6 +93,7 @@ class Approvals:
         note_done: RecordEvent | None = None,
         name_of: Callable[[str], str] | None = None,
         operators: Callable[[], Sequence[OperatorEntry]] = tuple,
+        revoked: Callable[[Collection[str]], Collection[str]] = _none_of,
         clock: Callable[[], float] = time.time,
         count: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -97,6 +102,7 @@ class Approvals:
         self._note = note or _note_nothing
         self._name_of = name_of
         self._operators = operators
+        self._revoked = revoked
         self._note_done = note_done or self._note
         self._clock = clock
         self._deadlines = Deadlines(clock, count)
@@ -376,7 +382,7 @@ class Approvals:
         return self._store.find(id)
 
     def expire_old(self) -> None:
-        """Expire what lay unanswered or unused for too long."""
+        """Expire what lay unanswered or unused for too long, and grants of revoked tokens."""
         now = self._swept_at = self._clock()
         expired = self._store.expire_old(
             now,
@@ -387,8 +393,10 @@ class Approvals:
         )
         for question in expired:
             self._record("expired", question, "", done=True)
-        for question in self._store.list(("allowed",)):
-            if self._is_over(question):
+        grants = self._store.list(("allowed",))
+        revoked = self._revoked({each.actor for each in grants}) if grants else ()
+        for question in grants:
+            if self._is_over(question) or question.actor in revoked:
                 self._end(question, "expired")
 
     def _consult(self, approval_request: ApprovalRequest) -> PendingApproval:

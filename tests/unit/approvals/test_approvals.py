@@ -198,6 +198,21 @@ def test_an_unused_grant_expires(inbox: Inbox) -> None:
     assert "approval.expired" in [name for name, _, _ in inbox.reported]
 
 
+def test_the_grants_of_a_revoked_token_end(inbox: Inbox) -> None:
+    gone: set[str] = set()
+    approvals = Approvals(
+        inbox.state.approvals, clock=lambda: inbox.now, revoked=lambda ids: gone & set(ids)
+    )
+    ids = [inbox.ask(approval_request(actor=actor)).id for actor in (WRITER, OTHER)]
+    for id in ids:
+        approvals.resolve(id, "allowed", "cli:ann")
+    approvals.expire_old()
+    assert [approvals.find(id).state for id in ids] == ["allowed", "allowed"]
+    gone.add(WRITER.id)
+    approvals.expire_old()
+    assert [approvals.find(id).state for id in ids] == ["expired", "allowed"]
+
+
 def test_what_no_one_answers_expires_and_is_forgotten_in_the_end(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
     inbox.now += QUESTION_TTL_S

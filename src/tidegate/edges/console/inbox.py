@@ -90,6 +90,7 @@ class Inbox:
 
     def grants(self, signed_in: SignedIn) -> list[dict[str, Any]]:
         """The grants that still count. Reads the state."""
+        self._approvals.expire_old()
         open = [each for each in self._approvals.open() if each.state == "allowed"]
         return self.cards([each for each in open if self.is_visible(each, signed_in)], signed_in)
 
