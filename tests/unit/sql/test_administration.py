@@ -191,3 +191,17 @@ def test_what_a_person_may_approve_is_offered(dialect: str, text: str) -> None:
 def test_a_backup_is_never_offered() -> None:
     assert judge("BACKUP STAGE START", "mysql").effect is Effect.ADMIN
     assert not is_offered("BACKUP STAGE START", "mysql")
+
+
+@pytest.mark.parametrize(
+    ("code", "may_run"),
+    [
+        ("DO 'BEGIN DELETE FROM t; END'", False),
+        ("DO $a$ BEGIN DELETE FROM t; END $a$", False),
+        ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", True),
+        ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET b = 'x'", True),
+    ],
+)
+def test_a_block_of_code_within_code_is_refused(code: str, may_run: bool) -> None:
+    text = f"CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$BEGIN {code}; END$$"
+    assert is_offered(text) is may_run

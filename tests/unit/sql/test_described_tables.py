@@ -122,3 +122,39 @@ def test_a_statement_tells_of_tables_only_what_each_kind_of_rule_lets_it(
 )
 def test_a_common_table_is_no_table_of_its_name(text: str, outcomes: str) -> None:
     assert " ".join(outcome(text, "postgres", rules) for rules in RULES) == outcomes
+
+
+@pytest.mark.parametrize(
+    ("dialect", "after"),
+    [
+        ("postgres", "TABLESAMPLE system(1)"),
+        ("postgres", "p TABLESAMPLE system(1)"),
+        ("postgres", "*"),
+        ("sqlite", "NOT INDEXED"),
+        ("sqlite", "AS p NOT INDEXED"),
+        ("sqlite", "INDEXED BY i"),
+        ("mysql", "USE INDEX (i)"),
+        ("mysql", "FORCE INDEX (i)"),
+        ("mysql", "IGNORE INDEX (i)"),
+        ("mysql", "PARTITION (p)"),
+        ("mysql", "FOR SYSTEM_TIME AS OF now()"),
+        ("duckdb", "AT (VERSION => 1)"),
+    ],
+)
+def test_what_can_follow_a_table_but_no_query_is_refused_behind_a_masked_one(
+    dialect: str, after: str
+) -> None:
+    assert outcome(f"SELECT id FROM people {after}", dialect, RULES[0]) == "masked"
+    if after not in _NOT_READ:
+        assert outcome(f"SELECT id FROM places {after}", dialect, RULES[0]) == "same"
+
+
+_NOT_READ = ("INDEXED BY i", "AT (VERSION => 1)")
+"""The parser reads these behind no table."""
+
+
+def test_only_before_a_masked_table_is_refused() -> None:
+    assert outcome("SELECT id FROM ONLY people", "postgres", RULES[0]) == "masked"
+    assert outcome("SELECT id FROM ONLY places", "postgres", RULES[0]) == "same"
+    for alias in ("p", "AS p", "AS p (a, b)"):
+        assert outcome(f"SELECT 1 FROM people {alias}", "postgres", RULES[0]) == "hidden"
