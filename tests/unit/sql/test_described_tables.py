@@ -118,6 +118,25 @@ def test_a_statement_tells_of_tables_only_what_each_kind_of_rule_lets_it(
             " SELECT * FROM people",
             "masked masked same",
         ),
+        (
+            "WITH RECURSIVE people AS (SELECT id FROM people UNION ALL SELECT '1')"
+            " SELECT * FROM people",
+            "masked masked table",
+        ),
+        (
+            "WITH RECURSIVE people AS (SELECT '1' AS id UNION ALL SELECT id FROM"
+            " (SELECT id FROM people) p) SELECT * FROM people",
+            "masked masked same",
+        ),
+        (
+            "WITH RECURSIVE people AS (SELECT (SELECT id FROM people) AS id) SELECT * FROM people",
+            "masked masked table",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT '1' AS id UNION ALL SELECT id FROM people)"
+            ", people AS (SELECT '1' AS id) SELECT * FROM r",
+            "masked masked table",
+        ),
     ],
 )
 def test_a_common_table_is_no_table_of_its_name(text: str, outcomes: str) -> None:

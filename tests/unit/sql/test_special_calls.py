@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.statements import Effect
+from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement, parse_dml
+from tidegate.sql.function_syntax import simplify
 from tidegate.sql.judge import judge
+from tidegate.sql.scan import scan
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,35 @@ def test_an_insert_that_is_more_than_plain_is_not_tried(text: str) -> None:
 def test_a_plain_insert_is_tried(text: str) -> None:
     found = parse_dml(text, "postgres")
     assert isinstance(found, DmlStatement) and found.verb == "insert"
+
+
+def simplified(text: str) -> str:
+    postgres = find("postgres")
+    return " ".join(each.text for each in simplify(scan(text, postgres), postgres.worded))
+
+
+@pytest.mark.parametrize(
+    "column", ["version", "standalone", "content", "document", "name", "key", "value", "format"]
+)
+def test_a_column_stays_that_is_called_like_a_word_of_another_call(column: str) -> None:
+    for text in (f"JSON_ARRAY({column})", f"JSON_ARRAY(a, {column})", f"JSON_ARRAY({column}, a)"):
+        assert column in simplified(f"SELECT {text} FROM t").split(), text
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("XMLROOT(a, VERSION '1.0', STANDALONE NO VALUE)", "a , '1.0' ,"),
+        ("XMLROOT(a, VERSION NO VALUE, STANDALONE YES)", "a , ,"),
+        ("JSON_OBJECT('k' VALUE a)", "'k' , a"),
+        ("JSON_OBJECT(KEY 'k' VALUE a ABSENT ON NULL)", "'k' , a"),
+        ("JSON_VALUE(a, '$' DEFAULT b ON EMPTY)", "a , '$' , b"),
+        ("JSON_VALUE(a, '$' RETURNING numeric(5, 2) NULL ON ERROR)", "a , '$'"),
+        ("JSON_QUERY(a, '$' PASSING b AS c, d AS e)", "a , '$' , b , d"),
+        ("JSON_QUERY(a, '$' WITH UNCONDITIONAL ARRAY WRAPPER)", "a , '$'"),
+        ("JSON_QUERY(a, '$' OMIT QUOTES ON SCALAR STRING)", "a , '$'"),
+    ],
+)
+def test_words_of_a_call_are_left_out_and_every_expression_stays(call: str, arguments: str) -> None:
+    expected = f"SELECT JSON_BUILD_ARRAY ( {arguments} )".replace("'", "")
+    assert simplified(f"SELECT {call}") == expected
