@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 from support.audit_records import records
 from support.console_place import DELETE, PASSPHRASE, PHRASE, UPDATE, Place, query, ran
+from support.console_routes import UNSIGNED, is_download, served
 from support.console_visitor import Stream, Visitor
 from support.eventually import wait_until
 
@@ -151,40 +153,14 @@ def test_a_removed_operator_is_out_at_once(place: Place) -> None:
 # Requests of other pages
 
 
-ROUTES = (
-    *(("POST", path) for path in ("session", "sign-in", "sign-out")),
-    *(("GET", path) for path in ("inbox", "inbox/x", "activity", "activity/sessions")),
-    *(("GET", path) for path in ("activity/recent", "activity/story?session=1")),
-    *(("GET", path) for path in ("activity/lines/1", "activity/proof", "access", "events")),
-    *(("POST", f"inbox/x/{what}") for what in ("allow", "deny", "revoke")),
-    *(("POST", path) for path in ("activity/export-ticket", "access/sessions/x/end")),
-    ("POST", "access/tokens/x/revoke"),
-    *(("GET", f"access/{path}") for path in ("choices", "matrix", "cell")),
-    *(("POST", f"access/{path}") for path in ("ask", "preview", "tokens")),
-    *(("POST", f"access/{path}") for path in ("tokens/x/change", "operators")),
-    *(("POST", f"access/pairings/x/{what}") for what in ("approve", "deny")),
-    *(("POST", f"access/operators/x/{what}") for what in ("link", "roles", "remove")),
-    ("POST", "access/passphrase"),
-    *(("GET", f"data/{path}") for path in ("sources", "schemas", "tables", "search", "table")),
-    *(("POST", f"data/{path}") for path in ("rows", "count", "cell")),
-    ("GET", "data/tabs"),
-    *(("POST", f"data/{path}") for path in ("tabs", "tabs/reopen", "tabs/x")),
-    *(("POST", f"data/tabs/x/{what}") for what in ("focus", "close")),
-    *(("POST", f"data/{path}") for path in ("judge", "complete", "explain", "runs")),
-    *(("GET", f"data/{path}") for path in ("runs", "runs/x", "runs/x/rows", "runs/x/cell")),
-    *(("POST", f"data/runs/x/{what}") for what in ("cancel", "close")),
-    ("POST", "data/export-ticket"),
-    ("GET", "data/history"),
-)
-
-
 def send(visitor: Visitor, method: str, path: str, **changes: str | None) -> Any:
     if method == "POST":
         return visitor.post(path, **changes)
-    return visitor.get(path, **changes)
+    headers = visitor.headers(**{"origin": None, "content_type": None, **changes})
+    return visitor.client.request(method, f"/console/api/{path}", headers=headers)
 
 
-@pytest.mark.parametrize("changes", [
+OTHER_PAGES: tuple[dict[str, str | None], ...] = (
     {"origin": "http://127.0.0.1:1"},
     {"origin": "http://localhost:3000"},
     {"origin": "null"},
@@ -193,28 +169,39 @@ def send(visitor: Visitor, method: str, path: str, **changes: str | None) -> Any
     {"sec_fetch_site": None},
     {"host": "gate.example"},
     {"host": "127.0.0.1:1"},
-])  # fmt: skip
-def test_no_route_answers_another_page(place: Place, changes: dict[str, str | None]) -> None:
+)
+
+
+def test_no_route_answers_another_page(place: Place) -> None:
     visitor = place.visitor()
-    for method, path in ROUTES:
-        answer = send(visitor, method, path, **changes)
-        assert answer.status_code == 403, (method, path, answer.text)
-        assert "access-control-allow-origin" not in answer.headers
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
+    for changes in OTHER_PAGES:
+        for method, path in served():
+            answer = send(visitor, method, path, **changes)
+            assert answer.status_code == 403, (changes, method, path, answer.text)
+            assert "access-control-allow-origin" not in answer.headers
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 def test_no_route_but_those_that_begin_a_session_answers_without_the_pages_secret(
     place: Place,
 ) -> None:
     visitor = place.visitor()
-    for method, path in ROUTES[2:]:
+    for method, path in served()[len(UNSIGNED) :]:
         answer = send(visitor, method, path, x_tidegate_page="0" * 64)
-        assert (answer.status_code, answer.json()["error"]) == (401, "console.signed_out")
+        # A download begins by a ticket, which the page alone gets.
+        assert answer.status_code == (403 if is_download(path) else 401), (method, path)
+
+
+def test_no_route_answers_who_is_not_signed_in(place: Place) -> None:
+    stranger = place.stranger()
+    for method, path in served()[len(UNSIGNED) :]:
+        answer = send(stranger, method, path)
+        assert answer.status_code == 401, (method, path)
 
 
 def test_no_route_answers_a_token(place: Place, token: str) -> None:
     visitor = place.stranger()
-    for method, path in ROUTES:
+    for method, path in served():
         if path not in ("session", "sign-in"):
             answer = send(visitor, method, path, authorization=f"Bearer {token}")
             assert answer.status_code == 401, path
@@ -451,6 +438,30 @@ def test_where_a_source_hides_columns_a_viewer_reads_and_searches_no_statements(
     assert eve.get("activity?q=Lemberg").json()["lines"] == []
 
 
+def test_where_a_source_hides_columns_a_viewer_gets_no_digest_of_statements(
+    place: Place, token: str
+) -> None:
+    place.add_operator("eve", "--role", "viewer")
+    words = ["source", "update", "towns", "--mask", "towns.id=nothing"]
+    assert place.run(*words, "--passphrase-file", str(place.directory / "consent")).status == 0
+    agent, eve, ada = place.agent(token), place.visitor("eve"), place.visitor()
+    query(agent, "SELECT name FROM towns WHERE name = 'Lemberg'")
+    query(agent, UPDATE.replace("Lviv", "Lemberg"))
+    lines = [each for each in ada.get("activity").json()["lines"] if each["statement"]]
+    assert lines
+    secrets = {hashlib.sha256(each["statement"].encode()).hexdigest() for each in lines}
+    for line in lines:
+        shown = ada.get(f"activity/lines/{line['n']}").json()
+        hidden = eve.get(f"activity/lines/{line['n']}")
+        assert shown["fields"]["digest"].removeprefix("sha256:") in secrets
+        assert shown["proof"]["hash"] and shown["proof"]["hash"] not in hidden.text
+        assert not [each for each in secrets if each in hidden.text]
+        assert hidden.json()["proof"]["state"] == shown["proof"]["state"]
+    for card in ada.get("inbox").json()["pending"]:
+        assert card["digest"] not in eve.get("inbox").text
+    assert "Lemberg" not in eve.get("inbox").text
+
+
 def test_what_a_source_hid_stays_hidden_from_viewers_after_it_was_removed(
     place: Place, token: str
 ) -> None:
@@ -627,8 +638,35 @@ def test_a_stream_shows_nothing_of_other_sources(place: Place, token: str) -> No
     eve, ada = Stream(place.visitor("eve")), Stream(place.visitor())
     wait_until(lambda: eve.of("hello") and ada.of("hello"), "the streams")
     query(place.agent(token))
-    wait_until(lambda: ada.of("card"), "the card")
+    wait_until(lambda: ada.of("card") and ada.of("line"), "the card and its line")
     assert not eve.of("card") and eve.of("counts")[-1] == {"pending": 0}
+    query(place.agent(token), "SELECT name FROM towns", "other")
+
+    def known() -> set[int]:
+        lines = place.visitor("eve").get("activity").json()["lines"]
+        assert {each["source"] for each in lines} == {"other"}
+        return {each["n"] for each in lines}
+
+    wait_until(lambda: max(known()) in [each["n"] for each in eve.of("line")], "the newest line")
+    assert {each["n"] for each in eve.of("line")} <= known()
+
+
+def test_a_session_of_an_agent_counts_what_its_reader_may_see(place: Place, token: str) -> None:
+    place.add_operator("eve", "--source", "other")
+    agent = place.agent(token)
+    for source in ("towns", "towns", "other"):
+        query(agent, source=source)
+    seen: dict[str, Any] = {}
+    for name in ("ada", "eve"):
+        visitor = place.visitor(name)
+        sessions = visitor.get("activity/sessions").json()["sessions"]
+        (seen[name],) = [each for each in sessions if each["actor_name"] == "claude"]
+        story = visitor.get(f"activity/story?session={seen[name]['session']}").json()
+        assert story["session"] == seen[name]
+    assert seen["ada"]["calls"] > seen["eve"]["calls"]
+    lines = place.visitor("eve").get(f"activity?session={seen['eve']['session']}").json()["lines"]
+    assert len(lines) == seen["eve"]["calls"]
+    assert seen["eve"]["started_at"] > seen["ada"]["started_at"]
 
 
 def test_a_session_has_a_bounded_number_of_streams_and_downloads(place: Place) -> None:

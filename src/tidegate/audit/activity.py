@@ -110,6 +110,17 @@ class ActivityIndex:
         with self.using() as connection:
             return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
 
+    def newest_of(self, sources: tuple[str, ...] | None, after: int) -> int:
+        """The number of the newest line behind `after` of these sources, None all; 0 if there is
+        none. Raises: TidegateError STATE_FAILED."""
+        where, values = _where(LineFilter(sources=sources))
+        with self.using() as connection:
+            found = connection.execute(
+                f"SELECT coalesce(max(n), 0) FROM lines WHERE n > :after AND {where}",
+                {**values, "after": after},
+            )
+            return _count(found)
+
     def share(self) -> float:
         """How much of the log the index has, from 0 to 1. Raises: TidegateError STATE_FAILED."""
         with _failures():
@@ -237,13 +248,14 @@ class ActivityIndex:
                 " ORDER BY ended_at DESC",
                 (ids,),
             )
-            return SessionPage(tuple(Session(*row) for row in _rows(sessions)), ended)
+            shown = [Session(*row) for row in _rows(sessions)]
+            return SessionPage(tuple(_as_seen(connection, shown, wanted.sources)), ended)
 
-    def session(self, id: int) -> Session | None:
-        """The session of that number."""
+    def session(self, id: int, sources: tuple[str, ...] | None = None) -> Session | None:
+        """The session of that number, to a reader who may see these sources, None all."""
         with self.using() as connection:
             rows = _rows(connection.execute(f"SELECT {_SESSION} FROM sessions WHERE id = ?", (id,)))
-            return Session(*rows[0]) if rows else None
+            return next(iter(_as_seen(connection, [Session(*row) for row in rows], sources)), None)
 
     def close(self) -> None:
         """Close the index. Safe to call twice."""
@@ -267,6 +279,29 @@ class ActivityIndex:
                     self._opened = None
                 _remove(self._path)
                 raise
+
+
+def _as_seen(
+    connection: apsw.Connection, sessions: Sequence[Session], sources: tuple[str, ...] | None
+) -> list[Session]:
+    """Sessions to a reader who may see these sources: times and counts are those of their lines."""
+    if sources is None:
+        return list(sessions)
+    where, values = _where(LineFilter(sources=sources))
+    ids = msgspec.json.encode([each.id for each in sessions]).decode()
+    rows = connection.execute(
+        "SELECT session, min(time), max(time), count(*), sum(outcome = 'denied'),"
+        " sum(effect NOT IN ('', 'read', 'session')) FROM lines"
+        f" WHERE session IN (SELECT value FROM json_each(:ids)) AND {where} GROUP BY session",
+        {**values, "ids": ids},
+    )
+    counted = {row[0]: row[1:] for row in _rows(rows)}
+    names = ("started_at", "ended_at", "calls", "denied", "writes")
+    return [
+        msgspec.structs.replace(each, call_id="", **dict(zip(names, counted[each.id], strict=True)))
+        for each in sessions
+        if each.id in counted
+    ]
 
 
 def _open(path: Path) -> apsw.Connection:

@@ -36,8 +36,12 @@ STORY_LINES = 100
 RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are looked for."""
 _OF_PEOPLE = frozenset({"cli", "console"})
-_TEXTS = ("statement", "error", "arguments", "details")
 _HIDDEN = "shown to approvers only, as the source hides columns"
+_SHOWN_OF_HIDDEN = frozenset(
+    {*Line.__struct_fields__, "phase", "elapsed_ms"} - {"statement", "message"}
+)
+"""The fields on record of a call whose statement is hidden that are shown: no text of it, and no
+digest, by which the values in it can be guessed."""
 _COLUMNS = tuple(name for name in Line.__struct_fields__ if name not in ("n", "offset", "session"))
 
 
@@ -54,6 +58,11 @@ class Activity:
     def newest(self) -> int:
         """The number of the newest line. Raises: TidegateError STATE_FAILED."""
         return self._index.update()
+
+    def newest_for(self, signed_in: SignedIn, after: int) -> int:
+        """The number of the newest line behind another one that the operator may see; 0 if there is
+        none. Raises: TidegateError STATE_FAILED."""
+        return self._index.newest_of(self._visible_sources(signed_in, searches=False), after)
 
     def find(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """A page of lines. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
@@ -97,7 +106,9 @@ class Activity:
         wanted = self._filter(query, signed_in)
         after = int(_number(query, "after", 0) or 0)
         found = self._index.story(wanted, after=after, limit=STORY_LINES)
-        session = self._index.session(wanted.session)
+        session = self._index.session(
+            wanted.session, self._visible_sources(signed_in, searches=False)
+        )
         visible = found.lines or self._index.find(wanted, limit=1, counts=False).lines
         if session is None or not visible:
             raise TidegateError(Code.ARGUMENT_INVALID, "There is no such session")
@@ -127,14 +138,15 @@ class Activity:
             raise TidegateError(Code.ARGUMENT_INVALID, f"There is no line {n[:20]}")
         proof = self._prover.check_line(line.segment, line.offset, line.seq)
         fields = dict(proof.fields)
-        if self._hides_line(line, signed_in):
-            fields = {name: fields[name] for name in fields if name not in _TEXTS}
+        hidden = self._hides_line(line, signed_in)
+        if hidden:
+            fields = {name: fields[name] for name in fields if name in _SHOWN_OF_HIDDEN}
         shown = {
             "state": proof.state,
             "text": proof.text,
             "segment": line.segment,
             "seq": line.seq,
-            "hash": proof.hash,
+            "hash": "" if hidden else proof.hash,
         }
         return {"line": self._shown(line, signed_in), "fields": fields, "proof": shown}, line
 

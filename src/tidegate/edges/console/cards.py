@@ -60,7 +60,7 @@ def card_of(
     is_waiting = is_open or question.state == "allowed"
     return {
         "id": question.id,
-        "digest": question.digest,
+        "digest": "" if rights.hides_statement else question.digest,
         "state": question.state,
         "asked_at": question.asked_at,
         "askers": question.askers,
@@ -98,8 +98,8 @@ def card_of(
         "decision_reason": question.reason,
         "ended_at": question.ended_at,
         "grant": _grant(question),
-        "run": _run(question, now, undone=rights.undone),
-        "refused": None if question.refused is None else msgspec.to_builtins(question.refused),
+        "run": _without_words(_run(question, now, undone=rights.undone), rights),
+        "refused": _without_words(msgspec.to_builtins(question.refused), rights),
         "may": {
             "allow": rights.allow and is_open,
             "deny": rights.deny and is_open,
@@ -110,6 +110,13 @@ def card_of(
             "why_not": rights.why_not,
         },
     }
+
+
+def _without_words(ending: dict[str, Any] | None, rights: Rights) -> dict[str, Any] | None:
+    """What became of a call, to this reader: errors of databases name values of the statement."""
+    if ending is None or not rights.hides_statement:
+        return ending
+    return {**ending, "message": ""}
 
 
 def _limit(question: PendingApproval) -> str:

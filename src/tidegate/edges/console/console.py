@@ -122,6 +122,7 @@ class Console:
         self._downloads = Downloads(note, time.monotonic)
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
+            newest_line=self._activity.newest_for,
             pairings=self._access.pairings,
             now=now,
             clock=clock,

@@ -89,7 +89,8 @@ def _view_of(signed_in: SignedIn) -> tuple[OperatorEntry, bool]:
 
 class LiveFeed:
     """The streams of one process. `count_lines` gives the number of the newest line of Activity,
-    `now` the calls under way."""
+    `newest_line` that of the newest behind a number which an operator may see, 0 if there is none,
+    and `now` the calls under way."""
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class LiveFeed:
         inbox: Inbox,
         build: Callable[[], str],
         count_lines: Callable[[], int] = lambda: 0,
+        newest_line: Callable[[SignedIn, int], int] = lambda signed_in, after: 0,
         pairings: PairingRequests | None = None,
         now: Now | None = None,
         clock: Callable[[], float] = time.time,
@@ -109,6 +111,7 @@ class LiveFeed:
         self._inbox = inbox
         self._build = build
         self._count_lines = count_lines
+        self._newest_line = newest_line
         self._now = now
         self._clock = clock
         self._readers: set[_Reader] = set()
@@ -117,7 +120,6 @@ class LiveFeed:
         self._lines = 0
         self._counting: asyncio.Task[int] | None = None
         self._looks: list[Look] = []
-        # In milliseconds, so that the numbers of the next process are higher.
         self._number = int(clock() * 1000)
 
     @property
@@ -125,13 +127,18 @@ class LiveFeed:
         """The number of the last event."""
         return self._number
 
+    def _count(self) -> None:
+        """Number the next event. Numbers are times in milliseconds, so that those of the next
+        process are higher, and that no page learns from them how many events other pages get."""
+        self._number = max(self._number + 1, int(self._clock() * 1000))
+
     def follow(self, look: Look) -> None:
         """Have `look` called whenever the state is looked at, also when the last page has left."""
         self._looks.append(look)
 
     def publish(self, event: str, data_of: Callable[[SignedIn], Any]) -> None:
         """Send an event to the pages whose operator may see it: those for whom there is data."""
-        self._number += 1
+        self._count()
         for reader in list(self._readers):
             data = data_of(reader.signed_in)
             if data is not None:
@@ -210,7 +217,7 @@ class LiveFeed:
         for question in changed:
             await self._send_card(question)
         for id in gone:
-            self._number += 1
+            self._count()
             for reader in list(self._readers):
                 if self._inbox.is_visible(before[id], reader.signed_in):
                     reader.send("gone", {"id": id}, self.sequence)
@@ -218,17 +225,29 @@ class LiveFeed:
             for reader in list(self._readers):
                 self._send_count(reader)
         if lines != self._lines:
-            self._lines = lines
-            self._number += 1
-            for reader in list(self._readers):
-                reader.send("line", {"n": lines}, self.sequence)
+            after, self._lines = min(self._lines, lines - 1), lines
+            await self._send_lines(after)
+
+    async def _send_lines(self, after: int) -> None:
+        """Say that there are lines behind this number, to the pages whose operator sees one."""
+        readers = list(self._readers)
+        sessions = {each.signed_in.operator: each.signed_in for each in readers}
+
+        def look() -> dict[OperatorEntry, int]:
+            return {who: self._newest_line(each, after) for who, each in sessions.items()}
+
+        newest = await asyncio.to_thread(look)
+        self._count()
+        for reader in readers:
+            if n := newest.get(reader.signed_in.operator, 0):
+                reader.send("line", {"n": n}, self.sequence)
 
     async def _look_at_pairings(self, pairings: PairingRequests) -> None:
         waiting = await asyncio.to_thread(pairings.waiting)
         if waiting == self._waiting:
             return
         self._waiting = waiting
-        self._number += 1
+        self._count()
         for reader in list(self._readers):
             self._send_pairings(reader)
 
@@ -250,7 +269,7 @@ class LiveFeed:
                     cards[key] = msgspec.json.encode(self._inbox.card(question, reader.signed_in))
 
         await asyncio.to_thread(make, list(self._readers))
-        self._number += 1
+        self._count()
         readers = list(self._readers)
         make(readers)  # for a page that has come since
         for reader in readers:

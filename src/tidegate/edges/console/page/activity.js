@@ -138,8 +138,10 @@ function countText(data, folded) {
 function newButton(data, reload) {
   const count = newestLine.value - data.newest.value;
   if (count <= 0 || !data.newest.value) return null;
-  const filtered = Object.keys(data.filters).length > 0;
-  return h("button", { class: "small new-lines", onclick: reload }, filtered ? "New lines" : `${number(count)} new`);
+  // Between two lines of an operator's own sources are those of others, which are not to be counted.
+  const seesAll = signedIn.value?.operator.roles.some(({ sources }) => sources === null);
+  const uncounted = Object.keys(data.filters).length > 0 || !seesAll;
+  return h("button", { class: "small new-lines", onclick: reload }, uncounted ? "New lines" : `${number(count)} new`);
 }
 
 /** @param {ActivityData} data @param {{ value: boolean }} folded */
