@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from psycopg import IsolationLevel, errors
 
 from support.command_line import tidegate
 from support.eventually import wait_until
+from support.operator_terminal import operator_terminal
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
 
@@ -534,3 +536,32 @@ def gone(connection: psycopg.Connection[Any]) -> bool:
     except psycopg.OperationalError:
         return True
     return False
+
+
+def test_a_block_of_a_wire_client_is_one_change_that_is_taken_back(
+    postgres: PostgresShop, ledger: Ledger, tmp_path: Path
+):
+    ledger.ask("INSERT INTO ledger VALUES (1, 'a'), (2, 'b')")
+    before = ledger.rows()
+    source = {"name": "pg", "url": postgres.url, "access": "write"}
+    source |= {"undo": "require", "unqualified": "allow"}
+    words = ("--config", str(tmp_path / "settings.json"))
+    state = tmp_path / "state"
+    with wire_server(tmp_path, sources=[source]) as server:
+        with gate(server) as one:
+            for binary, marks in ((False, "!"), (True, "!!")):
+                text = "UPDATE ledger SET note = note || '!' RETURNING id, note, 1.5::numeric"
+                changed = one.execute(text, binary=binary)
+                found = [(1, f"a{marks}", Decimal("1.5")), (2, f"b{marks}", Decimal("1.5"))]
+                assert sorted(changed.fetchall()) == found
+            one.execute("SAVEPOINT s")
+            one.execute("DELETE FROM ledger")
+            one.execute("ROLLBACK TO s")
+            one.execute(insert(3, "c"))
+        assert len(ledger.rows()) == 3
+        (change,) = tidegate("changes", "--json", *words, state=state).json["changes"]
+        assert (change["rows"], change["state"]) == (3, "done")
+        with operator_terminal() as terminal:
+            done = tidegate("undo", change["id"], *words, state=state, terminal=terminal)
+        assert done.status == 0, done.err
+        assert ledger.rows() == before
