@@ -118,9 +118,11 @@ async def note_refusal(ctx: CallContext, error: TidegateError) -> None:
     ):
         return
     statement, source = request.shown_statement(), ctx.source
-    text = language_of(source).redact(statement.text, source.dialect)
+    if not source.engine:
+        return  # the call names no source that is there
     message = error.without_secrets().message[:_MOST_MESSAGE]
     with suppress(TidegateError):  # the audit log has it; this is for the person's card
+        text = language_of(source).redact(statement.text, source.dialect)
         await asyncio.to_thread(approvals.note_refusal, ctx.call.actor.id, source.id, text, message)
 
 

@@ -176,10 +176,10 @@ def _tables(catalog: Catalog, dialect: str, named: Sequence[_Named]) -> Iterator
     for table in tables:
         shown = _written(table.name, dialect)
         if table.schema != catalog.default_schema:
-            shown = f"{_written(table.schema, dialect)}.{shown}"
+            shown = f"{_schema_path(table.schema, dialect)}.{shown}"
         yield Item(table.name, shown, "table", f"{table.kind} in {table.schema}")
     for schema in catalog.schemas:
-        yield Item(schema, f"{_written(schema, dialect)}.", "schema", "schema")
+        yield Item(schema, f"{_schema_path(schema, dialect)}.", "schema", "schema")
 
 
 def _joins(named: Sequence[_Named], dialect: str) -> Iterator[Item]:
@@ -382,6 +382,12 @@ def _parameters(text: str, prefix: str) -> list[Item]:
         for name in names
         if name.startswith(prefix) and name != prefix
     ]
+
+
+def _schema_path(schema: str, dialect: str) -> str:
+    """A schema's name as a statement takes it before a table's."""
+    names = schema.split(".") if find(dialect).path_schemas else [schema]
+    return ".".join([_written(name, dialect) for name in names])
 
 
 def _written(name: str, dialect: str) -> str:

@@ -46,8 +46,10 @@ def _reserved(dialect: str) -> frozenset[str]:
 
 def qualified(schema: str | None, name: str, dialect: str) -> str:
     """A table's name with its schema, if it has one, each part quoted."""
-    own = identifier(name, dialect)
-    return own if not schema else f"{identifier(schema, dialect)}.{own}"
+    names = [name]
+    if schema:
+        names = [*(schema.split(".") if find(dialect).path_schemas else [schema]), name]
+    return ".".join([identifier(each, dialect) for each in names])
 
 
 def literal(value: Any, dialect: str) -> str:

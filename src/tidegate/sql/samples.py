@@ -24,7 +24,8 @@ LOOKED_THROUGH = 20_000
 
 def first_rows(table: Table, columns: Sequence[str], most_rows: int, dialect: str) -> str:
     """What the database returns first: all rows of a small table."""
-    return f"SELECT {_names(columns, dialect)} FROM {_place(table, dialect)} LIMIT {most_rows}"
+    query = f"SELECT {_names(columns, dialect)} FROM {_place(table, dialect)}"
+    return find(dialect).limited(query, most_rows)
 
 
 def rows_all_over(table: Table, columns: Sequence[str], most_rows: int, dialect: str) -> str | None:

@@ -25,7 +25,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.policy.verdict import is_visible
-from tidegate.sql.dialects import DIALECTS
+from tidegate.sql.dialects import DIALECTS, find
 
 PayloadT = TypeVar("PayloadT")
 SURFACE = "console"
@@ -144,7 +144,9 @@ class DataCalls:
 
     async def catalog(self, caller: Caller, place: Place) -> Catalog:
         """What is named in the place's database, as the operator may see it."""
-        request = Browse("catalog", database=place.database)
+        found = next((each for each in self.visible(caller) if each.name == place.source), None)
+        schema = place.schema if found is not None and lists_by_schema(found) else None
+        request = Browse("catalog", database=place.database, schema=schema)
         catalog, _ = await self.ask(caller, request, place.source, Catalog)
         if place.schema is not None and place.schema not in catalog.schemas:
             raise TidegateError(
@@ -177,12 +179,18 @@ def speaks_sql(source: Source) -> bool:
     return source.dialect in DIALECTS
 
 
-def check_sql(source: Source) -> None:
-    """Raises: TidegateError UNSUPPORTED for a source of another language."""
+def lists_by_schema(source: Source) -> bool:
+    """Whether the source has its tables listed for one schema at a time alone."""
+    return speaks_sql(source) and find(source.dialect).path_schemas
+
+
+def check_sql(source: Source, lacks: str) -> None:
+    """Raises: TidegateError UNSUPPORTED for a source of another language; `lacks` says what it
+    cannot have."""
     if not speaks_sql(source):
         raise TidegateError(
             Code.UNSUPPORTED,
-            f"{source.name} does not speak SQL: its tables cannot be paged through",
+            f"{source.name} does not speak SQL: {lacks}",
             hint="Write a statement of its own language in the editor.",
         )
 

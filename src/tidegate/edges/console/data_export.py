@@ -128,7 +128,7 @@ class DataExports:
         self, wanted: OfTable, caller: Caller, draft: DraftFile, cancellation: Cancellation
     ) -> Written:
         source = self._calls.source(caller, wanted.source)
-        check_sql(source)
+        check_sql(source, "its tables cannot be exported")
         table, _ = await self._calls.table(caller, wanted, wanted.table)
         dialect = source.dialect
         sort = [(each.column, each.direction == "desc") for each in wanted.sort]

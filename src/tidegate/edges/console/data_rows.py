@@ -122,7 +122,7 @@ class DataRows:
         """A page of rows. Raises: TidegateError ARGUMENT_INVALID, POLICY_MASKED, TABLE_UNKNOWN;
         as the gate."""
         source = self._calls.source(caller, body.source)
-        check_sql(source)
+        check_sql(source, "its tables cannot be paged through")
         table, _ = await self._calls.table(caller, body, body.table)
         dialect = source.dialect
         order = order_of(
@@ -166,7 +166,7 @@ class DataRows:
         """How many rows there are; the database's estimate of a whole table that takes longer to
         count than a statement may."""
         source = self._calls.source(caller, body.source)
-        check_sql(source)
+        check_sql(source, "its tables cannot be paged through")
         table, _ = await self._calls.table(caller, body, body.table)
         conditions = conditions_of(body, table, source.dialect)
         text = f"SELECT count(*) FROM {qualified(table.schema, table.name, source.dialect)}"
@@ -189,7 +189,7 @@ class DataRows:
         """A whole cell, as far as 5 MB go. Raises: TidegateError ARGUMENT_INVALID if there is no
         such row."""
         source = self._calls.source(caller, body.source)
-        check_sql(source)
+        check_sql(source, "its tables cannot be paged through")
         table, _ = await self._calls.table(caller, body, body.table)
         dialect = source.dialect
         if not body.key:
@@ -204,11 +204,11 @@ class DataRows:
         text = (
             f"SELECT {identifier(body.column, dialect)}"
             f" FROM {qualified(table.schema, table.name, dialect)}"
-            f" WHERE {' AND '.join(conditions)} LIMIT 1"
+            f" WHERE {' AND '.join(conditions)}"
         )
         sink = ValueSink()
         request = ReadRows(
-            Statement(text),
+            Statement(find(dialect).limited(text, 1)),
             limits=self._calls.row_limits(1),
             database=body.database,
             sink=sink,
@@ -387,7 +387,10 @@ def _warnings(body: Rows, table: Table, order: PageOrder, page: Page) -> list[st
         size = "" if rows is None else f" of about {rows:,} rows"
         warnings.append(f"The table{size} has no index by {names}: each page sorts all of it.")
     if not order.by_key and not order.stable:
-        warnings.append("The table has no key: its pages may show a row twice, or not at all.")
+        lack = "key of the table is masked" if any(c.key for c in table.columns) else ""
+        warnings.append(
+            f"The {lack or 'table has no key'}: its pages may show a row twice, or not at all."
+        )
     note = page_note(page)
     return [*warnings, note] if note else warnings
 

@@ -10,7 +10,7 @@ import msgspec
 
 from tidegate.edges.console.cells import kind_of
 from tidegate.edges.console.data_calls import Caller, DataCalls, Place, speaks_sql
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.model.requests import Browse, ReadRows
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Table
@@ -73,8 +73,6 @@ class DataTables:
         try:
             found, _ = await self._calls.ask(caller, request, place.source, Ddl)
         except TidegateError as error:
-            if error.code not in (Code.UNSUPPORTED, Code.POLICY_TABLE, Code.SQL_FAILED):
-                raise
             return None, error.without_secrets().message
         return found.text, ""
 

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tidegate.edges.console.cards import color_of
-from tidegate.edges.console.data_calls import Caller, DataCalls, Place, decode, speaks_sql
+from tidegate.edges.console.data_calls import (
+    Caller,
+    DataCalls,
+    Place,
+    decode,
+    lists_by_schema,
+    speaks_sql,
+)
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.replies import ConnectionState
@@ -99,13 +106,14 @@ class DataTree:
         for table in catalog.tables:
             counts[table.schema] = counts.get(table.schema, 0) + 1
         names = dict.fromkeys((*catalog.schemas, *counts))
+        by_schema = lists_by_schema(self._calls.source(caller, place.source))
         return {
             "databases": None if databases is None or len(databases) < 2 else list(databases),
             "schemas": [
                 {
                     "database": catalog.database,
                     "name": name,
-                    "tables": counts.get(name, 0),
+                    "tables": None if by_schema else counts.get(name, 0),
                     "current": name == catalog.default_schema,
                 }
                 for name in names
@@ -138,22 +146,23 @@ class DataTree:
         wanted = decode(dict(query), Wanted)
         terms = wanted.q.casefold().split()[:8]
         most = max(1, min(wanted.limit, MOST_MATCHES))
-        names = [
-            each.name for each in self._calls.visible(caller) if wanted.source in ("", each.name)
-        ]
-        if not terms or not names:
+        sources = [each for each in self._calls.visible(caller) if wanted.source in ("", each.name)]
+        if not terms or not sources:
             return {"matches": [], "more": False, "unread": []}
-        tasks = [self._read(caller, name) for name in names]
+        tasks = [self._read(caller, each.name) for each in sources]
         await asyncio.wait(tasks, timeout=PATIENCE_S)
         matches: list[_Match] = []
         unread: list[dict[str, str]] = []
-        for name, task in zip(names, tasks, strict=True):
+        for source, task in zip(sources, tasks, strict=True):
+            name = source.name
             if not task.done():
                 unread.append({"source": name, "reason": "Its tables are still being read."})
             elif (fault := task.exception()) is not None:
                 unread.append({"source": name, "reason": _reason(fault)})
             else:
                 catalog = task.result()
+                if lists_by_schema(source):
+                    unread.append({"source": name, "reason": "It lists tables by schema alone."})
                 matches += _matches(self._names.of(catalog), terms, name, catalog.database)
         matches.sort(key=lambda match: (match.rank, match.source))
         return {

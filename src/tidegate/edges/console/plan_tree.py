@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -55,10 +55,21 @@ def plan_text(node: PlanNode, depth: int = 0) -> str:
     return "\n".join([line, *[plan_text(child, depth + 1) for child in node.children]])
 
 
+def read_plan(
+    read: Callable[[Sequence[Sequence[Any]]], PlanNode | None], rows: Sequence[Sequence[Any]]
+) -> PlanNode | None:
+    """What `read` makes of a plan; None for one of another form, as other versions and drivers of
+    a database give it. Raises: RecursionError for one of very many levels."""
+    try:
+        return read(rows)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
+
+
 def sqlite_plan(rows: Sequence[Sequence[Any]]) -> PlanNode | None:
     """Of EXPLAIN QUERY PLAN: rows of a step's number, its parent's, and what it is."""
     children: dict[int, list[tuple[int, str]]] = {}
-    for id, parent, detail in rows:
+    for id, parent, *_, detail in rows:  # some drivers give a column that is not used as well
         children.setdefault(int(parent), []).append((int(id), str(detail)))
 
     def under(parent: int) -> list[PlanNode]:

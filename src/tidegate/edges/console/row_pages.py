@@ -22,6 +22,9 @@ from tidegate.sql.dialects import find
 from tidegate.sql.quoting import identifier, qualified
 
 _BLANK = re.compile(r"[\x00\ufffd\ud800-\udfff]")
+_SHORT_TEXT = re.compile(r"n?(?:var)?char2?\b|nvarchar2?\b|character\b")
+_SORTED_KINDS = frozenset({"integer", "decimal", "float", "boolean", "date", "time", "timestamp"})
+"""Of a database about which no more is known; not every one sorts by large objects."""
 MOST_VALUE = 1_024
 """Characters of the longest value by which a page begins."""
 
@@ -63,13 +66,17 @@ def order_of(table: Table, sort: Sequence[tuple[str, bool]], dialect: str) -> Pa
     down = terms[-1].descending if terms else False
     terms += [Term(each, down) for each in key if each.name not in sorted_by]
     by_key = bool(key) and all(_is_ordered(term.column, dialect) for term in terms)
-    if not key and terms:
+    if not key:
         # Rows that tie would come in another order on each page.
-        terms += [
-            Term(each)
-            for each in table.columns
-            if each.name not in sorted_by and not each.masked and _is_ordered(each, dialect)
-        ]
+        tells_apart = primary and not any(_may_be_null(each, primary, dialect) for each in primary)
+        if tells_apart and not _masked(primary):
+            terms += [Term(each) for each in primary if each.name not in sorted_by]
+        elif terms:
+            terms += [
+                Term(each)
+                for each in table.columns
+                if each.name not in sorted_by and not each.masked and _is_sortable(each, dialect)
+            ]
     names = [term.column.name for term in terms]
     indexed = not sort or _has_index(table, names[: len(sorted_by)])
     return PageOrder(tuple(terms), by_key, shown, indexed, bool(terms))
@@ -124,8 +131,8 @@ def page_statement(
     order's terms, or leaving `offset` rows out. `conditions` are joined by AND."""
     if after is not None:
         conditions = [*conditions, _behind(order.terms, after, dialect)]
-    text = f"{rows_statement(table, order, conditions, dialect)} LIMIT {limit}"
-    return f"{text} OFFSET {offset}" if offset else text
+    text = rows_statement(table, order, conditions, dialect)
+    return find(dialect).limited(text, limit, offset)
 
 
 def rows_statement(
@@ -188,9 +195,22 @@ def _is_ordered(column: ColumnInfo, dialect: str) -> bool:
     rules = find(dialect)
     if rules.untyped_columns:
         return True
-    if read_type(column.type)[0] not in (rules.ordered_kinds or ()):
+    kind = read_type(column.type)[0]
+    if rules.ordered_kinds is None:
+        # All databases sort and compare numbers alike; where NULL comes is not known of these.
+        return kind in ("integer", "decimal") and (not column.nullable or bool(column.key))
+    if kind not in rules.ordered_kinds:
         return False
     return re.match(rules.unordered_types or "(?!)", column.type.lower()) is None
+
+
+def _is_sortable(column: ColumnInfo, dialect: str) -> bool:
+    """Whether the database surely sorts by the column, in whatever order."""
+    if find(dialect).ordered_kinds is not None or find(dialect).untyped_columns:
+        return _is_ordered(column, dialect)
+    kind, type = read_type(column.type)[0], column.type.lower()
+    short = kind == "text" and _SHORT_TEXT.match(type) and "large" not in type
+    return bool(short) or kind in _SORTED_KINDS
 
 
 def _has_index(table: Table, names: Sequence[str]) -> bool:

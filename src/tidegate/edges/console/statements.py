@@ -20,6 +20,7 @@ from tidegate.edges.console.plan_tree import (
     mariadb_plan,
     plan_text,
     postgres_plan,
+    read_plan,
     sqlite_plan,
 )
 from tidegate.edges.console.runs import MOST_STATEMENT, Value, statement_of
@@ -132,7 +133,7 @@ class Statements:
     async def explain(self, body: Explained, caller: Caller) -> dict[str, Any]:
         """How the database would run a statement, or with `analyze` has run one that reads."""
         source = self._calls.source(caller, body.source)
-        check_sql(source)
+        check_sql(source, "its statements are not explained")
         text = _TRAILING.sub("", body.statement)
         statement = statement_of(text, body.params, source)
         limits = Limits(
@@ -195,7 +196,7 @@ def tree_of(
     """A plan as a tree, or as its text with the reason."""
     tree, reason = None, f"The plan has over {MOST_LEVELS} levels."
     with suppress(RecursionError):
-        found = read(rows)
+        found = read_plan(read, rows)
         if found is None:
             reason = "The plan has a form that is not known here."
         elif not is_deeper(found, MOST_LEVELS):

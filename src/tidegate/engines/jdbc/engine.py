@@ -331,7 +331,9 @@ class JdbcEngine:
                 if schema is not None and schema not in {each.schema or default for each in known}:
                     raise TidegateError(Code.TABLE_UNKNOWN, f"There is no schema `{schema}`.")
                 if name is not None:
-                    table = find_table(known, name, schema, self._default_schema())
+                    # A database without schemas is shown to have one, which it does not know.
+                    own = None if default and schema == default else schema
+                    table = find_table(known, name, own, self._default_schema())
                     schema, name = table.schema or None, table.name
             body = {**self._metadata_body(schema, name), "keys": True}
             found = await connection.ask("catalog", body, list[TableFacts])

@@ -17,4 +17,7 @@ DIALECT = structs.replace(
     functions=sqlite.DIALECT.functions | FUNCTIONS,
     in_files=False,
     path_schemas=True,
+    # What SQLite says of its own tables and plans, none of which are behind these.
+    trigger_query="",
+    plan_format="",
 )

@@ -15,6 +15,8 @@ DIALECT = structs.replace(
     name="derby",
     title="Apache Derby",
     literals_are_calls=True,
+    row_limits="fetch",
+    text_type="VARCHAR(32672)",  # the longest: a cast names a length
     # Its diagnostic tables show the statements of others.
     secrets=(*h2.DIALECT.secrets, "syscs_diag.*"),
 )

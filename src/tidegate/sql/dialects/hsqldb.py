@@ -15,6 +15,7 @@ DIALECT = structs.replace(
     name="hsqldb",
     title="HSQLDB",
     has_information_schema=True,
+    text_type="VARCHAR(1048576)",  # a cast names a length
     # Digests of passwords, other sessions' statements, and the contents of every large object.
     secrets=(*h2.DIALECT.secrets, "system_users", "system_sessions", "system_lobs.*"),
 )

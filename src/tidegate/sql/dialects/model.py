@@ -305,6 +305,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """Follows a text to compare it with regard to case, where that is not the rule."""
     globs: bool = False
     """LIKE ignores case, and GLOB does not."""
+    row_limits: Literal["limit", "fetch"] = "limit"
+    """How a query is cut to some of its rows: by LIMIT and OFFSET, or by OFFSET and FETCH NEXT as
+    the SQL standard has it."""
     null_order: Literal["", "least", "greatest", "last"] = ""
     """Where NULL comes in a sorted result: as the least value, as the greatest, or last in either
     direction. Empty where it is not known."""
@@ -334,6 +337,14 @@ class Dialect(msgspec.Struct, frozen=True):
     def beginning(self, text: str, length: int) -> str:
         """The first characters of a text; both are terms."""
         return f"substr({text}, 1, {length})"
+
+    def limited(self, query: str, rows: int, offset: int = 0) -> str:
+        """A query cut to so many of its rows, those behind the first `offset`."""
+        if self.row_limits == "fetch":
+            skipped = f" OFFSET {offset} ROWS" if offset else ""
+            return f"{query}{skipped} FETCH NEXT {rows} ROWS ONLY"
+        skipped = f" OFFSET {offset}" if offset else ""
+        return f"{query} LIMIT {rows}{skipped}"
 
     # Values as literals.
 

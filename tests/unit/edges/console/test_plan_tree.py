@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tidegate.edges.console.plan_tree import (
     mariadb_plan,
     plan_text,
     postgres_plan,
+    read_plan,
     sqlite_plan,
 )
 from tidegate.edges.console.statements import tree_of
@@ -96,3 +98,25 @@ def test_a_plan_of_many_levels_is_shown_as_its_text(levels: int, shown: bool) ->
     assert (plan["tree"] is not None, plan["reason"] == "") == (shown, shown)
     assert "Append" in plan["text"]
     json.dumps(plan)
+
+
+@pytest.mark.parametrize("read", [duckdb_plan, mariadb_plan, postgres_plan, sqlite_plan])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [[]],
+        [["one"]],
+        [["a", "b", "c"]],
+        [[1, 2, 3, 4, 5, 6]],
+        [[None, None, None, None]],
+        [['[{"Plan": {"Plans": [7], "Actual Rows": [], "Filter": {}}}]']],
+        [['[{"Plan": [1]}]']],
+        [["[1]"]],
+        [['{"query_block": {"table": {"rows": [1], "key": {}}}}']],
+        [["desk.tickets", "list", "GET", "team", "1", ""]],
+    ],
+)
+def test_a_plan_of_another_form_is_no_tree_and_no_fault(read: Any, rows: Any) -> None:
+    found = read_plan(read, rows)
+    assert found is None or plan_text(found)

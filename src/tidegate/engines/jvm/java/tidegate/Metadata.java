@@ -52,6 +52,7 @@ final class Metadata {
             Map<List<String>, Map<String, Object>> found = new LinkedHashMap<>();
             readTables(found);
             readColumns(found);
+            found.values().removeIf(Metadata::isIndex);
             if (keys) {
                 for (Map.Entry<List<String>, Map<String, Object>> entry : found.entrySet()) {
                     readKeys(entry.getKey(), entry.getValue());
@@ -127,6 +128,13 @@ final class Metadata {
                 found.put(List.of(place, name), entry);
             }
         }
+    }
+
+    /** SQLite's driver lists an index that SQLite made by itself as a table without columns, and
+     * refuses to tell its keys. */
+    private static boolean isIndex(Map<String, Object> entry) {
+        return entry.get("kind").equals("SYSTEM TABLE")
+                && ((List<?>) entry.get("columns")).isEmpty();
     }
 
     @SuppressWarnings("unchecked")
