@@ -338,7 +338,7 @@ def test_a_source_without_a_role_and_one_that_is_not_there_look_the_same(lee: Vi
                 response = lee.get(path.format(source))
             else:
                 response = lee.post(path, {**body, "source": source})
-            assert response.status_code == 403, path
+            assert response.status_code == 403, (path, source, response.text)
             answers.append(response.text)
         assert answers[0] == answers[1], path
 
