@@ -56,7 +56,7 @@ def plan_text(node: PlanNode, depth: int = 0) -> str:
 
 
 def read_plan(
-    read: Callable[[Sequence[Sequence[Any]]], PlanNode | None], rows: Sequence[Sequence[Any]]
+    read: Callable[[list[list[Any]]], PlanNode | None], rows: list[list[Any]]
 ) -> PlanNode | None:
     """What `read` makes of a plan; None for one of another form, as other versions and drivers of
     a database give it. Raises: RecursionError for one of very many levels."""
