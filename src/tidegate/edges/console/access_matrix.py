@@ -197,7 +197,7 @@ class AccessMatrix:
         caller, source = await asyncio.to_thread(self._pair, body.caller, body.source, signed_in)
         if caller.kind != "token":
             raise TidegateError(Code.ARGUMENT_INVALID, "Rows are shown as a token reads them")
-        check_sql(source)
+        check_sql(source, "rows of its statements are not shown here")
         records = self._consent.records(signed_in, address)
         details = _asked_about(caller, source)
         await asyncio.to_thread(records.before, "access.previewed", details)
