@@ -101,7 +101,7 @@ def test_a_signal_ends_http_cleanly(state: Path, number: signal.Signals) -> None
 def test_a_signal_ends_a_running_statement(database: Path, state: Path) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     words = (*CORE, "--source", f"towns=sqlite:///{database}")
-    with serving(words, state) as server:
+    with serving((*words, "--config", '{"stop_grace_s": 0.1}'), state) as server:
         params = {"name": "query", "arguments": {"sql": endless}, "_meta": META}
         server.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
         assert "Köln" in call(server, "query", sql="SELECT name FROM towns")[0]
