@@ -329,7 +329,7 @@ class App:
             problems[f"token file {path}"] = error
         health = self.webhook.health
         if health.state in ("failing", "stopped"):
-            problems["webhook"] = f"{health.message}; {health.waiting} messages wait"
+            problems["webhook"] = f"{health.message}; waiting messages: {health.waiting}"
         return problems
 
     def follow_settings(

@@ -419,7 +419,8 @@ def test_an_empty_inbox_shows_the_last_decision_agents_and_calls(
 ) -> None:
     site.add(canned.card(1, state="denied", decided_at=1e9, decided_by="ann"))
     site.agents = [{"name": "analyst", "client": "claude-code", "last_at": 1e9}]
-    site.calls = [canned.line(n) for n in range(395, 400)]
+    site.calls = [canned.line(n) for n in range(395, 399)]
+    site.calls.append(canned.line(399, statement="SELECT " + "a_column, " * 40))
     page = window.tab(url)
     expect(page.locator(".empty")).to_contain_text("Nothing waits")
     expect(page.locator(".empty")).to_contain_text("Last decision 9 Sept 2001")

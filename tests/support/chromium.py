@@ -67,15 +67,20 @@ class Window:
 
 
 def scrolled(page: Page) -> list[str]:
-    """That the document is larger than the window: only parts of a page scroll. A bar for it does
-    not show here, so it is measured."""
+    """That the document is larger than the window, or that a part which scrolls down is wider than
+    its place. A bar for it does not show here, so it is measured."""
     sizes = page.evaluate(
         "(({ scrollWidth, scrollHeight }) => [scrollWidth, innerWidth, scrollHeight, innerHeight])"
         "(document.documentElement)"
     )
     width, window_width, height, window_height = sizes
     fits = width <= window_width and height <= window_height
-    return [] if fits else [f"{page.url} is {width}x{height} in {window_width}x{window_height}"]
+    wide: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("main, .pane, .list, .card-scroll, .panel, .access")]
+            .filter((part) => part.scrollWidth > part.clientWidth)
+            .map((part) => `${part.className || part.tagName} scrolls sideways`)"""
+    )
+    return wide if fits else [f"{page.url} is {width}x{height} in {window_width}x{window_height}"]
 
 
 def broken_words(page: Page) -> list[str]:

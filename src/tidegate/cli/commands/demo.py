@@ -227,7 +227,7 @@ async def _ask_person(app: App, address: str, made: _Made) -> None:
     show(f"  {color(f'{address}/console#sign-in={secret}', '36')}")
     show(f"  (the link works once, for two minutes; sign in as {OPERATOR} later)")
     passphrase = color(made.passphrase, "1")
-    show(f"The passphrase of {OPERATOR}, also asked for before the first yes: {passphrase}\n")
+    show(f"Passphrase: {passphrase}, also asked for before the first yes\n")
     client = DemoMcpClient(f"{address}/mcp/core", made.clerk, WAIT_S + 60)
     # The thread ends with the process: what it waits for may never come.
     Thread(target=_ask_for_change, args=(client,), daemon=True).start()

@@ -75,5 +75,5 @@ def _webhook(health: dict[str, Any]) -> str:
         return "there is none"
     message = health.get("message") or "works"
     dropped = health.get("dropped", 0)
-    parts = [message, f"{waiting} messages wait"]
+    parts = [message, f"waiting messages: {waiting}"]
     return "; ".join([*parts, f"{dropped} were given up"] if dropped else parts)

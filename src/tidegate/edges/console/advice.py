@@ -77,6 +77,8 @@ _NOUNS = (
 
 def advice(error: TidegateError) -> str:
     """What to do about an error, for a person at a page."""
+    if error.code is Code.APPROVAL_DECLINED and error.hint != error.fate.hint:
+        return f"The reason: {error.hint}"  # the words of the person who denied it
     hint = HINTS.get(error.hint) or GUIDE.hint(error)
     for before, shown in _NOUNS:
         hint = hint.replace(before, shown)

@@ -106,7 +106,8 @@ class Statements:
         call = self._calls.call(caller, query, place.source, tool="run")
         judgement, explanation = await self._calls.judge(call)
         verdict = explanation.verdict
-        why = judgement.reason if verdict.kind == "allow" else verdict.reason
+        # That a person is asked is what the page says itself.
+        why = {"allow": judgement.reason, "ask": ""}.get(verdict.kind, verdict.reason)
         return {
             "start": units.units(start),
             "end": units.units(end),

@@ -7,7 +7,7 @@ import { each, h } from "./dom.js";
 import { onEnd, signal } from "./signals.js";
 import { tableBox } from "./rows.js";
 import { pairings, say } from "./state.js";
-import { clock, counted, isolated, prose, timeNode, visible } from "./text.js";
+import { clock, counted, isolated, prose, serverTime, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./access_contract.js").Access} Access */
 /** @typedef {import("./access_contract.js").Pairing} Pairing */
@@ -133,8 +133,8 @@ async function revoke(token, load) {
 
 /** Requests that wait. @param {() => Access} access @param {Load} load @param {Attempt} attempt */
 export function pairingsPart(access, load, attempt) {
-  const now = signal(clock.peek());
-  const timer = setInterval(() => (now.value += 1), 1000);
+  const now = signal(serverTime());
+  const timer = setInterval(() => (now.value = serverTime()), 1000);
   onEnd(() => clearInterval(timer));
   const cards = each(() => pairings.value, ({ id }) => id, (item) => {
     const asked = item.peek();

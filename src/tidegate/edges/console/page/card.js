@@ -90,7 +90,7 @@ export function cardFacts(card) {
     undoFact(card),
     card.limit ? fact("Limit", visible(card.limit)) : null,
     fact("Caller", [isolated(card.caller.name), card.caller.in_console ? ", in the console" : card.caller.client ? [" with ",
-      isolated(card.caller.client)] : null, card.askers > 1
+      isolated(card.caller.client)] : null, card.askers > 1 && card.state === "pending"
       ? `; ${card.askers} callers wait for this answer` : null]),
     fact("Waiting", waitingText(card)),
     fact("Tables", card.tables.length ? names(card.tables) : "none is named"),
