@@ -11,6 +11,7 @@ import msgspec
 from tidegate.edges.console.cells import kind_of
 from tidegate.edges.console.data_calls import Caller, DataCalls, Place, speaks_sql
 from tidegate.errors import TidegateError
+from tidegate.judging_thread import compute
 from tidegate.model.requests import Browse, ReadRows
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Table
@@ -49,6 +50,9 @@ class DataTables:
         table, catalog = await self._calls.table(caller, place, query.get("table", ""))
         source = self._calls.source(caller, place.source)
         ddl, reason = await self._ddl(caller, place, table)
+        spans = None
+        if ddl and speaks_sql(source):
+            spans = await compute(ddl, highlight, ddl, source.dialect)
         triggers, unread = await self._triggers(caller, place, table, source)
         return {
             "name": table.name,
@@ -59,7 +63,7 @@ class DataTables:
             "rows": table.approximate_rows,
             "ddl": ddl,
             "ddl_reason": reason,
-            "ddl_spans": highlight(ddl, source.dialect) if ddl and speaks_sql(source) else None,
+            "ddl_spans": spans,
             "columns": [_column(each) for each in table.columns],
             "foreign_keys": [_foreign_key(key, table, catalog) for key in table.foreign_keys],
             "referenced_by": _referenced_by(table, catalog),

@@ -27,6 +27,7 @@ from tidegate.edges.console.held_space import HeldSpace
 from tidegate.edges.console.live import LiveFeed
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
+from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
@@ -163,7 +164,8 @@ class Runs:
     async def begin(self, body: NewRun, caller: Caller) -> dict[str, Any]:
         """Begin a statement. Raises: TidegateError POLICY_SOURCE, LIMIT_RATE, ARGUMENT_INVALID."""
         source = self._calls.source(caller, body.source)
-        statement = statement_of(body.statement, body.params, source)
+        text = body.statement
+        statement = await compute(text, statement_of, text, body.params, source)
         own = [each for each in self._runs.values() if each.session == caller.signed_in.session.id]
         if sum(not each.is_over for each in own) >= MOST_RUNNING:
             raise TidegateError(

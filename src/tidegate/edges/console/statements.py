@@ -3,10 +3,11 @@ goes on, and how the database would run it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -25,20 +26,26 @@ from tidegate.edges.console.plan_tree import (
 )
 from tidegate.edges.console.runs import MOST_STATEMENT, Value, statement_of
 from tidegate.errors import Code, TidegateError
+from tidegate.judging_thread import SHORT, compute, compute_on_thread
 from tidegate.model.requests import Explain, Query, ReadRows
 from tidegate.model.results import Limits, Page
+from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
 from tidegate.sql.completion import MOST_TEXT, complete
 from tidegate.sql.dialects import find
 from tidegate.sql.highlighting import highlight
-from tidegate.sql.statement_parts import Utf16, statement_parts
+from tidegate.sql.statement_parts import Part, Utf16, statement_parts
 
 MOST_PARTS = 100
 """Statements of one text that are judged."""
+MANY_TABLES = 200
+"""Tables of a catalog among which proposals are looked for on a thread."""
 MOST_PLAN_ROWS = 10_000
 MOST_LEVELS = 200
 """Levels of a plan that is shown as a tree."""
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 _ROWS = msgspec.json.Decoder(list[list[Any]])
 _ASKS = {"allow": "allow", "ask": "ask", "confirm": "ask", "deny": "deny"}
 _READERS = {
@@ -75,32 +82,38 @@ class Statements:
 
     def __init__(self, calls: DataCalls) -> None:
         self._calls = calls
+        self._reading = asyncio.Lock()
 
     async def judge(self, body: Text, caller: Caller) -> dict[str, Any]:
         """What each statement of a text would do and what the gate would say, by the text alone."""
         source = self._calls.source(caller, body.source)
-        text, units = body.statement, Utf16(body.statement)
+        text = body.statement
         if not speaks_sql(source):
-            judged = await self._judged(text, 0, len(text), units, body, caller)
+            judged = await self._judged(text, (0, Utf16(text).units(len(text))), body, caller)
             return {"statements": [judged] if text.strip() else [], "spans": None, "error": None}
-        parts, unreadable = statement_parts(text, source.dialect)
-        statements = [
-            await self._judged(
-                text[part.start : part.end], part.start, part.end, units, body, caller
-            )
-            for part in parts[:MOST_PARTS]
-        ]
-        error = None
-        if unreadable is not None:
-            at = 0 if unreadable.at is None else units.units(unreadable.at)
-            error = {"message": unreadable.message, "at": at}
-        spans = None
-        if len(text) <= MOST_STATEMENT:
-            spans = list(marked_parts(list(highlight(text, source.dialect))))
-        return {"statements": statements, "spans": spans, "error": error}
+        read = await self._compute(text, read_text, text, source.dialect)
+        statements: list[dict[str, Any]] = []
+        for part, units in read.parts:
+            statements.append(await self._judged(text[part.start : part.end], units, body, caller))
+            await asyncio.sleep(0)  # each takes up to some milliseconds
+        return {"statements": statements, "spans": read.spans, "error": read.error}
+
+    async def _compute(
+        self,
+        text: str,
+        function: Callable[Params, Result],
+        *args: Params.args,
+        **kwargs: Params.kwargs,
+    ) -> Result:
+        """What a function makes of a text. Long ones are read on the thread that judges, one at a
+        time, so that the texts of callers are judged between them."""
+        if len(text) <= SHORT:
+            return await compute(text, function, *args, **kwargs)
+        async with self._reading:
+            return await compute_on_thread(function, *args, **kwargs)
 
     async def _judged(
-        self, text: str, start: int, end: int, units: Utf16, place: Place, caller: Caller
+        self, text: str, units: tuple[int, int], place: Place, caller: Caller
     ) -> dict[str, Any]:
         query = Query(Statement(text), database=place.database, schema=place.schema)
         call = self._calls.call(caller, query, place.source, tool="run")
@@ -109,8 +122,8 @@ class Statements:
         # That a person is asked is what the page says itself.
         why = {"allow": judgement.reason, "ask": ""}.get(verdict.kind, verdict.reason)
         return {
-            "start": units.units(start),
-            "end": units.units(end),
+            "start": units[0],
+            "end": units[1],
             "effect": judgement.effect.label,
             "tables": list(judgement.tables),
             "verdict": _ASKS[verdict.kind],
@@ -123,20 +136,17 @@ class Statements:
         if not speaks_sql(source):
             return {"from": body.at, "to": body.at, "items": []}
         catalog = await self._calls.catalog(caller, body)
-        units = Utf16(body.statement)
-        found = complete(body.statement, units.characters(body.at), source.dialect, catalog)
-        return {
-            "from": units.units(found.start),
-            "to": units.units(found.end),
-            "items": [each._asdict() for each in found.items],
-        }
+        args = (body.statement, body.at, source.dialect, catalog)
+        if len(catalog.tables) > MANY_TABLES:
+            return await compute_on_thread(completed, *args)
+        return await self._compute(body.statement, completed, *args)
 
     async def explain(self, body: Explained, caller: Caller) -> dict[str, Any]:
         """How the database would run a statement, or with `analyze` has run one that reads."""
         source = self._calls.source(caller, body.source)
         check_sql(source, "its statements are not explained")
         text = _TRAILING.sub("", body.statement)
-        statement = statement_of(text, body.params, source)
+        statement = await self._compute(text, statement_of, text, body.params, source)
         limits = Limits(
             MOST_PLAN_ROWS, self._calls.limits.max_bytes, self._calls.limits.max_timeout_s
         )
@@ -189,6 +199,43 @@ class Statements:
         page, _ = await self._calls.ask(caller, request, body.source, Page)
         rows = _ROWS.decode(page.rows)
         return tree_of(read, rows, _lines(rows))
+
+
+class TextRead(NamedTuple):
+    """A text that was read: its first statements, each with where it is in UTF-16 code units, its
+    parts by colour, and where it cannot be read."""
+
+    parts: list[tuple[Part, tuple[int, int]]]
+    spans: list[tuple[str, str]] | None
+    error: dict[str, Any] | None
+
+
+def read_text(text: str, dialect: str) -> TextRead:
+    """Read a text for the editor."""
+    units = Utf16(text)
+    parts, unreadable = statement_parts(text, dialect)
+    found = [
+        (each, (units.units(each.start), units.units(each.end))) for each in parts[:MOST_PARTS]
+    ]
+    error = None
+    if unreadable is not None:
+        at = 0 if unreadable.at is None else units.units(unreadable.at)
+        error = {"message": unreadable.message, "at": at}
+    spans = None
+    if len(text) <= MOST_STATEMENT:
+        spans = list(marked_parts(list(highlight(text, dialect))))
+    return TextRead(found, spans, error)
+
+
+def completed(text: str, at: int, dialect: str, catalog: Catalog) -> dict[str, Any]:
+    """How a text may go on at a place in UTF-16 code units, as JSON."""
+    units = Utf16(text)
+    found = complete(text, units.characters(at), dialect, catalog)
+    return {
+        "from": units.units(found.start),
+        "to": units.units(found.end),
+        "items": [each._asdict() for each in found.items],
+    }
 
 
 def tree_of(
