@@ -226,6 +226,48 @@ def test_an_admin_of_one_source_gives_nothing_on_another_nor_by_a_tag_nor_to_som
     assert row(sue, "new") == shown
 
 
+MASKS = (
+    # A rule, and the name under which a token would read what it hides from sue.
+    ("operators", "sue", "any"),
+    ("roles", "admin", "any"),
+    ("except_tokens", "auditor", "auditor"),
+)
+
+
+def test_an_admin_of_one_source_gives_no_token_that_reads_what_is_hidden_from_it(
+    place: Place,
+) -> None:
+    place.add_operator("sue", *ROLES["sue"])
+    sue = place.visitor("sue")
+    assert make(sue, "old").status_code == 201
+    for field, name, token in MASKS:
+        rule = f'column = "towns.name"\n{field} = ["{name}"]'
+        place.settings(f"[[masks]]\n{rule}\n")
+        client, shown, before = Client(place, sources=["towns"]), row(sue, "old"), state_of(place)
+        path = f"access/pairings/{client.id}/approve"
+        assert make(sue, token).status_code == 403, field
+        answer = sue.post(path, {**RIGHTS, "name": token, **YES})
+        assert (answer.status_code, answer.json()["error"]) == (403, "policy.denied"), field
+        if token == "any":
+            change = rights(shown, scope="readWrite", **YES)
+            answer = sue.post(f"access/tokens/{shown['id']}/change", change)
+            assert answer.status_code == 403
+        assert state_of(place) == before
+        assert place.run("pair", "deny", client.id).status == 0
+    # Where it is hidden from the token as well, the token is given.
+    place.settings('[[masks]]\ncolumn = "towns.name"\n')
+    secret = make(sue, "plain").json()["secret"]
+    assert "Köln" not in query(place.agent(secret), "SELECT name FROM towns").text
+
+
+def test_no_token_has_a_name_that_shows_as_another_one(place: Place) -> None:
+    ada, before = place.visitor(), state_of(place)
+    for name in ("a\u202eb", "a\u200bb", "a\nb", "operator:ada", "Operator:ada", " a", "cli"):
+        answer = make(ada, name)
+        assert (answer.status_code, answer.json()["error"]) == (400, "argument.invalid"), name
+    assert state_of(place) == before
+
+
 # Tokens
 
 

@@ -25,7 +25,7 @@ from tidegate.identity.token_files import ID_PREFIX as FILE_PREFIX
 from tidegate.identity.token_files import TokenFiles
 from tidegate.model.actors import Actor, Scope
 from tidegate.store.access import TokenStore
-from tidegate.store.records import TokenEntry, TokenRights
+from tidegate.store.records import OPERATOR, TokenEntry, TokenRights
 from tidegate.store.write_behind import WriteBehind
 
 __all__ = ["TokenEntry", "Tokens", "parse_expiry"]
@@ -365,13 +365,13 @@ def _digest(plaintext: str) -> bytes:
 
 def check_token_name(name: str) -> None:
     """Raises: TidegateError ARGUMENT_INVALID unless a token can have the name."""
-    if name.lower() in _TAKEN or name.lower().startswith(OAUTH):
+    if name.lower() in _TAKEN or name.lower().startswith((OAUTH, OPERATOR)):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{name[:40]}` is the name of a caller that holds no token of this kind.",
             hint="Use another name.",
         )
-    if not re.fullmatch(_NAME, name):
+    if not re.fullmatch(_NAME, name) or not name.isprintable():
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "A token's name is 1 to 64 printable characters.",

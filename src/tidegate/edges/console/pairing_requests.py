@@ -84,6 +84,9 @@ class PairingRequests:
 
         def check(by: SignedIn) -> None:
             check_may_give(by, granted.sources, granted.tags)
+            self._forms.check_hidden(by, body.name or asked.client, granted.sources)
+
+        check(signed_in)
 
         signed_in = self._consent.require(signed_in, body.passphrase, address, check)
         records = self._consent.records(signed_in, address)

@@ -17,11 +17,14 @@ from tidegate.edges.console.admins import (
     is_admin,
     may_give,
 )
+from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.identity.tokens import Tokens, parse_expiry, widened_rights
-from tidegate.model.actors import Scope
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.data_rules import DataRules
 from tidegate.model.sources import Source
+from tidegate.policy.data_rules import rules_by_name
 from tidegate.store.records import TokenEntry
 
 MOST_ENDED = 100
@@ -116,6 +119,7 @@ class TokenForms:
 
         def check(by: SignedIn) -> None:
             check_may_give(by, body.sources, body.tags)
+            self.check_hidden(by, body.name, body.sources)
 
         check(signed_in)
         self.check_names(body.sources, body.tags)
@@ -164,6 +168,7 @@ class TokenForms:
         def check(by: SignedIn) -> None:
             check_may_give(by, was.sources, was.tags)
             check_may_give(by, now.sources, now.tags)
+            self.check_hidden(by, now.name, now.sources)
 
         check(signed_in)
         if now == was:
@@ -191,6 +196,30 @@ class TokenForms:
                 hint="Leave the owner as it is.",
             )
         return found
+
+    def check_hidden(self, signed_in: SignedIn, name: str, sources: Collection[str] | None) -> None:
+        """An admin of some sources gives no more than it has: what is hidden there from itself is
+        hidden from the token, too, and a token's name is none that the settings give a role.
+
+        Raises: TidegateError POLICY_DENIED.
+        """
+        if is_admin(signed_in):
+            return
+        token = Actor("", name, Scope.READ_ONLY)
+        for source in self._sources():
+            if source.name not in (sources or ()):
+                continue
+            own = rules_by_name(actor_of(signed_in, source.name), source) or DataRules()
+            its = rules_by_name(token, source) or DataRules()
+            reads_more = not {*own.masks, *own.filters} <= {*its.masks, *its.filters}
+            role = None if source.run_as is None else dict(source.run_as.roles).get(name)
+            if reads_more or role is not None:
+                raise TidegateError(
+                    Code.POLICY_DENIED,
+                    f"A token of this name reads on {source.name} what is hidden from you, or has a"
+                    " database role of its own there.",
+                    hint="Use another name, or ask an admin of all sources.",
+                )
 
     def check_names(self, sources: Collection[str] | None, tags: Collection[str] | None) -> None:
         """Raises: TidegateError SOURCE_UNKNOWN, ARGUMENT_INVALID: a misspelt name would grant
