@@ -3,12 +3,13 @@ they cannot be counted, a person is asked, and the question says which rows do n
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec import structs
 
 from support.undo_shops import AGENT, MariadbShop, PostgresShop, Shop, SqliteShop, gate_of
+from tidegate.engines.mysql.row_counts import RowCounter
 from tidegate.errors import Code
 from tidegate.model.requests import Query
 from tidegate.model.statements import Statement
@@ -229,3 +230,25 @@ async def test_an_account_that_cannot_see_followers_needs_a_person(shop: Shop) -
         assert error.code is Code.APPROVAL_NEEDED
         (question,) = gate.app.approvals.list()
         assert "may not see" in question.subject.uncounted
+
+
+@pytest.mark.parametrize("undo", ["off", "keep"])
+async def test_a_trigger_that_comes_right_before_a_change_counts(
+    shop: Shop, undo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not isinstance(shop, MariadbShop):
+        pytest.skip("about MariaDB")
+    shop.script(LOG)
+    begin = RowCounter.begin
+
+    async def comes_behind(*given: Any) -> RowCounter | None:
+        counter = await begin(*given)
+        shop.script(TRIGGER["mysql"].rstrip(";"))
+        return counter
+
+    monkeypatch.setattr(RowCounter, "begin", comes_behind)
+    before = shop.contents("items", "log")
+    async with gate_of(shop, undo=undo, max_rows_changed=5) as gate:
+        error = await gate.error(Query(Statement(FIRED.text)))
+        assert (error.code, error.details["rows"]) == (Code.LIMIT_CHANGES, 6)
+    assert shop.contents("items", "log") == before

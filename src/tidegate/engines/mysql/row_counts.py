@@ -32,11 +32,12 @@ Places = dict[str, set[str]]
 
 
 class RowCounter:
-    """Counts what one statement changes."""
+    """Counts what one statement changes. Whether its tables have triggers is asked when it has run:
+    the transaction holds the tables then, and no trigger comes or goes until its end."""
 
-    def __init__(self, permit: Permit, *, triggers: bool, before: int) -> None:
+    def __init__(self, permit: Permit, places: Places, before: int) -> None:
         self.permit = permit
-        self._triggers = triggers
+        self._places = places
         self._before = before
 
     @classmethod
@@ -48,16 +49,16 @@ class RowCounter:
         if permit.max_rows_changed is None:
             return None
         tables = () if permit.judgement is None else permit.judgement.tables
-        triggers = await _may_have_triggers(session, _places(tables, database))
-        return cls(permit, triggers=triggers, before=await _total(session) if triggers else 0)
+        return cls(permit, _places(tables, database), await _total(session))
 
     async def end(self, session: MysqlSession, own: int) -> int:
         """How many rows the statement has changed: at least its `own`. Raises: TidegateError
         LIMIT_CHANGES, ServerError."""
         check_count(self.permit, own)
-        if not self._triggers:
+        written = await _total(session) - self._before
+        if written == own or not await _may_have_triggers(session, self._places):
             return own
-        rows = max(own, await _total(session) - self._before)
+        rows = max(own, written)
         check_count(self.permit, rows, followers=True)
         return rows
 
