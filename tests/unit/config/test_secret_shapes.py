@@ -301,6 +301,8 @@ def test_a_password_goes_into_the_first_authority_alone() -> None:
         ("postgresql://ann:p%40w@db/shop", "postgresql://ann@db/shop", "p@w"),
         ("postgresql://ann:${ENV:PW}@db/shop", None, None),
         ("postgresql://ann@db/shop", None, None),
+        ("redis://:secret@db/0", None, None),
+        ("postgresql://ann:@db/shop", None, None),
         ("sqlite:///shop.db", None, None),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from tidegate.engines.duckdb.inspect import EFFECTS, REFUSED, body, explained, read
+from tidegate.engines.duckdb.inspect import EFFECTS, REFUSED, Reading, body, explained, read
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
 
@@ -302,3 +302,9 @@ def test_placeholders_are_known_by_their_names() -> None:
     assert read("SELECT ?, ?").parameters == {"1", "2"}
     assert read("SELECT $a").parameters == {"a"}
     assert read("SELECT 1").parameters == frozenset()
+
+
+@pytest.mark.parametrize("text", ["EXPLAIN", "EXPLAIN ANALYZE", "EXPLAIN (FORMAT", ";", ""])
+def test_an_explanation_without_a_query_is_not_planned(shop, text: str) -> None:
+    one = Reading(text, "EXPLAIN", frozenset())
+    assert explained(one, shop()) is one.judgement

@@ -234,6 +234,27 @@ def test_a_default_of_a_masked_column_is_left_out_and_others_stay():
     assert visible_metadata(whole, DataRules(), None) == whole
 
 
+def test_a_default_is_left_out_of_copies_of_a_masked_table_and_of_views():
+    def copied(name, *reads, kind="table", extra=None):
+        columns = (ColumnInfo("email", "text", default="'a@b'", extra=extra),)
+        return Table("s", name, kind, columns, reads=tuple(("s", read) for read in reads))
+
+    tables = (
+        copied("people"),
+        copied("part", "people"),
+        copied("part_of_part", "other", "part"),
+        copied("ring", "ring"),
+        copied("other"),
+        copied("seen", "other", kind="view"),
+        copied("made", "people", extra="generated always"),
+    )
+    whole = Catalog("d", "s", ("s",), tables, "1")
+    seen = visible_metadata(whole, DataRules(masks=(("people.email", "nothing"),)), None)
+    shown = {each.name: each.columns[0].default for each in seen.tables}
+    hidden = {name for name, default in shown.items() if default is None}
+    assert hidden == {"people", "part", "part_of_part", "seen"}
+
+
 def test_where_rows_are_hidden_no_count_of_rows_is_shown():
     counted = structs.replace(table("s", "a"), approximate_rows=7)
     whole = Catalog("d", "s", ("s",), (counted,), "1")

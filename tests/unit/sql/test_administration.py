@@ -205,3 +205,49 @@ def test_a_backup_is_never_offered() -> None:
 def test_a_block_of_code_within_code_is_refused(code: str, may_run: bool) -> None:
     text = f"CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$BEGIN {code}; END$$"
     assert is_offered(text) is may_run
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "tables"),
+    [
+        ("sqlite", "VACUUM", ()),
+        ("sqlite", "VACUUM main", ()),
+        ("sqlite", "VACUUM temp", None),
+        ("sqlite", "VACUUM x main", None),
+        ("sqlite", "VACUUM INTO 'x'", None),
+        ("sqlite", "VACUUM main INTO 'x'", None),
+        ("postgres", "VACUUM", ()),
+        ("postgres", "VACUUM t", ("t",)),
+        ("postgres", "VACUUM FULL s.t, u", ("s.t", "u")),
+        ("postgres", "VACUUM (ANALYZE, PARALLEL 2) t (a)", ("t",)),
+    ],
+)
+def test_a_vacuum_is_of_tables_of_the_source_s_own_database(
+    dialect: str, text: str, tables: tuple[str, ...] | None
+) -> None:
+    judgement = judge(text, dialect)
+    assert is_offered(text, dialect) is (tables is not None)
+    assert judgement.effect is Effect.ADMIN
+    assert judgement.tables == (tables or ())
+
+
+@pytest.mark.parametrize(
+    ("behind", "may_be_made"),
+    [
+        ("EXECUTE FUNCTION f()", True),
+        ("EXECUTE PROCEDURE s.f('a', 1)", True),
+        ("WHEN (new.a > 1) EXECUTE FUNCTION f()", True),
+        ("WHEN (unlisted(1)) EXECUTE FUNCTION f()", False),
+        ("EXECUTE FUNCTION f(unlisted(1))", False),
+        ("EXECUTE FUNCTION f() COPY", False),
+        ("EXECUTE FUNCTION f(GRANT)", False),
+        ("EXECUTE FUNCTION pg_catalog.f()", False),
+    ],
+)
+def test_a_trigger_is_judged_before_and_behind_the_function_that_it_calls(
+    behind: str, may_be_made: bool
+) -> None:
+    text = f"CREATE TRIGGER g AFTER INSERT ON s.t FOR EACH ROW {behind}"
+    assert is_offered(text) is may_be_made
+    if may_be_made:
+        assert judge(text, "postgres").tables == ("s.t",)
