@@ -16,6 +16,7 @@ from tidegate.edges.console.advice import GUIDE as CONSOLE
 from tidegate.edges.console.advice import HINTS as OF_CONSOLE
 from tidegate.edges.console.advice import advice
 from tidegate.errors import FATES, Code, TidegateError
+from tidegate.gateway.gateway import BY_OPERATOR
 from tidegate.model.replies import Reply
 from tidegate.surfaces.core import errors as core
 from tidegate.surfaces.hints import TOPICS, Guide
@@ -187,6 +188,7 @@ def shown_on_pages() -> Iterator[tuple[str, str]]:
     for hint in hints_for_pages():
         if hint not in OF_CODES or hint in TOPICS:
             yield hint, advice(TidegateError(Code.SQL_FAILED, "It failed", hint=hint))
+    yield BY_OPERATOR, advice(TidegateError(Code.CALL_CANCELLED, "It ended", hint=BY_OPERATOR))
     for code, fate in FATES.items():
         yield fate.hint, advice(TidegateError(code, "It failed"))
 
@@ -212,7 +214,7 @@ def test_a_page_of_the_console_names_the_page_where_the_advice_is_to_list_or_des
 
 
 def test_advice_for_programs_that_the_console_replaces_is_still_given_somewhere() -> None:
-    assert set(OF_CONSOLE) <= hints_for_pages()
+    assert set(OF_CONSOLE) <= hints_for_pages() | {BY_OPERATOR}
     assert all(text.endswith(".") for text in CONSOLE.codes.values())
 
 

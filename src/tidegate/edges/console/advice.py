@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.gateway import BY_OPERATOR
 from tidegate.surfaces.hints import Guide
 
 GUIDE = Guide(
@@ -60,6 +61,7 @@ HINTS: Mapping[str, str] = {
     ),
     "The question waits for the operator of the gate. Ask the user to answer it there, then send"
     " the same call again.": "Answer it in the Inbox, then run it again.",
+    BY_OPERATOR: "Ask the person who cancelled it before you run it again.",
     "Send it again.": "Run it again.",
     "Send the call again.": "Run it again.",
     "Send the statement again.": "Run it again.",
@@ -79,7 +81,9 @@ def advice(error: TidegateError) -> str:
     """What to do about an error, for a person at a page."""
     if error.code is Code.APPROVAL_DECLINED and error.hint != error.fate.hint:
         return f"The reason: {error.hint}"  # the words of the person who denied it
-    hint = HINTS.get(error.hint) or GUIDE.hint(error)
+    if error.hint in HINTS:
+        return HINTS[error.hint]
+    hint = GUIDE.hint(error)
     for before, shown in _NOUNS:
         hint = hint.replace(before, shown)
     return hint

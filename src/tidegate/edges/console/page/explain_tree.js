@@ -58,6 +58,9 @@ function treeView(root) {
   const measured = measureOf(root) === "ms";
   const actual = steps.some(({ node }) => node.actual_rows !== null);
   const costs = steps.some(({ node }) => node.cost !== null);
+  const counts = steps.some(({ node }) => node.rows !== null || node.actual_rows !== null);
+  // An engine that gives neither costs nor times says nothing of a share.
+  const shares = costs || measured;
   const closed = signal(/** @type {ReadonlySet<Step>} */ (new Set()));
   const active = signal(steps[0]);
   /** @param {Step} step */
@@ -101,7 +104,7 @@ function treeView(root) {
     const bar = h("span", { class: "share", "aria-hidden": "true" });
     bar.style.setProperty("--share", `${Math.round(step.share * 100)}%`);
     const figures = [
-      ["rows", actual ? node.actual_rows : node.rows, actual && node.rows !== null ? `of ${amount(node.rows)} expected` : ""],
+      counts ? ["rows", actual ? node.actual_rows : node.rows, actual && node.rows !== null ? `of ${amount(node.rows)} expected` : ""] : null,
       costs ? ["cost", node.cost, ""] : null, measured ? ["ms", node.ms, ""] : null,
     ].filter((each) => each !== null);
     const row = h("div", {
@@ -119,15 +122,15 @@ function treeView(root) {
       figures.map(([label, value, note]) => h("span", { class: "figure" },
         h("span", { class: "sr" }, `${label}: `), amount(/** @type {number | null} */ (value)) || h("span", { class: "sr" }, "unknown"),
         note ? h("span", { class: "sr" }, ` ${note}`) : null)),
-      h("span", { class: "share-place" }, bar, h("span", { class: "percent" }, `${Math.round(step.share * 100)}%`)));
+      shares ? h("span", { class: "share-place" }, bar, h("span", { class: "percent" }, `${Math.round(step.share * 100)}%`)) : null);
     row.style.setProperty("--level", String(step.level - 1));
     nodes.set(step, row);
     return row;
   });
-  const heads = ["Rows", costs ? "Cost" : null, measured ? "Time, ms" : null].filter((each) => each !== null);
-  const box = h("div", { class: "plan-tree" },
+  const heads = [counts ? "Rows" : null, costs ? "Cost" : null, measured ? "Time, ms" : null].filter((each) => each !== null);
+  const box = h("div", { class: shares ? "plan-tree" : "plan-tree no-shares" },
     h("div", { class: "step head", "aria-hidden": "true" }, h("span", {}, "Step"),
-      heads.map((text) => h("span", { class: "figure" }, text)), h("span", { class: "share-place" }, "Own share")),
+      heads.map((text) => h("span", { class: "figure" }, text)), shares ? h("span", { class: "share-place" }, "Own share") : null),
     h("div", { role: "tree", "aria-label": "Plan", onkeydown: press }, rows));
   box.style.setProperty("--figures", String(heads.length));
   return box;
