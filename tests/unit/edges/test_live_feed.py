@@ -16,6 +16,7 @@ from tidegate.approvals.approvals import Approvals
 from tidegate.edges.console import live
 from tidegate.edges.console.inbox import Inbox
 from tidegate.edges.console.live import LiveFeed
+from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.cancellation import Cancellation
@@ -151,6 +152,60 @@ def test_pages_that_do_not_read_are_cut_off_before_they_fill_the_memory(
             assert len(kept) == seen and not reads.aborted
             reads.parts[:] = [part[:60] for part in reads.parts]  # it has read them
         assert any(page.aborted for page in pages)
+        await desk.close()
+
+    asyncio.run(scenario())
+
+
+def test_pages_that_come_at_once_are_followed_by_one_task_and_all_count(desk: Desk) -> None:
+    ada = desk.sign_in("ada", RoleGrant("admin"))
+    looks: list[int] = []
+
+    async def look(readers: object) -> None:
+        looks.append(1)
+        await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        desk.feed.follow(look)
+        refused = 0
+        for _ in range(live.MOST_STREAMS + 4):
+            try:
+                desk.feed.check_room(ada)
+            except TidegateError as error:
+                assert error.code is Code.LIMIT_RATE
+                refused += 1
+                continue
+            served = desk.feed.serve(Page(), Cancellation(), ada, "")
+            desk.tasks.append(asyncio.create_task(served))
+            await asyncio.sleep(0)  # it has begun, and waits for the state
+        assert refused == 4
+        await until(lambda: len(looks) > 2)
+        names = [str(each.get_coro()).split(" ")[2] for each in asyncio.all_tasks()]
+        assert names.count("LiveFeed._follow") == 1
+        await desk.close()
+
+    asyncio.run(scenario())
+
+
+def test_pages_come_back_when_following_the_state_fails_in_a_way_that_no_one_knows(
+    desk: Desk,
+) -> None:
+    ada = desk.sign_in("ada", RoleGrant("admin"))
+    fails: list[bool] = []
+
+    async def look(readers: object) -> None:
+        if fails:
+            raise OSError(5, "Input/output error")
+
+    async def scenario() -> None:
+        desk.feed.follow(look)
+        page = await desk.open(ada)
+        fails.append(True)
+        await until(lambda: page.aborted)
+        fails.clear()
+        again = await desk.open(ada)
+        await asyncio.to_thread(desk.ask, "DELETE FROM t WHERE id = 1")
+        await until(lambda: again.cards() == 1)
         await desk.close()
 
     asyncio.run(scenario())

@@ -115,6 +115,9 @@ class LiveFeed:
         self._now = now
         self._clock = clock
         self._readers: set[_Reader] = set()
+        self._opening: set[_Reader] = set()
+        """Those whose stream has begun and who are sent nothing yet."""
+        self._beginning = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._questions: dict[str, PendingApproval] = {}
         self._lines = 0
@@ -148,7 +151,8 @@ class LiveFeed:
         """Raises: TidegateError LIMIT_RATE if the session has too many open streams. The tabs of a
         browser share one."""
         session = signed_in.session.id
-        if sum(each.signed_in.session.id == session for each in self._readers) >= MOST_STREAMS:
+        open = self._readers | self._opening
+        if sum(each.signed_in.session.id == session for each in open) >= MOST_STREAMS:
             raise TidegateError(
                 Code.LIMIT_RATE,
                 f"This session has {MOST_STREAMS} live streams.",
@@ -161,10 +165,11 @@ class LiveFeed:
         """Send events until the page leaves, its session ends or the server stops."""
         reader = _Reader(sender, signed_in)
         cancellation.listen(reader.ended.set)
-        if self._task is None or self._task.done():
-            await self._look()
-            await self._look_further([signed_in])
-            self._task = asyncio.get_running_loop().create_task(self._follow())
+        self._opening.add(reader)  # before anything is waited for: it counts from now on
+        try:
+            await self._begin_to_follow(signed_in)
+        finally:
+            self._opening.discard(reader)
         self._readers.add(reader)
         now = {"seq": self.sequence, "build": self._build(), "now": self._clock()}
         reader.send("hello", now, self.sequence)
@@ -177,7 +182,24 @@ class LiveFeed:
         finally:
             self._readers.discard(reader)
 
+    async def _begin_to_follow(self, signed_in: SignedIn) -> None:
+        """See to it that the state is followed, by one task however many pages come at once."""
+        async with self._beginning:
+            if self._task is None or self._task.done():
+                await self._look()
+                await self._look_further([signed_in])
+                self._task = asyncio.get_running_loop().create_task(self._follow())
+
     async def _follow(self) -> None:
+        try:
+            await self._follow_state()
+        except Exception:
+            # A page whose stream ends comes back, and begins this again.
+            for reader in list(self._readers):
+                reader.cut_off()
+            raise
+
+    async def _follow_state(self) -> None:
         checked_at = sent_at = time.monotonic()
         while True:
             if not self._readers:
