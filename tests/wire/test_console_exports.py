@@ -260,8 +260,7 @@ def test_a_result_that_was_let_go_is_gone_and_no_shorter_file(vera: Visitor) -> 
 
 def test_who_leaves_an_export_ends_its_statement(place: Desk, vera: Visitor) -> None:
     server = postgres_server.shared()
-    done = run(vera, "pg", "SELECT current_database()")
-    ((name,),) = answer(vera.get(f"data/runs/{done['id']}/rows"))["rows"]
+    name = database_of(vera)
     server.ask("CREATE VIEW slow AS SELECT 1 AS id, pg_sleep(120)::text AS nothing", name)
     running = (
         "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%FROM%slow%'"
@@ -289,6 +288,27 @@ def test_who_leaves_an_export_ends_its_statement(place: Desk, vera: Visitor) -> 
     )
     assert (line["phase"], line["code"]) == ("outcome", "call.cancelled")
     assert exported(place) == files
+
+
+def database_of(visitor: Visitor) -> str:
+    """The name of the database behind `pg`."""
+    done = run(visitor, "pg", "SELECT current_database()")
+    ((name,),) = answer(visitor.get(f"data/runs/{done['id']}/rows"))["rows"]
+    return str(name)
+
+
+def test_rows_that_are_large_together_are_paged_and_held_as_far_as_there_is_room(
+    vera: Visitor,
+) -> None:
+    text = "SELECT i AS id, repeat('x', 4500000) AS x FROM generate_series(1, 33) AS t(i)"
+    postgres_server.shared().ask(f"CREATE VIEW wide AS {text}", database_of(vera))
+    page = answer(vera.post("data/rows", {"source": "pg", "table": "wide", "limit": 33}))
+    assert [row[0] for row in page["rows"]] == [str(n) for n in range(1, 34)]
+    assert page["rows"][32][1]["bytes"] == 4_500_000 and page["next"] is None
+    done = run(vera, "pg", text)
+    assert (done["state"], done["truncated"], done["code"]) == ("done", True, "")
+    assert done["row_count"] == 128 * 1_048_576 // 4_504_200
+    assert vera.post(f"data/runs/{done['id']}/close").status_code == 204
 
 
 def test_a_full_disk_is_a_coded_error_and_the_server_goes_on(tmp_path: Path) -> None:

@@ -81,8 +81,21 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
 
 
-def too_large(most_bytes: int) -> TidegateError:
-    """The error of rows that a server sends and that would not fit into our memory."""
+SEVERAL_ROWS = "several rows"
+"""`details["cause"]` where rows are too large together that were to come at once."""
+
+
+def too_large(most_bytes: int, rows: int = 1) -> TidegateError:
+    """The error of rows that a server sends and that would not fit into our memory. `rows`: how
+    many may have come together."""
+    if rows > 1:
+        return TidegateError(
+            Code.LIMIT_BYTES,
+            f"The rows are too large: of {rows} that come together, at most"
+            f" {most_bytes // 2**20} MiB are taken in.",
+            hint="Select a part of the large values, like left(column, 1000), or their length.",
+            details={"cause": SEVERAL_ROWS},
+        )
     return TidegateError(
         Code.LIMIT_BYTES,
         f"A value is too large: of one row, at most {most_bytes // 2**20} MiB are taken in.",

@@ -377,7 +377,8 @@ class CommandProtocol(SocketIO):
 
     def stream(self, rows: int) -> None:
         """Have the command whose results come next give up to `rows` rows at a time."""
-        if CAN_CHUNK and rows > 1:
+        self.rows_together = rows if CAN_CHUNK else 1
+        if self.rows_together > 1:
             self._connection.set_chunked_rows_mode(rows)
         else:
             self._connection.set_single_row_mode()

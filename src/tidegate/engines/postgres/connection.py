@@ -123,13 +123,15 @@ class PostgresSession(ServerSession[CommandProtocol]):
     several statements goes on when one of them has ended.
     """
 
-    __slots__ = ("in_block", "interrupted", "needs_reset", "prepared", "setting")
+    __slots__ = ("chunk_rows", "in_block", "interrupted", "needs_reset", "prepared", "setting")
 
     def __init__(self, line: CommandProtocol, *, prepares: bool) -> None:
         super().__init__(line)
         self.needs_reset = False
         self.interrupted = False
         self.in_block = False
+        self.chunk_rows = CHUNK_ROWS
+        """How many rows of a read come at once."""
         self.prepared = PreparedStatements(enabled=prepares)
         self.setting = Setting("", None, "", "")
 
@@ -331,7 +333,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         if is_new:
             result = await line.pass_over(1)
         if result.status not in FAILED:
-            line.stream(CHUNK_ROWS)
+            line.stream(self.chunk_rows)
             result = line.ready_result() or await self._next_result()
         if result.status not in FAILED:
             prepared.confirm()

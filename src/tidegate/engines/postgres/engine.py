@@ -18,7 +18,7 @@ from psycopg.pq.abc import PGresult
 from tidegate.engines.api import Capabilities, Cursor, Row, StatementDescription
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
-from tidegate.engines.common.errors import lost
+from tidegate.engines.common.errors import SEVERAL_ROWS, lost
 from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -35,7 +35,7 @@ from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.block import BlockStatement, PostgresTransaction
 from tidegate.engines.postgres.command_protocol import FAILED
-from tidegate.engines.postgres.connection import PostgresSession
+from tidegate.engines.postgres.connection import CHUNK_ROWS, PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
 from tidegate.engines.postgres.data_rows import (
@@ -162,6 +162,16 @@ class PostgresEngine:
         return None if unread else joined
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
+        try:
+            return await self._run(permit, cancellation, CHUNK_ROWS)
+        except TidegateError as error:
+            if permit.effect > Effect.READ or error.details.get("cause") != SEVERAL_ROWS:
+                raise
+        # Nothing of it is shown, and the transaction could only read: one row fits at a time.
+        return await self._run(permit, cancellation, 1)
+
+    async def _run(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
+        """Run what is permitted; a read gives so many rows at once."""
         admitted = await self._admit(permit, cancellation)
         request, judgement, opinion, text, encoded, params, schema, left_s = admitted
         explains = isinstance(request, Explain)
@@ -182,6 +192,7 @@ class PostgresEngine:
         try:
             async with running as session:
                 session.needs_reset = writes
+                session.chunk_rows = rows
                 session.prepared.follow(self._databases.of(request.database).watch.names_state)
                 if copies:
                     return await self._copy(running, session, encoded, schema)

@@ -102,6 +102,7 @@ class SocketIO:
         "_watched",
         "buffer_is_large",
         "open",
+        "rows_together",
         "unanswered",
     )
 
@@ -120,6 +121,8 @@ class SocketIO:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         self._poll = poll.poll
+        self.rows_together = 1
+        """How many rows of a result libpq passes on at once."""
         self.open = True
         self.buffer_is_large = False
         """Whether libpq may hold much memory for this line, which it never gives back."""
@@ -196,7 +199,7 @@ class SocketIO:
                 meter.take()
                 if meter.taken > MAX_BYTES:
                     self.close()
-                    raise too_large(MAX_BYTES)
+                    raise too_large(MAX_BYTES, self.rows_together)
         finally:
             self._loop.remove_reader(meter.source)
             meter.close(restore=self.open)
