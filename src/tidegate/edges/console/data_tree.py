@@ -86,6 +86,11 @@ class DataTree:
         self._names: PerCatalog[_Names] = PerCatalog(_Names, most=256)
         self._reading: dict[tuple[OperatorEntry, str], asyncio.Task[Catalog]] = {}
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether the tables of a source are being read for a search."""
+        return bool(self._reading)
+
     async def sources(self, caller: Caller) -> dict[str, Any]:
         """All sources that the operator may read."""
         entries = await self._calls.sources(caller)
@@ -179,7 +184,13 @@ class DataTree:
             work = self._calls.catalog(caller, Place(source))
             task = asyncio.get_running_loop().create_task(work)
             self._reading[key] = task
-            task.add_done_callback(lambda _: self._reading.pop(key, None))
+
+            def ended(task: asyncio.Task[Catalog]) -> None:
+                self._reading.pop(key, None)
+                if not task.cancelled():
+                    task.exception()  # the search may have answered without it
+
+            task.add_done_callback(ended)
         return task
 
 
