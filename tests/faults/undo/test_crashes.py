@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import duckdb
 import pytest
 
-from support.undo_shops import AGENT, KINDS, OlderPostgresShop, Shop, gate_of
+from support.eventually import wait_until
+from support.undo_shops import AGENT, KINDS, DuckdbShop, OlderPostgresShop, Shop, gate_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ChangeEntry, DescribeUndo, UndoChange
 from tidegate.model.requests import Query
@@ -69,6 +71,17 @@ def die(shop: Shop, where: str, text: str = TEXT, undo: str = "") -> None:
     tests = Path(__file__).parents[2]
     ended = subprocess.run(words, cwd=tests, capture_output=True, text=True, timeout=120)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
+    if isinstance(shop, DuckdbShop):
+        wait_until(lambda: is_free(shop), "the worker of the process to let go of the file")
+
+
+def is_free(shop: Shop) -> bool:
+    """Whether no process has the file of DuckDB open to write."""
+    try:
+        shop.script("SELECT 1")
+    except duckdb.IOException:
+        return False
+    return True
 
 
 def age(shop: Shop) -> None:
