@@ -126,7 +126,7 @@ class Operators:
     def invite_again(self, name: str, by: SignedIn, details: Mapping[str, str]) -> str:
         """Another link, by another inviter, for an operator who has set no passphrase yet: a link
         for one who has would sign in someone else. The links and sessions before end, so that the
-        account is nobody else's who invited it. Raises: TidegateError ARGUMENT_INVALID,
+        account is no one else's who invited it. Raises: TidegateError ARGUMENT_INVALID,
         AUDIT_UNAVAILABLE."""
         operator = self.find(name)
         if operator.hash:
