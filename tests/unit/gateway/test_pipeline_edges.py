@@ -315,6 +315,8 @@ async def test_nothing_of_another_table_is_shown_under_a_list(
         with pytest.raises(TidegateError) as refused:
             await built.ask(request_, LISTED)
         assert refused.value.code is Code.POLICY_TABLE
+        if request_.database is None:
+            assert f"`{request_.table or ''}`" in refused.value.message
 
 
 @pytest.mark.parametrize(
