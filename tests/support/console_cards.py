@@ -229,6 +229,7 @@ def now_page(span: str = "hour", **changes: Any) -> Json:
         "since": since,
         "step_s": step_s,
         "calls": calls,
+        "asked": [count // 13 for count in calls],
         "denied": [count // 11 for count in calls],
         "failed": [count // 23 for count in calls],
         "cancelled": [0] * steps,

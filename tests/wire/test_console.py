@@ -259,6 +259,12 @@ def test_a_yes_needs_the_passphrase_first_and_then_runs_the_call_once(
     card = visitor.get(f"inbox/{card['id']}").json()
     assert (card["state"], card["run"]["state"], card["run"]["rows"]) == ("used", "done", 1)
     assert card["decided_by"] == "operator:ada"
+    lines = visitor.get("activity").json()["lines"]
+    assert [each["outcome"] for each in lines if each["surface"] == "core"] == [
+        "ok",
+        "asked",
+        "asked",
+    ]
     (event,) = [each for each in place.events() if each["name"] == "approval.allowed"]
     assert (event["actor"], event["actor_name"]) == ("operator:ada", "ada")
     details = {name: event["details"][name] for name in ("via", "address", "by")}
@@ -288,6 +294,8 @@ def test_a_no_reaches_the_agent_with_its_word(place: Place, token: str) -> None:
     assert visitor.post(f"inbox/{card['id']}/deny", body).json()["state"] == "denied"
     said = query(agent).text
     assert "approval.declined" in said and "Lemberg is right for 1900" in said
+    about = visitor.get(f"activity?approval={card['id']}").json()["lines"]
+    assert [each["outcome"] for each in about if each["call_id"]] == ["denied", "asked"]
     assert place.names() == ["Köln", "Lemberg"]
     # The card says that the agent tried again.
     query(agent)

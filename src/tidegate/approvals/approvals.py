@@ -75,6 +75,19 @@ class ApprovalNeeded(TidegateError):
         self.unexpected_action: str | None = None
 
 
+class ApprovalDeclined(TidegateError):
+    """APPROVAL_DECLINED with the question that was denied, which the caller does not read."""
+
+    def __init__(self, question: PendingApproval, retry_after_s: float) -> None:
+        super().__init__(
+            Code.APPROVAL_DECLINED,
+            "A person declined this call",
+            hint=question.reason or None,
+            retry_after_s=retry_after_s,
+        )
+        self.question = question
+
+
 def _none_of(ids: Collection[str]) -> Collection[str]:
     return ()
 
@@ -119,7 +132,7 @@ class Approvals:
         """The id of the grant that this call has now used up; empty if it needs none. A call that
         holds locks of a database may not wait (`may_wait`): no person is asked.
 
-        Raises: ApprovalNeeded, TidegateError APPROVAL_DECLINED, APPROVAL_NEEDED, LIMIT_RATE.
+        Raises: ApprovalNeeded, ApprovalDeclined, TidegateError APPROVAL_NEEDED, LIMIT_RATE.
         """
         anywhere = approval_request.source.approval == "any"
         administers = approval_request.judgement.effect is Effect.ADMIN
@@ -456,12 +469,7 @@ class Approvals:
     def _raise_if_denied(self, question: PendingApproval, now: float) -> PendingApproval:
         if question.state == "denied":
             decided_at = question.decided_at or now
-            raise TidegateError(
-                Code.APPROVAL_DECLINED,
-                "A person declined this call",
-                hint=question.reason or None,
-                retry_after_s=max(0.0, decided_at + COOL_OFF_S - now),
-            )
+            raise ApprovalDeclined(question, max(0.0, decided_at + COOL_OFF_S - now))
         if question.state == "used":
             try:
                 self._record("used", question, question.actor)

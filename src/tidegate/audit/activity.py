@@ -17,26 +17,31 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import apsw
 import msgspec
 
-from tidegate.audit.activity_lines import Found, Line, LineFilter, Outcome, Session, SessionPage
-from tidegate.audit.activity_reading import ReadLine, new_lines
+from tidegate.audit.activity_lines import (
+    Found,
+    Line,
+    LineFilter,
+    Session,
+    SessionPage,
+)
+from tidegate.audit.activity_reading import new_lines
+from tidegate.audit.activity_writing import add_batch
 from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
 
 MOST_COUNTED = 10_000
 """Counts and facets stop there; the reply says so."""
-SESSION_GAP_S = 1_800.0
-"""A caller that was quiet for longer begins another session."""
 _BATCH = 5_000
 _NEARLY_ALL = 1_000_000
 """Bytes that are missing of the log as long as it counts as read."""
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = """
-CREATE TABLE segments (name TEXT PRIMARY KEY, read INTEGER NOT NULL);
+CREATE TABLE segments (name TEXT PRIMARY KEY, read INTEGER NOT NULL, follows TEXT);
 CREATE TABLE lines (
     n INTEGER PRIMARY KEY, time REAL NOT NULL, call_id TEXT NOT NULL, segment TEXT NOT NULL,
     offset INTEGER NOT NULL, seq INTEGER NOT NULL, session INTEGER NOT NULL, actor TEXT NOT NULL,
@@ -65,8 +70,6 @@ CREATE VIRTUAL TABLE words USING fts5 (
 """
 
 FACETS = ("source", "actor_name", "outcome", "effect", "surface")
-_DECIDED = frozenset({"policy", "approval", "auth", "host"})
-_UNKNOWN = frozenset({"sql.outcome_unknown", "audit.outcome_unrecorded", "bridge.outcome_unknown"})
 
 
 _FIELDS = Line.__struct_fields__
@@ -141,7 +144,7 @@ class ActivityIndex:
             merged = heapq.merge(*grown, key=lambda line: line.at)
             while batches != 0 and (batch := list(islice(merged, _BATCH))):
                 with self.using() as connection:
-                    _add_batch(connection, batch)
+                    add_batch(connection, batch)
                 batches = None if batches is None else batches - 1
                 if end is not None and time.monotonic() >= end:
                     return
@@ -333,126 +336,12 @@ def _remove(path: Path) -> None:
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
-def _add_batch(connection: apsw.Connection, lines: Sequence[ReadLine]) -> None:
-    """Add lines of any segments, in the order of their time."""
-    with connection:
-        for line in lines:
-            if line.fields is not None:
-                _add(connection, line.segment, line.offset, line.fields)
-        ends = {line.segment: line.end for line in lines}
-        connection.executemany("INSERT OR REPLACE INTO segments VALUES (?, ?)", ends.items())
-
-
-def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[str, Any]) -> None:
-    outcome, call_id = _outcome_of(fields), str(fields.get("call_id", ""))
-    if call_id and outcome != "pending":
-        connection.execute(
-            "UPDATE lines SET outcome = ?, code = ?, message = ?, rows = ?, ms = ?, segment = ?,"
-            " offset = ?, seq = ?, approval = CASE approval WHEN '' THEN ? ELSE approval END"
-            " WHERE call_id = ? AND call_id <> ''",  # which lets the index serve
-            (
-                *(outcome, fields.get("code", ""), fields.get("error", "")),
-                *(fields.get("rows"), fields.get("elapsed_ms"), segment, offset),
-                *(fields.get("seq", 0), fields.get("approval", ""), call_id),
-            ),
-        )
-        if connection.changes():
-            return
-    details: dict[str, Any] = fields.get("details", {})
-    text = {
-        name: str(fields.get(name, ""))
-        for name in _FIELDS
-        if name not in ("n", "time", "session", "rows", "ms", "event", "offset", "seq", "segment")
-    }
-    event = str(fields.get("name", ""))
-    text |= {
-        "call_id": call_id,
-        "source": text["source"] or str(details.get("source", "")),
-        "approval": text["approval"] or str(details.get("approval", "")),
-        "message": str(fields.get("error", "")) or _details_text(details),
-        "outcome": outcome,
-    }
-    session = _session_of(connection, fields, outcome) if call_id else 0
-    values: dict[str, Any] = {
-        **text,
-        "time": fields["at"],
-        "segment": segment,
-        "offset": offset,
-        "seq": fields.get("seq", 0),
-        "session": session,
-        "rows": fields.get("rows"),
-        "ms": fields.get("elapsed_ms"),
-        "event": event,
-    }
-    names = [name for name in _FIELDS if name != "n"]
-    marks = ", ".join(f":{name}" for name in names)
-    connection.execute(f"INSERT OR IGNORE INTO lines ({', '.join(names)}) VALUES ({marks})", values)
-    if connection.changes():
-        words = ("statement", "actor_name", "client", "tool", "source", "code", "message", "rule")
-        connection.execute(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)",
-            (connection.last_insert_rowid(), " ".join([event, *(text[each] for each in words)])),
-        )
-
-
-def _outcome_of(fields: dict[str, Any]) -> Outcome:
-    phase, code = fields.get("phase"), str(fields.get("code", ""))
-    if phase == "event":
-        return "event"
-    if phase == "intent":
-        return "pending"
-    if code in _UNKNOWN:
-        return "unknown"
-    return ending_of(str(phase), code, str(fields.get("verdict", ""))) if code else "ok"
-
-
-def ending_of(phase: str, code: str, verdict: str) -> Literal["denied", "failed", "cancelled"]:
-    """How a call ended that has an error's code on record."""
-    if phase == "refusal" and code.partition(".")[0] in _DECIDED:
-        return "denied"
-    if code == "call.cancelled":
-        return "cancelled"
-    return "denied" if phase == "refusal" and verdict == "deny" else "failed"
-
-
-def _session_of(connection: apsw.Connection, fields: dict[str, Any], outcome: Outcome) -> int:
-    """The number of the caller's session, which the call prolongs."""
-    actor, client, at = str(fields.get("actor", "")), str(fields.get("client", "")), fields["at"]
-    counted = {
-        "at": at,
-        "denied": outcome == "denied",
-        "writes": fields.get("effect", "read") not in ("", "read", "session"),
-        "actor": actor,
-        "client": client,
-        "name": str(fields.get("actor_name", "")),
-    }
-    found = connection.execute(
-        "UPDATE sessions SET ended_at = max(ended_at, :at), calls = calls + 1,"
-        " denied = denied + :denied, writes = writes + :writes WHERE id = (SELECT id FROM sessions"
-        " WHERE actor = :actor AND client = :client AND ended_at >= :at - :gap"
-        " ORDER BY ended_at DESC LIMIT 1) RETURNING id",
-        {**counted, "gap": SESSION_GAP_S},
-    ).fetchone()
-    if found is None:
-        connection.execute(
-            "INSERT INTO sessions (actor, actor_name, client, started_at, ended_at, calls, denied,"
-            " writes) VALUES (:actor, :name, :client, :at, :at, 1, :denied, :writes)",
-            counted,
-        )
-        return connection.last_insert_rowid()
-    return int(cast("tuple[Any, ...]", found)[0])
-
-
 def _rows(cursor: apsw.Cursor) -> list[tuple[Any, ...]]:
     return cast("list[tuple[Any, ...]]", cursor.fetchall())
 
 
 def _count(cursor: apsw.Cursor) -> int:
     return int(_rows(cursor)[0][0])
-
-
-def _details_text(details: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in details.items())
 
 
 def _where(wanted: LineFilter) -> tuple[str, dict[str, Any]]:

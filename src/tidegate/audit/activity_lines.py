@@ -6,7 +6,10 @@ from typing import Literal
 
 import msgspec
 
-Outcome = Literal["ok", "denied", "failed", "cancelled", "unknown", "pending", "event"]
+Ending = Literal["asked", "denied", "failed", "cancelled"]
+"""How a call ends that was not answered. One that was `asked` ended with a question to a person."""
+Outcome = Literal["ok", "unknown", "pending", "event"] | Ending
+_DECIDED = frozenset({"policy", "approval", "auth", "host"})
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -93,3 +96,15 @@ class Found(msgspec.Struct, frozen=True):
     total: int = 0
     more: bool = False
     facets: dict[str, list[tuple[str, int]]] = {}
+
+
+def ending_of(phase: str, code: str, verdict: str, approval: str) -> Ending:
+    """How a call ended that has an error's code on record. `approval` is the id of the question
+    that a person was asked, if one was."""
+    if code == "approval.needed" and approval:
+        return "asked"
+    if phase == "refusal" and code.partition(".")[0] in _DECIDED:
+        return "denied"
+    if code == "call.cancelled":
+        return "cancelled"
+    return "denied" if phase == "refusal" and verdict == "deny" else "failed"

@@ -13,7 +13,7 @@ from tidegate.audit.activity_lines import Line
 
 UNLISTED = frozenset({"sample", "dry_run"})
 """Requests that the gate sends for itself: they are on record, and no lines of the index."""
-_CONTROL = frozenset({"open", "checkpoint", "continued"})
+_CONTROL = frozenset({"checkpoint", "continued"})
 _NUMBERS = ("seq", "rows", "elapsed_ms")
 _OWN = frozenset({"n", "time", "session", "segment", "offset", "outcome", "message", "event", "ms"})
 _TEXTS = (*(set(Line.__struct_fields__) - _OWN - set(_NUMBERS)), "phase", "error", "name")
@@ -22,7 +22,7 @@ _TEXTS = (*(set(Line.__struct_fields__) - _OWN - set(_NUMBERS)), "phase", "error
 
 class ReadLine(NamedTuple):
     """A line of the log: its time, where it is, where the next one begins, and its fields, None for
-    one that is not shown."""
+    one that says nothing of a call or event. One of the phase `open` says who goes on writing."""
 
     at: float
     segment: str

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
-from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.approvals.approvals import ApprovalDeclined, ApprovalNeeded
 from tidegate.engines.api import can_plan
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
@@ -38,7 +38,7 @@ async def approve(ctx: CallContext) -> None:
     """Return if a person has approved exactly this call, or need not be asked.
 
     The person is shown the statement as the caller sent it, not as it was rewritten.
-    Raises: ApprovalNeeded, TidegateError APPROVAL_NEEDED, APPROVAL_DECLINED, LIMIT_RATE.
+    Raises: ApprovalNeeded, ApprovalDeclined, TidegateError APPROVAL_NEEDED, LIMIT_RATE.
     """
     call, approvals = ctx.call, ctx.services.approvals
     request = call.request
@@ -69,8 +69,8 @@ async def approve(ctx: CallContext) -> None:
         ctx.grant = ctx.approval = await approvals.approve(
             approval_request, call, dry_run, may_wait=may_wait(ctx)
         )
-    except TidegateError as error:
-        ctx.approval = error.details.get("approval", "")
+    except (ApprovalNeeded, ApprovalDeclined) as error:
+        ctx.approval = error.question.id
         raise
     ctx.stage = ""
     if ctx.services.connections.find(call.source, call.actor, call.session).source != ctx.source:

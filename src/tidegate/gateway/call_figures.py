@@ -17,6 +17,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from tidegate.audit.activity_lines import Ending
+
 MOST_SOURCES = 64
 OTHERS = "\0others"
 """Under this name those sources are counted that came when a step had so many already."""
@@ -26,7 +28,7 @@ _FIRST_BIN = 16
 HOUR_STEPS, DAY_STEPS = 60, 144
 _DAY_MINUTES = 10
 
-Ending = Literal["ok", "denied", "failed", "cancelled"]
+Counting = Literal["ok"] | Ending
 Span = Literal["hour", "day"]
 
 
@@ -44,14 +46,15 @@ def middle_of(place: int) -> float:
 class _Cell:
     """The calls on one source in one step."""
 
-    __slots__ = ("bins", "cancelled", "denied", "failed", "ok")
+    __slots__ = ("asked", "bins", "cancelled", "denied", "failed", "ok")
 
     def __init__(self) -> None:
-        self.ok = self.denied = self.failed = self.cancelled = 0
+        self.ok = self.asked = self.denied = self.failed = self.cancelled = 0
         self.bins: array[int] | None = None
 
     def add(self, other: _Cell) -> None:
         self.ok += other.ok
+        self.asked += other.asked
         self.denied += other.denied
         self.failed += other.failed
         self.cancelled += other.cancelled
@@ -73,7 +76,7 @@ class Counted(NamedTuple):
 
     minute: int
     source: str
-    ending: Ending
+    ending: Counting
     bin: int
     calls: int
 
@@ -87,6 +90,7 @@ class Series(msgspec.Struct, frozen=True):
     since: int
     step_s: int
     calls: list[int]
+    asked: list[int]
     denied: list[int]
     failed: list[int]
     cancelled: list[int]
@@ -124,7 +128,7 @@ class CallFigures:
             bins[place if place < BINS else BINS - 1] += 1
 
     def count_failure(self, source: str, ending: Ending) -> None:
-        """Count a call that was refused or failed."""
+        """Count a call that was not answered."""
         minute = int(self._clock()) // 60
         if minute != self._minute:
             self._turn(minute)
@@ -205,7 +209,8 @@ def series(
     total = quantiles(whole.bins)
     return Series(
         *(span, first * step_s, step_s),
-        [row.ok + row.denied + row.failed + row.cancelled for row in rows],
+        [row.ok + row.asked + row.denied + row.failed + row.cancelled for row in rows],
+        [row.asked for row in rows],
         *([row.denied for row in rows], [row.failed for row in rows]),
         [row.cancelled for row in rows],
         *([p50 for p50, _ in times], [p99 for _, p99 in times]),
@@ -238,5 +243,5 @@ def _cell(step: _Step, source: str) -> _Cell:
     return cell
 
 
-def _add(cell: _Cell, ending: Ending, count: int) -> None:
+def _add(cell: _Cell, ending: Counting, count: int) -> None:
     setattr(cell, ending, getattr(cell, ending) + count)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from tidegate.audit.activity import ending_of
+from tidegate.audit.activity_lines import ending_of
 from tidegate.audit.activity_reading import UNLISTED
 from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
@@ -130,7 +130,8 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
     )
     figures = ctx.services.figures
     if figures is not None and event.request not in UNLISTED:
-        figures.count_failure(event.source, ending_of(event.phase, event.code, event.verdict))
+        ending = ending_of(event.phase, event.code, event.verdict, event.approval)
+        figures.count_failure(event.source, ending)
     audit = ctx.services.audit
     changes = ran and ctx.changes
     try:

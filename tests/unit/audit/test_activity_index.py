@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
+from support.eventually import wait_until
 from tidegate.audit import activity
 from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.activity_lines import LineFilter
+from tidegate.audit.event import Event
+from tidegate.audit.log import AuditLog
+from tidegate.audit.segment import segments
+from tidegate.config.model import AuditSettings
 from tidegate.errors import Code, TidegateError
 
 TIME = "2026-01-02T03:04:05.000000Z"
@@ -195,3 +200,54 @@ def test_a_long_log_is_read_in_parts_by_those_who_cannot_wait(
     assert (len(shares), shares[0], shares[-1]) == (11, 0.0, 1.0)
     assert shares == sorted(shares)
     assert newest == "c100"
+
+
+def intent(number: int, **changes: object) -> Event:
+    fields: dict[str, object] = {
+        "call_id": f"run-{number}", "phase": "intent", "actor": "a", "actor_name": "a",
+        "client": "c", "surface": "core", "tool": "query", "source": "shop", "request": "query",
+        "effect": "write", "verdict": "allow", "rule": "", "code": "", "statement": "x" * 500,
+        "language": None, "dialect": "", **changes,
+    }  # fmt: skip
+    return Event(**fields)  # type: ignore[arg-type]
+
+
+def outcomes(index: ActivityIndex) -> dict[str, str]:
+    index.update()
+    return {each.call_id: each.outcome for each in index.find(LineFilter()).lines if each.call_id}
+
+
+@pytest.mark.parametrize("rotates", [False, True], ids=["one segment", "several segments"])
+def test_a_call_whose_process_ended_without_its_outcome_is_unknown_when_the_next_one_writes(
+    tmp_path: Path, rotates: bool
+) -> None:
+    log, settings = tmp_path / "audit", AuditSettings(segment_bytes=4_096)
+    first, other = AuditLog(log, settings=settings if rotates else None), AuditLog(log)
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    first.append(intent(1))
+    for number in range(2, 30):
+        first.append(intent(number, phase="outcome"))
+    wait_until(lambda: not rotates or len(segments(log)) > 2, "a full segment is continued")
+    other.append(intent(30))
+    first.append(intent(31))
+    assert {name for name, it in outcomes(index).items() if it == "pending"} == {
+        *("run-1", "run-30", "run-31")
+    }
+    first.close()
+    successor = AuditLog(log)
+    found = outcomes(index)
+    assert (found["run-1"], found["run-31"], found["run-30"]) == ("unknown", "unknown", "pending")
+    assert found["run-2"] == "ok"
+    (lost,) = (each for each in index.find(LineFilter()).lines if each.call_id == "run-1")
+    assert "ended before it recorded" in lost.message
+    successor.append(intent(1, phase="outcome"))
+    other.append(intent(30, phase="outcome"))
+    found = outcomes(index)
+    assert (found["run-1"], found["run-30"], found["run-31"]) == ("ok", "ok", "unknown")
+    index.close()
+    (tmp_path / "activity.db").unlink()
+    again = ActivityIndex(tmp_path / "activity.db", log)
+    assert outcomes(again) == found
+    for each in (successor, other):
+        each.close()
+    again.close()

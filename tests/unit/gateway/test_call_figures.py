@@ -203,6 +203,8 @@ def test_the_index_counts_by_the_same_rules(tmp_path: Path, clock: Clock) -> Non
         log.append(event(number, source=source, elapsed_ms=elapsed_ms))
     endings: tuple[tuple[Ending, dict[str, str]], ...] = (
         ("denied", {"phase": "refusal", "code": "policy.denied", "verdict": "deny"}),
+        ("denied", {"phase": "refusal", "code": "approval.needed"}),
+        ("asked", {"phase": "refusal", "code": "approval.needed", "approval": "ask-1"}),
         ("failed", {"code": "sql.failed"}),
         ("failed", {"code": "sql.outcome_unknown"}),
         ("cancelled", {"code": "call.cancelled"}),

@@ -24,7 +24,7 @@ from tidegate.audit.activity_counts import count_calls
 from tidegate.edges.console.cards import color_of
 from tidegate.edges.console.sign_in import actor_of
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.call_figures import OTHERS, CallFigures, Counted, Ending, Span, series
+from tidegate.gateway.call_figures import OTHERS, CallFigures, Counted, Counting, Span, series
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.running_calls import RunningCall
 from tidegate.identity.operators import Note, SignedIn, holds
@@ -223,7 +223,7 @@ class Now:
         except TidegateError:
             return  # an index that cannot be read is read at the next look
         rows = [
-            Counted(int(minute), str(source), cast("Ending", ending), int(place), int(calls))
+            Counted(int(minute), str(source), cast("Counting", ending), int(place), int(calls))
             for minute, source, ending, place, calls in counts.rows
         ]
         for begin in range(0, len(rows), _AT_ONCE):

@@ -83,8 +83,8 @@
  *   state: "preparing" | "waiting" | "queued" | "running" | "cancelling", since: number,
  *   rows: number | null, own: boolean, may_cancel: boolean }} RunningCall
  * @typedef {{
- *   span: "hour" | "day", since: number, step_s: number, calls: number[], denied: number[],
- *   failed: number[], cancelled: number[], p50: (number | null)[], p99: (number | null)[],
+ *   span: "hour" | "day", since: number, step_s: number, calls: number[], asked: number[],
+ *   denied: number[], failed: number[], cancelled: number[], p50: (number | null)[], p99: (number | null)[],
  *   total_p50: number | null, total_p99: number | null, shared: boolean, waiting: number[],
  *   complete: boolean }} Figures
  * @typedef {{

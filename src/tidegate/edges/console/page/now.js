@@ -165,8 +165,9 @@ function figures(page, span, source, load) {
       tile("Time, 99 %", () => time(of.value.total_p99), whole)),
     h("div", { class: "plots" },
       plot({ title: "Calls per minute", name: "calls", format: rate, read: reader(() => [
-        ["answered", perMinute(of.value.calls.map((all, at) => all - of.value.denied[at] - of.value.failed[at]))],
-        ["denied", perMinute(of.value.denied)], ["failed", perMinute(of.value.failed)]]) }),
+        ["answered", perMinute(of.value.calls.map((all, at) =>
+          all - of.value.asked[at] - of.value.denied[at] - of.value.failed[at]))],
+        ["asked", perMinute(of.value.asked)], ["denied", perMinute(of.value.denied)], ["failed", perMinute(of.value.failed)]]) }),
       plot({ title: "Time of statements", name: "times", format: time, logarithmic: true,
         read: reader(() => [["median", of.value.p50], ["99 %", of.value.p99]]) }),
       plot({ title: "Questions that waited", name: "waiting", format: number,

@@ -99,7 +99,7 @@ function lineView(line, at, chosen) {
     line.statement ? h("code", {}, visible(line.statement)) : h("span", {}, isolated(line.tool || line.request)),
     line.message ? h("span", { class: "error" }, prose(line.message)) : null,
     h("span", { class: "note" }, line.rule ? ["Rule ", h("code", {}, visible(line.rule)), ": ", visible(line.verdict),
-      line.approval ? ", by a person" : "", ". "] : null,
+      line.approval && line.outcome !== "asked" ? ", by a person" : "", ". "] : null,
       h("span", { class: `p-${line.proof.state.replace(/[^a-z_]/g, "")}`, title: line.proof.text },
         icon(line.proof.state === "mismatch" ? "warning" : "check"), PROOFS[line.proof.state] ?? visible(line.proof.state)))));
 }
