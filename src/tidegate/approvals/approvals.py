@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from types import MappingProxyType
 from typing import Literal
 
@@ -221,16 +222,25 @@ class Approvals:
         await asyncio.to_thread(attach)
 
     async def wait(
-        self, question: PendingApproval, cancellation: Cancellation, wait_s: float
+        self,
+        question: PendingApproval,
+        cancellation: Cancellation,
+        wait_s: float,
+        *,
+        lease_s: float = inf,
     ) -> bool:
-        """Wait `wait_s` at most for an answer; whether there is one. Ends when the call does."""
+        """Wait `wait_s` at most for an answer; whether there is one. Ends when the call does. The
+        question says for `lease_s` at a time that the caller waits, so that it does not say so for
+        long if the process is killed."""
         gone = asyncio.Event()
         cancellation.listen(gone.set)
         loop = asyncio.get_running_loop()
-        until, waits_until = loop.time() + wait_s, self._clock() + wait_s
-        await asyncio.to_thread(self._store.set_waiting, question.id, waits_until)
+        until, renewed = loop.time() + wait_s, -inf
         try:
             while not gone.is_set() and (left := until - loop.time()) > 0:
+                if loop.time() - renewed > lease_s / 2 or renewed == -inf:
+                    renewed, waits_until = loop.time(), self._clock() + min(left, lease_s)
+                    await asyncio.to_thread(self._store.set_waiting, question.id, waits_until)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(gone.wait(), min(left, _LOOK_S))
                 now = await asyncio.to_thread(self._store.find, question.id)

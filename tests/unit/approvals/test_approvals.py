@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +342,34 @@ def test_a_wait_that_ended_listens_to_the_call_no_more(tmp_path: Path) -> None:
     question = inbox.ask(approval_request())
     assert not asyncio.run(inbox.approvals.wait(question, cancellation, 0.01))
     assert cancellation._listeners == []
+    inbox.state.close()
+
+
+def test_a_wait_says_so_for_a_lease_at_a_time_and_no_more_when_it_ends(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "state.db", ApprovalSettings())
+    question = inbox.ask(approval_request())
+    seen = set[float | None]()
+
+    def waits_until() -> float | None:
+        found = inbox.state.approvals.find(question.id)
+        assert found is not None
+        return found.waits_until
+
+    async def wait() -> None:
+        waiting = asyncio.create_task(
+            inbox.approvals.wait(question, Cancellation(), 3_600, lease_s=0.02)
+        )
+        while len(seen) < 3:
+            inbox.now += 1  # another lease is written at another time
+            await asyncio.sleep(0)
+            seen.add(waits_until())
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(wait())
+    assert all(each is None or each <= inbox.now + 0.02 for each in seen)
+    assert waits_until() is None
     inbox.state.close()
 
 

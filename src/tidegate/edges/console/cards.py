@@ -55,9 +55,8 @@ def card_of(
     question: PendingApproval, rights: Rights, source: Source | None, now: float
 ) -> dict[str, Any]:
     """The card of a question as JSON values."""
-    subject, waits = question.subject, question.waits_until
+    subject = question.subject
     is_open = question.state == "pending"
-    is_waiting = is_open or question.state == "allowed"
     return {
         "id": question.id,
         "digest": "" if rights.hides_statement else question.digest,
@@ -91,7 +90,7 @@ def card_of(
         "undo": _undo(question),
         "limit": _limit(question),
         "irreversible": subject.irreversible,
-        "waiting": {"until": waits if is_waiting and waits is not None and waits > now else None},
+        "waiting": {"until": _waits_until(question, now)},
         "expires_at": question.asked_at + QUESTION_TTL_S if is_open else question.until,
         "decided_at": question.decided_at,
         "decided_by": question.decided_by,
@@ -110,6 +109,15 @@ def card_of(
             "why_not": rights.why_not,
         },
     }
+
+
+def _waits_until(question: PendingApproval, now: float) -> float | None:
+    """Until when the caller waits for the answer. One in the console waits as long as the question
+    does, and what is kept is renewed while it does."""
+    waits = question.waits_until
+    if question.state not in ("pending", "allowed") or waits is None or waits <= now:
+        return None
+    return question.asked_at + QUESTION_TTL_S if question.subject.surface == IN_CONSOLE else waits
 
 
 def _without_words(ending: dict[str, Any] | None, rights: Rights) -> dict[str, Any] | None:

@@ -50,6 +50,8 @@ TELL_S = 0.5
 SWEEP_S = 2.0
 """How often progress is sent, and what has ended is let go, in seconds."""
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
+_WAIT_LEASE_S = 20.0
+"""For how long a card says that a run waits, unless the run renews that."""
 
 State = Literal["running", "asking", "done", "failed", "cancelled", "unknown"]
 Value = str | int | float | bool | None
@@ -315,7 +317,9 @@ class Runs:
         """Wait until the question has an answer, and tell the page of it."""
         run.state, run.approval = "asking", needed.question.id
         self._publish(run)
-        await self._approvals.wait(needed.question, run.cancellation, QUESTION_TTL_S)
+        await self._approvals.wait(
+            needed.question, run.cancellation, QUESTION_TTL_S, lease_s=_WAIT_LEASE_S
+        )
         if run.cancellation.reason is not None:
             raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
         question = await asyncio.to_thread(self._approvals.look_up, needed.question.id)
