@@ -109,7 +109,9 @@ class HistoryStore(Protocol):
 class WindowStore(Protocol):
     """Windows and tabs of the workspace, of their owners. A window never stays without a tab, and
     one is active. An owner has one window for a source. `by` names the caller who acts, empty for a
-    person at a page. What happens to tabs is kept for a while as events.
+    person at a page. What happens to tabs is kept for a while as events. What would make the texts
+    of an owner's tabs longer together than they may be raises TidegateError LIMIT_BYTES, and
+    changes nothing.
     """
 
     def open_window(

@@ -232,6 +232,8 @@ class OperatorSession(msgspec.Struct, frozen=True):
 
 MAX_TABS = 500
 """Above it, the tabs of an owner that were not in front for the longest time are closed."""
+MAX_TABS_BYTES = 16_777_216
+"""How much text (UTF-8) the tabs of an owner hold in all: a page reads all of it when it opens."""
 MAX_CLOSED_TABS = 20
 """How many closed tabs of an owner can be opened again."""
 

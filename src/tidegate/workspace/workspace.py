@@ -170,7 +170,7 @@ class Workspace:
 
     async def write_tab(self, call: Call, sources: tuple[Source, ...]) -> WrittenTab:
         """Keep what was written in a tab, unless another page has written it since. Raises:
-        TidegateError TAB_UNKNOWN, ARGUMENT_INVALID."""
+        TidegateError TAB_UNKNOWN, ARGUMENT_INVALID, LIMIT_BYTES."""
         request = call.request
         assert isinstance(request, WriteTab)  # noqa: S101 - by its place in the table
         _check_text(request.text or "")

@@ -1,6 +1,15 @@
 """The contract of `WindowStore`."""
 
-from tidegate.store.records import MAX_CLOSED_TABS, MAX_TABS, NewTab, OperatorEntry
+import pytest
+
+from tidegate.errors import Code, TidegateError
+from tidegate.store.records import (
+    MAX_CLOSED_TABS,
+    MAX_TABS,
+    MAX_TABS_BYTES,
+    NewTab,
+    OperatorEntry,
+)
 
 
 def table(name, first="Query"):
@@ -104,6 +113,24 @@ def test_only_the_oldest_tabs_of_the_same_owner_make_room(state):
     texts = [tab.text for tab in state.windows.tabs("ada", ["s1"], 2 * MAX_TABS)]
     assert (len(texts), texts[0], texts[-1]) == (MAX_TABS, str(MAX_TABS + 4), "5")
     assert [tab.text for tab in state.windows.tabs("eve", ["s1"], 9)] == ["hers"]
+
+
+def test_the_texts_of_one_owner_have_a_bound_together_and_what_is_over_it_changes_nothing(state):
+    whole = "é" * (MAX_TABS_BYTES // 4)
+    first = state.windows.open_tab("ada", "s1", query(whole), 1.0)
+    state.windows.open_tab("ada", "s2", query(whole), 2.0)
+    before = state.windows.tabs("ada", ["s1", "s2"], 9)
+    for more in (
+        lambda: state.windows.open_tab("ada", "s1", query("x"), 3.0),
+        lambda: state.windows.write("ada", first.id, first.version, text=whole + "x"),
+    ):
+        with pytest.raises(TidegateError) as refused:
+            more()
+        assert refused.value.code is Code.LIMIT_BYTES
+        assert state.windows.tabs("ada", ["s1", "s2"], 9) == before
+    assert state.windows.open_tab("eve", "s1", query("x"), 4.0)
+    assert state.windows.write("ada", first.id, first.version, text="short")
+    assert state.windows.open_tab("ada", "s1", query("x"), 5.0)
 
 
 def test_what_a_page_shows_is_known_to_everyone(state, other):

@@ -12,9 +12,11 @@ from typing import Any
 import apsw
 import msgspec
 
+from tidegate.errors import Code, TidegateError
 from tidegate.store.records import (
     MAX_CLOSED_TABS,
     MAX_TABS,
+    MAX_TABS_BYTES,
     NewTab,
     TabAction,
     TabEntry,
@@ -78,6 +80,7 @@ class SqliteWindowStore:
                     first = NewTab("query", tab.first_title)
                     _focus(connection, _add_tab(connection, window, first, now, by), now)
                 tab_id = _add_tab(connection, window, tab, now, by)
+                _check_room(connection, owner)
             else:
                 tab_id = found[0]
             _focus(connection, tab_id, now)
@@ -117,6 +120,8 @@ class SqliteWindowStore:
             )
             written = connection.changes() > 0
             if written:
+                if text:
+                    _check_room(connection, owner)
                 _note(connection, owner, tab_id, "changed", "")
             return written
 
@@ -157,6 +162,7 @@ class SqliteWindowStore:
             else:
                 window = _window(connection, owner, closed.source_id, now)
                 tab_id = _restore(connection, window, closed)
+                _check_room(connection, owner)
             _focus(connection, tab_id, now)
             _note(connection, owner, tab_id, "opened", "")
             return _tab(connection, tab_id)
@@ -239,6 +245,22 @@ def _add_tab(
     )
     _close_oldest(connection, window.owner)
     return tab_id
+
+
+def _check_room(connection: apsw.Connection, owner: str) -> None:
+    """Raises: TidegateError LIMIT_BYTES if the owner's tabs hold more text than they may."""
+    size: int = connection.execute(
+        "SELECT coalesce(sum(octet_length(text)), 0) FROM tabs JOIN windows ON windows.id ="
+        " window_id WHERE owner = ?",
+        (owner,),
+    ).get
+    if size > MAX_TABS_BYTES:
+        raise TidegateError(
+            Code.LIMIT_BYTES,
+            f"The open tabs would hold {size:,} bytes of text together; at most"
+            f" {MAX_TABS_BYTES:,} are kept. What was sent is not kept.",
+            hint="Close a tab with a long text first.",
+        )
 
 
 def _close_oldest(connection: apsw.Connection, owner: str) -> None:
