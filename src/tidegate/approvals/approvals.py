@@ -128,7 +128,7 @@ class Approvals:
         call: Call,
         dry_run: RunDryRun,
         *,
-        may_wait: bool = True,
+        may_wait: bool,
     ) -> str:
         """The id of the grant that this call has now used up; empty if it needs none. A call that
         holds locks of a database may not wait (`may_wait`): no person is asked.

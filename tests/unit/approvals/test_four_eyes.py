@@ -104,7 +104,7 @@ def test_a_client_is_asked_only_where_its_answer_would_count(
         return DryRun(1)
 
     with pytest.raises(ApprovalNeeded) as caught:
-        asyncio.run(made.approve(request_of(actor), call, dry_run))
+        asyncio.run(made.approve(request_of(actor), call, dry_run, may_wait=True))
     assert caught.value.client_may_ask is ("" in COUNTS[mode, operators, owned])
     state.close()
 
@@ -120,7 +120,7 @@ def test_a_call_that_four_eyes_keep_from_its_client_does_not_run_unattended(
         return DryRun(1)
 
     with pytest.raises(ApprovalNeeded):
-        asyncio.run(made.approve(request_of(OWNED, source), call, dry_run))
+        asyncio.run(made.approve(request_of(OWNED, source), call, dry_run, may_wait=True))
     state.close()
 
 

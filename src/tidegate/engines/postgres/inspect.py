@@ -218,7 +218,7 @@ _LEAST_CUT_BYTES = 40
 """No name that was cut is shorter than this in UTF-8, whatever the encoding of the database."""
 
 
-def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool = False) -> Judgement | None:
+def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judgement | None:
     """The catalog's objection to a text, or to one that changes something; None if it has none.
 
     Names and operators are those that the lexer finds, as in PostgreSQL 4.1 "Lexical Structure".
