@@ -377,6 +377,33 @@ def test_each_change_is_recorded_with_what_became_of_it(server: WireServer, ledg
     assert commit == ["intent", "outcome"]
 
 
+def test_a_read_in_a_block_is_on_record_at_once_and_a_change_when_the_block_ends(
+    server: WireServer, ledger: Ledger
+):
+    reading, marked = (
+        "SELECT count(*) AS held_back FROM ledger",
+        "UPDATE ledger SET note = 'held' WHERE id = 0",
+    )
+
+    def ended(verb: str) -> int:
+        return sum(
+            each.get("phase") == "outcome" and "held_back" in each.get("statement", "")
+            if verb == "select"
+            else each.get("phase") == "outcome" and each.get("statement_class") == "update"
+            for each in records(server)
+        )
+
+    changes = ended("update")
+    with gate(server) as client:
+        client.execute(reading)
+        client.execute(marked)
+        wait_until(lambda: ended("select") == 1, "the read to be on record")
+        assert ended("update") == changes
+        client.commit()
+    wait_until(lambda: ended("update") == changes + 1, "the change to be on record")
+    assert ended("select") == 1
+
+
 def test_one_caller_cannot_take_every_connection(server: WireServer, ledger: Ledger):
     open_ones = [gate(server) for _ in range(4)]
     try:
