@@ -17,6 +17,7 @@ from support.command_line import serving, tidegate
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.verify import verify
 from tidegate.config.model import ApprovalSettings
+from tidegate.identity.pairing import CODE_S
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
 from tidegate.store.disk_reserve import SIZE
@@ -134,7 +135,7 @@ def asked(disk):
         )
         wanted = TokenRights(Scope.READ_ONLY)
         now = time.time()
-        pairing = Pairing("ABCD-2345", "app", "127.0.0.1", "c", wanted, now, now + 3_600)
+        pairing = Pairing("ABCD-2345", "app", "127.0.0.1", "c", wanted, now, now + CODE_S)
         state.pairings.add(pairing, b"digest", most=9, most_of_origin=9, origin=str)
         return approvals.list()[0].id
     finally:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import support.mysql_server as mysql_server
@@ -323,6 +324,17 @@ def test_a_destructive_statement_of_an_admin_asks_a_person_without_a_phrase(
 # What ends with what
 
 
+def waiting_file(visitor: Visitor, run: str = "", table: str = "") -> str:
+    """The ticket of an export that was made and not downloaded."""
+    wanted = {"run": run} if run else {"source": "lite", "table": table}
+    found: str = answer(visitor.post("data/export-ticket", {**wanted, "format": "csv"}))["ticket"]
+    return found
+
+
+def download(visitor: Visitor, ticket: str) -> httpx.Response:
+    return visitor.get(f"data/export?ticket={ticket}", x_tidegate_page=None)
+
+
 def test_rows_are_gone_when_the_source_or_the_roles_change_and_after_a_restart(
     tmp_path: Path,
 ) -> None:
@@ -330,13 +342,17 @@ def test_rows_are_gone_when_the_source_or_the_roles_change_and_after_a_restart(
         vera, ada = place.visitor("vera"), place.visitor("ada")
         consent = ["--passphrase-file", str(tmp_path / "consent")]
         first = run(vera, "lite", "SELECT name FROM customers")
+        files = [waiting_file(vera, run=first["id"]), waiting_file(vera, table="customers")]
         words = ["source", "update", "lite", "--mask", "customers.name=nothing", *consent]
         assert place.run(*words).status == 0
         assert vera.get(f"data/runs/{first['id']}/rows").status_code == 410
+        assert [download(vera, ticket).status_code for ticket in files] == [403, 403]
         second = run(ada, "lite", "SELECT city FROM customers")
+        file = waiting_file(ada, run=second["id"])
         roles = ["operator", "roles", "ada", "--role", "viewer", "--source", "lite", *consent]
         assert place.run(*roles).status == 0
         assert ada.get(f"data/runs/{second['id']}/rows").status_code == 410
+        assert download(ada, file).status_code == 403
         third = run(vera, "lite", "SELECT city FROM customers")
         assert len(rows(vera, third["id"])) == 3
         assert not [name for name in os.listdir(place.state) if name.startswith("tmp")]

@@ -99,7 +99,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     calls = DataCalls(app.gateway, app.config.limits, sources)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
     runs = Runs(calls, app.approvals, app.operators, console.feed, HeldSpace(app.directory))
-    downloads = Downloads(app.server_audit.record_as, time.monotonic)
+    downloads = Downloads(app.server_audit.record_as, sources, time.monotonic)
     exports = DataExports(calls, runs, downloads, app.directory)
     data = DataPage(calls, tabs, runs, exports)
     router = console.routes()

@@ -52,13 +52,14 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "expected"),
     [
-        "SELECT repeat('x', 600000000)",
-        "SELECT repeat('x', 30000000) FROM generate_series(1, 20)",
+        ("SELECT repeat('x', 600000000)", Code.LIMIT_BYTES.value),
+        ("SELECT repeat('x', 30000000) FROM generate_series(1, 20)", None),
     ],
+    ids=["one value too large", "rows read one by one"],
 )
-def test_rows_of_hundreds_of_megabytes_are_given_up_within_bounded_memory(case, text):
+def test_rows_of_hundreds_of_megabytes_are_read_within_bounded_memory(case, text, expected):
     done = subprocess.run(
         [sys.executable, "-c", PEAK, case.url, text],
         capture_output=True,
@@ -66,7 +67,7 @@ def test_rows_of_hundreds_of_megabytes_are_given_up_within_bounded_memory(case, 
         timeout=HANG_S,
     )
     code, grown_kib = json.loads(done.stdout)
-    assert code == Code.LIMIT_BYTES.value
+    assert code == expected
     assert grown_kib < 400 * 1024
 
 

@@ -119,7 +119,7 @@ class Console:
         self._webhook = webhook
         self._now = now
         self._directory = directory
-        self._downloads = Downloads(note, time.monotonic)
+        self._downloads = Downloads(note, sources, time.monotonic)
         self.feed = LiveFeed(
             *(approvals, operators, self._inbox, lambda: self._files.build, self._activity.newest),
             newest_line=self._activity.newest_for,
@@ -340,10 +340,10 @@ class Console:
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, ExportTicket, BODY_LIMIT)
         query = {**body.filters, "format": body.format}
-        self._downloads.check_room()
+        standing = self._downloads.standing(signed_in)
         export = partial(self._activity.export, query, signed_in, self._directory)
         made = await asyncio.to_thread(export)
-        return json_response(200, self._downloads.offer(made, signed_in))
+        return json_response(200, self._downloads.offer(made, signed_in, standing))
 
     async def _export(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
         """A download, which the browser asks for without the page's header: by a ticket, once."""

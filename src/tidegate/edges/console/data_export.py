@@ -85,12 +85,12 @@ class DataExports:
         """Make the file; its ticket, and what it lacks. Raises: TidegateError, as the gate;
         LIMIT_BYTES, LIMIT_RATE, RESULT_GONE, STATE_FAILED."""
         async with self._making:
-            self.downloads.check_room()
+            standing = self.downloads.standing(caller.signed_in)
             made = await self._make(wanted, caller, cancellation)
         if cancellation.reason is not None:
             made.close()
             raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-        return self.downloads.offer(made, caller.signed_in)
+        return self.downloads.offer(made, caller.signed_in, standing)
 
     async def _make(self, wanted: Wanted, caller: Caller, cancellation: Cancellation) -> MadeFile:
         draft = DraftFile(self._directory)

@@ -13,16 +13,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from tidegate.edges.console.held_space import unwritable
 from tidegate.edges.console.sign_in import actor_of, place_of
 from tidegate.edges.console.tickets import TICKET_S, Tickets
+from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import HttpRequest, HttpStream, Sender
 from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Note, SignedIn
+from tidegate.model.actors import RoleGrant
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.sources import Source
 
 MOST_BYTES = 536_870_912
 """Bytes of one file."""
@@ -150,25 +153,41 @@ def one_line(text: str) -> str:
     return "".join([each if each.isprintable() else " " for each in text])
 
 
+class Standing(NamedTuple):
+    """What an operator may read: a file that was made under another one does not leave."""
+
+    roles: tuple[RoleGrant, ...]
+    sources: tuple[Source, ...]
+
+
 class Downloads:
-    """The files of one kind that wait. `note` puts on record what leaves."""
+    """The files of one kind that wait. `note` puts on record what leaves, `sources` gives all."""
 
-    def __init__(self, note: Note, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, note: Note, sources: Callable[[], Sequence[Source]], clock: Callable[[], float]
+    ) -> None:
         self._note = note
-        self._tickets: Tickets[MadeFile] = Tickets(clock, MadeFile.close)
+        self._sources = sources
+        self._tickets: Tickets[tuple[MadeFile, Standing]] = Tickets(clock, _drop)
 
-    def check_room(self) -> None:
-        """Raises: TidegateError LIMIT_RATE while what waits takes too much room."""
-        if sum([each.size for each in self._tickets.waiting]) >= MOST_WAITING:
+    def standing(self, signed_in: SignedIn) -> Standing:
+        """What the operator may read now, to be asked before a file is made. Raises: TidegateError
+        LIMIT_RATE while what waits takes too much room."""
+        if sum([made.size for made, _ in self._tickets.waiting]) >= MOST_WAITING:
             raise TidegateError(
                 Code.LIMIT_RATE,
                 "Files that were made and not downloaded take too much room",
                 hint="Wait a minute, and export it again.",
             )
+        return self._standing(signed_in)
 
-    def offer(self, made: MadeFile, signed_in: SignedIn) -> dict[str, Any]:
-        """A ticket for a file, and what the page says of it."""
-        ticket = self._tickets.give(made, signed_in)
+    def _standing(self, signed_in: SignedIn) -> Standing:
+        sources = [each for each in self._sources() if signed_in.may("viewer", each.name)]
+        return Standing(signed_in.operator.roles, tuple(sources))
+
+    def offer(self, made: MadeFile, signed_in: SignedIn, standing: Standing) -> dict[str, Any]:
+        """A ticket for a file that was made under that standing, and what the page says of it."""
+        ticket = self._tickets.give((made, standing), signed_in)
         asyncio.get_running_loop().call_later(TICKET_S + 1, self._tickets.forget_old)
         return {
             "ticket": ticket,
@@ -184,7 +203,10 @@ class Downloads:
     ) -> HttpStream:
         """The download of a request's ticket, on record. Raises: HttpRefusal 403; TidegateError if
         it cannot be put on record, and then nothing leaves."""
-        made = self._tickets.take(request.query.get("ticket", ""), signed_in)
+        made, standing = self._tickets.take(request.query.get("ticket", ""), signed_in)
+        if standing != self._standing(signed_in):  # other rights or masks bind by now
+            made.close()
+            raise HttpRefusal(403, "Roles or sources were changed since the file was made")
         details = {**made.details, **place_of(signed_in, request.address)}
         try:
             await asyncio.to_thread(self._note, "console.exported", signed_in.actor_id, details)
@@ -192,3 +214,7 @@ class Downloads:
             made.close()
             raise
         return HttpStream(actor_of(signed_in), made.send, [*made.headers, *headers])
+
+
+def _drop(waiting: tuple[MadeFile, Standing]) -> None:
+    waiting[0].close()
