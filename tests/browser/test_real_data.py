@@ -138,7 +138,9 @@ def test_many_tables_are_searched_and_many_rows_scrolled(place: Desk, window: Wi
             " INSERT INTO big SELECT i, 'word ' || i FROM n"
         )
     page = sign_in(window, place)
+    expect(page.locator(".tree-row")).to_have_count(2)
     page.keyboard.press("/")
+    expect(page.locator("#tree-search")).to_be_focused()
     page.keyboard.type("n1199")
     expect(page.locator(".is-match")).to_contain_text("t_1199.n1199")
     page.locator("#tree-search").fill("big")
@@ -194,6 +196,7 @@ def test_a_viewer_of_one_source_sees_that_source_alone(place: Desk, window: Wind
     page = sign_in(window, place, "lee")
     expect(page.locator(".is-source")).to_have_text(re.compile("^lite"))
     page.keyboard.press("/")
+    expect(page.locator("#tree-search")).to_be_focused()
     page.keyboard.type("orders")
     expect(page.locator(".is-match").first).to_contain_text("lite")
     expect(page.locator(".is-match").filter(has_text="pg")).to_have_count(0)

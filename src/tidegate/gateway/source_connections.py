@@ -214,8 +214,14 @@ class SourceConnections:
             raise _ended(connection)
         if connection.opening is None:
             connection.opening = asyncio.ensure_future(self._open(connection))
-        # Shielded: when one caller is cancelled, the others still wait for the connection.
-        return await asyncio.shield(connection.opening)
+        opening = connection.opening
+        try:
+            # Shielded: when one caller is cancelled, the others still wait for the connection.
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if opening.cancelled() and connection.ended:  # the source ended, not the call
+                raise _ended(connection) from None
+            raise
 
     def add_temporary(
         self,

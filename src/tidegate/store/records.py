@@ -291,7 +291,7 @@ TabAction = Literal["opened", "focused", "changed", "closed"]
 
 class TabEvent(msgspec.Struct, frozen=True):
     """What happened to a tab, and the caller who did it: empty for a person at a page. `tab` is as
-    it is now; None if it is not kept any more."""
+    it is now; None if it is not kept any more, was closed since it was opened, or is open again."""
 
     n: int
     action: TabAction

@@ -155,7 +155,7 @@ def test_what_happens_to_tabs_is_told_to_other_processes_in_order(state, other):
         ("focused", "claude", "ada"),
         ("closed", "", "ada"),
     ]
-    assert {one.tab.text for one in events} == {"SELECT 1"}
+    assert [one.tab and one.tab.text for one in events] == [None, None, None, "SELECT 1"]
     assert other.windows.events(events[-1].n) == []
     assert other.windows.last_event() == events[-1].n
 
@@ -181,3 +181,15 @@ def test_an_operator_that_is_removed_leaves_no_tab_to_another_of_its_name(state)
     assert state.windows.find("ada", tab.id) is None
     assert state.windows.reopen("ada", ["s1"], 2.0) is None
     assert all(event.owner != "ada" for event in state.windows.events(0))
+
+
+def test_an_event_is_of_no_tab_that_is_open_again_or_closed_by_now(state, other):
+    begun = state.windows.last_event()
+    tab = state.windows.open_tab("ada", "s1", table("t", ""), 1.0)
+    state.windows.close_tab("ada", tab.id)
+    closed = {event.action: event.tab for event in other.windows.events(begun)}
+    assert closed["opened"] is None and closed["closed"].id == tab.id
+    state.windows.reopen("ada", ["s1"], 2.0)
+    events = other.windows.events(begun)
+    assert [event.tab is None for event in events if event.action == "closed"] == [True]
+    assert events[-1].tab.id == tab.id

@@ -301,7 +301,7 @@ async def test_an_unused_id_ends(tmp_path):
 
 
 async def test_an_id_ends_with_its_source(tmp_path):
-    async with served(tmp_path, temporary_sources={"lifetime_s": 0.05}) as jdbc:
+    async with served(tmp_path, temporary_sources={"lifetime_s": 1.0}) as jdbc:
         peer = jdbc.peer()
         id = await peer.connected(jdbc.url)
         await until(lambda: not jdbc.app.connections._temporary, "the end of the source")

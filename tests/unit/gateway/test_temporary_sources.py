@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from support.surface_client import READER, Notes, Peer
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.gateway.temporary_sources import check_allowed
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import OpenTemporary, Query
@@ -28,6 +29,7 @@ from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.protocol.session_state import SessionState, SessionStates, settled
 from tidegate.protocol.transport import TransportContext
+from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.surface import Surface
@@ -371,3 +373,28 @@ def test_a_temporary_source_ends_when_the_settings_change(tmp_path: Path) -> Non
             await app.close()
 
     asyncio.run(scenario())
+
+
+async def test_a_source_that_ends_while_it_is_opened_is_an_unknown_one_for_who_waits(
+    tmp_path: Path,
+) -> None:
+    begun, never = asyncio.Event(), asyncio.Event()
+
+    async def open_slowly(source: Source) -> Any:
+        begun.set()
+        await never.wait()
+
+    with closing(SqliteState(tmp_path / "state.db")) as state:
+        connections = SourceConnections(state.sources, open_slowly, [])
+        source = Source("", "t", "sqlite:///:memory:", "sqlite", "sqlite")
+        connections.add_temporary(source, "id", "s", 60.0, 9)
+        connection = connections.find("t", OTHER, "s")
+        waiting = [asyncio.create_task(connections.engine(connection)) for _ in range(2)]
+        await begun.wait()
+        waiting[0].cancel()  # this call itself ends, and the other waits on
+        assert (await asyncio.gather(waiting[0], return_exceptions=True)) != [None]
+        await connections.close()
+        with pytest.raises(TidegateError) as refused:
+            await waiting[1]
+        assert refused.value.code is Code.SOURCE_UNKNOWN
+        assert waiting[0].cancelled()

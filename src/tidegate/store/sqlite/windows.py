@@ -188,7 +188,7 @@ class SqliteWindowStore:
                 )
             )
             return [
-                TabEvent(n, action, by, owner, _kept(connection, tab_id))
+                TabEvent(n, action, by, owner, _kept(connection, tab_id, action))
                 for n, action, by, owner, tab_id in rows
             ]
 
@@ -338,13 +338,11 @@ def _note(connection: apsw.Connection, owner: str, tab_id: str, action: TabActio
     )
 
 
-def _kept(connection: apsw.Connection, tab_id: str) -> TabEntry | None:
-    """The tab, open or closed."""
-    for text in (f"{_TAB} WHERE tabs.id = ?", f"{_CLOSED} WHERE id = ?"):
-        row = connection.execute(text, (tab_id,)).fetchone()
-        if row is not None:
-            return _entry(row)
-    return None
+def _kept(connection: apsw.Connection, tab_id: str, action: TabAction) -> TabEntry | None:
+    """The tab, if it is still as an event left it: open, or closed."""
+    text = f"{_CLOSED} WHERE id = ?" if action == "closed" else f"{_TAB} WHERE tabs.id = ?"
+    row = connection.execute(text, (tab_id,)).fetchone()
+    return None if row is None else _entry(row)
 
 
 def _tab(connection: apsw.Connection, tab_id: str) -> TabEntry:
