@@ -235,11 +235,13 @@ class Approvals:
         gone = asyncio.Event()
         cancellation.listen(gone.set)
         loop = asyncio.get_running_loop()
-        until, renewed = loop.time() + wait_s, -inf
+        renew_at = loop.time()
+        until = renew_at + wait_s
         try:
             while not gone.is_set() and (left := until - loop.time()) > 0:
-                if loop.time() - renewed > lease_s / 2 or renewed == -inf:
-                    renewed, waits_until = loop.time(), self._clock() + min(left, lease_s)
+                if loop.time() >= renew_at:
+                    renew_at = loop.time() + lease_s / 2
+                    waits_until = self._clock() + min(left, lease_s)
                     await asyncio.to_thread(self._store.set_waiting, question.id, waits_until)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(gone.wait(), min(left, _LOOK_S))
