@@ -7,11 +7,12 @@ locked, so no other transaction changes it in between.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.engines.common.kept_rows import ROW_BYTES, KeptTable, too_large
 from tidegate.engines.common.row_images import is_same_row
-from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.changes import ChangeImage, ChangeKeeper, Row, RowImage, TableImage
 from tidegate.model.transactions import MarkTransaction
 
 Place = tuple[str, str]
@@ -41,6 +42,30 @@ class BlockRows:
                     self._before[of] = row.before
                     self._size += ROW_BYTES + _size(of[1]) + _size(row.before or ())
         return too_large(max_bytes) if self._size > max_bytes else ""
+
+    async def take(
+        self,
+        table: KeptTable | None,
+        image: ChangeImage | str,
+        keeper: ChangeKeeper,
+        max_bytes: int,
+    ) -> None:
+        """Take what a statement has touched: its image, or why there is none, after which the
+        transaction cannot be taken back. Raises: TidegateError if it must be."""
+        reason = image if isinstance(image, str) else ""
+        if table is not None and not isinstance(image, str):
+            reason = self.add(table, image, max_bytes)
+        if reason:
+            self.give_up(reason)
+            await asyncio.to_thread(keeper.give_up, reason)
+
+    async def prepare(self, keeper: ChangeKeeper, tables: Sequence[TableImage]) -> None:
+        """Keep what the transaction has changed in these tables, before its COMMIT. Raises:
+        TidegateError."""
+        if self.reason:
+            await asyncio.to_thread(keeper.give_up, self.reason)
+        else:
+            await asyncio.to_thread(keeper.prepare, ChangeImage(tuple(tables)))
 
     def give_up(self, reason: str) -> None:
         """The transaction can no longer be taken back, unless it goes back to a savepoint."""

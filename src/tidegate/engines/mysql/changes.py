@@ -135,12 +135,7 @@ async def run_in_block(
     """
     found = await find_table(session, outline, database)
     ran = await _change(session, text, params, outline, found, database, permit, keeper.max_bytes)
-    reason = ran.image if isinstance(ran.image, str) else ""
-    if ran.table is not None and not isinstance(ran.image, str):
-        reason = block.add(ran.table, ran.image, keeper.max_bytes)
-    if reason:
-        block.give_up(reason)
-        await asyncio.to_thread(keeper.give_up, reason)
+    await block.take(ran.table, ran.image, keeper, keeper.max_bytes)
     return ran
 
 
@@ -156,10 +151,7 @@ async def keep_block(session: MysqlSession, block: BlockRows, keeper: ChangeKeep
         image = block.image(table, there)
         if image is not None:
             tables.append(image)
-    if block.reason:
-        await asyncio.to_thread(keeper.give_up, block.reason)
-    else:
-        await asyncio.to_thread(keeper.prepare, ChangeImage(tuple(tables)))
+    await block.prepare(keeper, tables)
 
 
 async def _change(

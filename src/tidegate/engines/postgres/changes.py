@@ -170,12 +170,7 @@ async def run_in_block(
     Raises: TidegateError.
     """
     ran = await _change(session, settings, change, ends=False)
-    reason = ran.image if isinstance(ran.image, str) else ""
-    if ran.table is not None and not isinstance(ran.image, str):
-        reason = block.add(ran.table, ran.image, change.max_bytes)
-    if reason:
-        block.give_up(reason)
-        await asyncio.to_thread(keeper.give_up, reason)
+    await block.take(ran.table, ran.image, keeper, change.max_bytes)
     return ran
 
 
@@ -191,10 +186,7 @@ async def keep_block(session: PostgresSession, block: BlockRows, keeper: ChangeK
             image = block.image(table, there)
             if image is not None:
                 tables.append(image)
-    if block.reason:
-        await asyncio.to_thread(keeper.give_up, block.reason)
-    else:
-        await asyncio.to_thread(keeper.prepare, ChangeImage(tuple(tables)))
+    await block.prepare(keeper, tables)
 
 
 async def _change(
