@@ -101,6 +101,10 @@ class OpenTransaction:
         self.changes: list[Change] = []
         self.rows_changed = 0
         """Rows that its changes were about."""
+        self.unkept = ""
+        """Why one of its changes, and so the whole, cannot be taken back; empty if it can."""
+        self.required = ""
+        """Why it must be rolled back unless it can be taken back; empty if it need not."""
         self._text = 0
         self._savepoints: list[tuple[str, int]] = []
         self._loop = asyncio.get_running_loop()
@@ -114,16 +118,6 @@ class OpenTransaction:
             return 0.0
         since = self._loop.time() - self.used_at
         return since if self.held is None else min(since, self.held.idle_s)
-
-    @property
-    def unkept(self) -> str:
-        """Why one of its changes, and so the whole, cannot be taken back; empty if it can."""
-        return next((each.unkept for each in self.changes if each.unkept), "")
-
-    @property
-    def required(self) -> str:
-        """Why it must be rolled back unless it can be taken back; empty if it need not."""
-        return next((each.required for each in self.changes if each.required), "")
 
     def check_room(self) -> None:
         """Raises: TidegateError 54000 if there are too many changes to keep their outcomes."""
@@ -140,6 +134,8 @@ class OpenTransaction:
         self.changes.append(change)
         self._text += len(change.event.statement or "")
         self.rows_changed += change.affected
+        self.unkept = self.unkept or change.unkept
+        self.required = self.required or change.required
 
     def marked(self, request: MarkTransaction) -> list[Change]:
         """Note a savepoint that was set or left. Returns the changes that were undone."""
@@ -157,9 +153,11 @@ class OpenTransaction:
                 del kept[place:]
             else:
                 before = kept[place][1]
-                undone, self.changes = self.changes[before:], self.changes[:before]
-                self._text = sum([len(each.event.statement or "") for each in self.changes])
-                self.rows_changed = sum([each.affected for each in self.changes])
+                undone, left = self.changes[before:], self.changes[:before]
+                self.changes, self._text, self.rows_changed = [], 0, 0
+                self.unkept = self.required = ""
+                for each in left:
+                    self.keep(each)
                 del kept[place + 1 :]
                 self.failed = False
                 return undone
