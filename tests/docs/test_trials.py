@@ -1,4 +1,9 @@
-"""Each point that the trials of the first release found has tests of its own, which are there."""
+"""Each point that trials of a commit found has tests of its own, which are there.
+
+`trials/2a83567.toml` has those of the first trials: a point and its tests. `trials/070620cb/` has
+those of the second, a file for each part of the product: for each point what was done (or, where
+nothing was, the reason) and the tests that would find it or the next of its kind.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,26 @@ from support.documents import ROOT
 from tidegate.config.model import LockoutSettings
 
 TESTS = ROOT / "tests"
-POINTS: dict[str, list[str]] = {
+TRIALS = Path(__file__).parent / "trials"
+
+
+class Point(msgspec.Struct, forbid_unknown_fields=True):
+    """What was done about one finding, or why nothing, and its tests."""
+
+    done: str = ""
+    why_not: str = ""
+    tests: list[str] = []
+
+
+FIRST: dict[str, list[str]] = {
     f"{area}.{point}": tests
-    for area, points in tomllib.loads((Path(__file__).parent / "trials.toml").read_text()).items()
+    for area, points in tomllib.loads((TRIALS / "2a83567.toml").read_text()).items()
     for point, tests in points.items()
+}
+SECOND: dict[str, Point] = {
+    f"{file.stem}.{name}": point
+    for file in sorted((TRIALS / "070620cb").glob("*.toml"))
+    for name, point in msgspec.toml.decode(file.read_bytes(), type=dict[str, Point]).items()
 }
 LETTERS = [
     *(f"security.A{number}" for number in range(1, 11)),
@@ -35,18 +56,30 @@ def names_in(path: Path) -> set[str]:
     return {each.name for each in ast.walk(tree) if isinstance(each, functions)}
 
 
-def test_no_point_of_the_trials_is_left_out() -> None:
-    assert set(LETTERS) <= set(POINTS)
-    assert all(POINTS.values())
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_the_tests_of_a_point_are_there(point: str) -> None:
-    for test in POINTS[point]:
+def check_tests_exist(tests: list[str]) -> None:
+    for test in tests:
         path, _, name = test.partition("::")
         assert (TESTS / path).is_file(), test
         found = names_in(TESTS / path)
         assert name in found if name else any(each.startswith("test_") for each in found), test
+
+
+def test_no_point_of_the_first_trials_is_left_out() -> None:
+    assert set(LETTERS) <= set(FIRST)
+    assert all(FIRST.values())
+
+
+@pytest.mark.parametrize("point", FIRST)
+def test_the_tests_of_a_point_are_there(point: str) -> None:
+    check_tests_exist(FIRST[point])
+
+
+@pytest.mark.parametrize("point", SECOND)
+def test_a_point_says_what_was_done_and_its_tests_are_there(point: str) -> None:
+    entry = SECOND[point]
+    assert entry.done or entry.why_not
+    assert entry.tests or entry.why_not
+    check_tests_exist(entry.tests)
 
 
 def test_the_page_on_lockout_says_what_the_settings_do() -> None:
