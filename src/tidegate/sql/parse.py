@@ -9,7 +9,6 @@ import logging
 import sys
 from collections.abc import Callable
 from threading import Lock, local
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import Code
@@ -96,7 +95,9 @@ def _load(name: str) -> _Read:
             return _parsers[name]
         # It warns of what it cannot parse with the text itself, which belongs in no log.
         logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-        dialect: object = _dialects().get_or_raise(name or None)
+        from sqlglot.dialects.dialect import Dialect
+
+        dialect: object = Dialect.get_or_raise(name or None)
         plain: Any = dialect.__class__
         use = _fuel.use
 
@@ -126,25 +127,6 @@ def _count_lookups(parser: Any, table: str) -> None:
             return kind.__contains__(self, key)
 
     setattr(parser, table, Counted(entries))
-
-
-def _dialects() -> Any:
-    """sqlglot's registry of dialects.
-
-    It imports importlib.metadata to look for plugins, a fifth of the whole import. No plugin may
-    take a dialect's place here, so it gets a stand-in that knows none.
-    """
-    plugins = "importlib.metadata"
-    if plugins not in sys.modules:
-        stand_in = ModuleType(plugins)
-        stand_in.__dict__["entry_points"] = tuple
-        sys.modules[plugins] = stand_in
-    try:
-        from sqlglot.dialects.dialect import Dialect
-    finally:
-        if not hasattr(sys.modules[plugins], "version"):
-            del sys.modules[plugins]
-    return Dialect
 
 
 def _unreadable(error: Exception) -> Refusal:

@@ -31,3 +31,28 @@ def test_a_dialect_can_be_loaded_after_any_other_and_on_a_new_thread(
         [sys.executable, "-c", SCRIPT, first, second], capture_output=True, text=True, timeout=120
     )
     assert ran.returncode == 0, ran.stderr
+
+
+WATCH = """
+import sys
+
+class Watch:
+    seen = {}
+
+    def find_spec(self, name, path=None, target=None):
+        self.seen.update(sys.modules)
+        return None
+
+sys.meta_path.insert(0, Watch())
+from tidegate.sql.parse import parse
+
+for dialect in ("sqlite", "postgres", "mysql", "duckdb"):
+    parse("SELECT 1 AS a", dialect, 4)
+assert "sqlglot.dialects.duckdb" in sys.modules
+print(*(name for name, each in Watch.seen.items() if sys.modules.get(name) is not each))
+"""
+
+
+def test_no_import_puts_a_stand_in_before_what_other_threads_import() -> None:
+    ran = subprocess.run([sys.executable, "-c", WATCH], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
