@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 import support.postgres_server as postgres_server
 from support.command_line import Ended, environment, serving, tidegate
 from support.desktop import as_a_desktop_starts_it
-from support.eventually import HANG_S
+from support.eventually import HANG_S, wait_until
 from tidegate import __version__
 
 Run = Callable[..., Ended]
@@ -67,6 +68,56 @@ def test_status_shows_the_server_that_runs_and_stop_ends_it(
         assert stopped.status == 0 and str(server.process.pid) in stopped.out
         assert server.process.wait(HANG_S) == 0
     assert run("status").status == 69
+
+
+def test_every_server_of_a_state_is_listed_and_ended_by_name(
+    run: Run, towns: Path, state: Path
+) -> None:
+    serve = ["serve", "--http", "127.0.0.1:0"]
+    with ExitStack() as servers:
+        first = servers.enter_context(serving(serve, state))
+        first.until("serving")  # bridges use the first
+        second = servers.enter_context(serving([*serve, "--surface", "workbench"], state))
+        stdio = servers.enter_context(serving(["serve"], state))
+        address = second.until("serving").split()[-1].removesuffix("/mcp")
+        wait_until(lambda: len(status(run)["others"]) == 2, "both are listed")
+        found = status(run)
+        assert found["pid"] == first.process.pid
+        others = {each["pid"]: each for each in found["others"]}
+        assert others[second.process.pid]["places"] == [address]
+        assert others[second.process.pid]["surfaces"] == ["workbench"]
+        assert others[stdio.process.pid]["places"] == ["stdio"]
+        assert str(second.process.pid) in run("status").out
+        assert str(second.process.pid) in run("doctor").out
+
+        refused = run("stop")
+        assert refused.status == 2 and str(first.process.pid) in refused.err
+        assert first.process.poll() is second.process.poll() is None
+        assert run("stop", "1").status == 2
+
+        assert run("stop", str(second.process.pid)).status == 0
+        assert second.process.wait(HANG_S) == 0
+        assert run("stop").status == 0  # one listens: the one on stdio belongs to its client
+        assert first.process.wait(HANG_S) == 0
+        assert stdio.process.poll() is None
+        refused = run("stop")
+        assert refused.status == 2 and "--all" in refused.err
+        assert run("stop", "--all").status == 0
+        assert stdio.process.wait(HANG_S) == 0
+    assert run("status").status == 69
+
+
+def test_a_server_that_was_killed_is_listed_no_more(run: Run, state: Path) -> None:
+    with serving(["serve", "--pg", "127.0.0.1:0"], state) as server:
+        server.until("serving")
+        (other,) = status(run)["others"]
+        assert other["pid"] == server.process.pid
+        assert other["places"][-1].startswith("postgresql://127.0.0.1:")
+        assert not any("key" in name or "token" in name for name in other)
+        server.process.kill()
+        server.process.wait(HANG_S)
+        assert run("status").status == 69
+    assert list((state / "servers").iterdir()) == []
 
 
 def test_no_one_without_the_handshake_reads_the_status(run: Run, state: Path) -> None:

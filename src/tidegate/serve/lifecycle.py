@@ -11,8 +11,9 @@ import asyncio
 import gc
 import logging
 import signal
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidegate.app import App
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
 from tidegate.identity.revocation import RevocationWatcher
+from tidegate.serve.running_servers import RunningServers
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -62,7 +64,7 @@ async def serve(
     """
     watcher = RevocationWatcher(app.tokens, [edge.sessions for edge in edges])
     tasks: list[asyncio.Task[None]] = []
-    recorded = False
+    recorded, entered = False, ExitStack()
     try:
         with suppress(TidegateError):  # a state that cannot be written says so elsewhere
             app.note_rights()
@@ -75,6 +77,9 @@ async def serve(
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
         tasks.append(_task(app.webhook.run()))
+        surfaces = tuple(app.config.surfaces) or ("core",)
+        servers = RunningServers(app.directory)
+        entered.enter_context(servers.enter([edge.name for edge in edges], surfaces, time.time()))
         if ready is not None:
             ready()
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
@@ -87,6 +92,7 @@ async def serve(
             if recorded:
                 app.server_audit.record_stop()
             await app.close()
+            entered.close()
 
 
 async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:

@@ -284,9 +284,10 @@ def add_setup(commands: Commands) -> None:
 def add_status(commands: Commands) -> None:
     status = commands.add_parser(
         "status",
-        help="show the server of this state",
-        description="Show the server on HTTP that bridges of this state directory use: its "
-        "process, version, address, surfaces, sources, and whether its record can be written.",
+        help="show the servers of this state",
+        description="Show the servers that run for this state directory. Of the one on HTTP that "
+        "bridges use it shows its process, version, address, surfaces, sources, and whether its "
+        "record can be written; of each other one its process, version and places.",
     )
     status.set_defaults(module="status")
     json_option(status)
@@ -294,10 +295,16 @@ def add_status(commands: Commands) -> None:
     stop = commands.add_parser(
         "stop",
         help="end the server of this state",
-        description="Ask the server on HTTP that bridges of this state directory use to stop. "
-        "Running calls get `stop_grace_s` seconds to finish.",
+        description="Ask the server of this state directory to stop. Running calls get "
+        "`stop_grace_s` seconds to finish. Where several listen, name one or all; servers that a "
+        "client started on stdio for itself end with the client, or by --all.",
     )
     stop.set_defaults(module="stop")
+    which = stop.add_mutually_exclusive_group()
+    which.add_argument(
+        "pid", nargs="*", type=int, metavar="PROCESS", default=[], help="a server, by its process"
+    )
+    which.add_argument("--all", action="store_true", help="every server of this state")
     home_options(stop)
 
 

@@ -26,6 +26,7 @@ from tidegate.config.file_permissions import require_private_file
 from tidegate.config.system_keyring import SERVICE
 from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
+from tidegate.serve.running_servers import RunningServer, RunningServers
 from tidegate.store.passwords import Passwords
 
 _PRIVATE = ("state.db", "operator.json", "mask.key", "audit-key/signing.key")
@@ -151,14 +152,18 @@ async def check_record(directory: Path, patience_s: float) -> list[Finding]:
 
 
 async def check_server(directory: Path) -> list[Finding]:
-    """The server on HTTP that bridges of this state use."""
+    """The server on HTTP that bridges of this state use, and every other one."""
     discovery = Discovery(HandshakeFile(directory), ())
     try:
         found = await discovery.look()
     except TidegateError as error:
         return [failed("server", error)]
+    others = [
+        each for each in RunningServers(directory).read() if found is None or each.pid != found.pid
+    ]
+    notes = [_check_other(each) for each in others]
     if found is None:
-        return [ok("server", "none runs; a client's bridge starts one when it needs it")]
+        return notes or [ok("server", "none runs; a client's bridge starts one when it needs it")]
     status = await status_of(found)
     findings = [
         fault("server", f"process {found.pid}: {reason}", "tidegate status")
@@ -170,11 +175,18 @@ async def check_server(directory: Path) -> list[Finding]:
                 "server",
                 f"process {found.pid} has version {found.release or 'of earlier'}, or other values "
                 "of the variables that sources name",
-                "tidegate stop",
+                f"tidegate stop {found.pid}",
             )
         )
     where = f"process {found.pid} at {found.address}"
-    return findings or [ok("server", f"{where}, version {found.release}")]
+    return [*(findings or [ok("server", f"{where}, version {found.release}")]), *notes]
+
+
+def _check_other(server: RunningServer) -> Finding:
+    text = f"process {server.pid} at {server.place}, version {server.release}"
+    if server.release == __version__:
+        return ok("server", text)
+    return note("server", f"{text}, not {__version__}", f"tidegate stop {server.pid}")
 
 
 def check_webhook(settings: WebhookSettings | None) -> Iterator[Finding]:

@@ -1,4 +1,5 @@
-"""`tidegate status`: the server that runs for this state directory, and its condition."""
+"""`tidegate status`: the servers that run for this state directory, and the condition of the one
+that bridges use."""
 
 from __future__ import annotations
 
@@ -8,22 +9,39 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.bridge.handshake_file import Handshake
-from tidegate.cli.running_server import running_server, status_of
+from tidegate.cli.running_server import running_servers, status_of
 from tidegate.cli.terminal import show, show_json
+from tidegate.serve.running_servers import RunningServer
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the server; raises TidegateError BRIDGE_NO_SERVER if none runs."""
+    """Show the servers; raises TidegateError BRIDGE_NO_SERVER if none runs."""
 
-    async def look() -> tuple[Handshake, dict[str, Any]]:
-        _, found = await running_server(arguments)
-        return found, await status_of(found)
+    async def look() -> tuple[Handshake | None, dict[str, Any], list[RunningServer]]:
+        found, others = await running_servers(arguments)
+        return found, {} if found is None else await status_of(found), others
 
-    found, status = asyncio.run(look())
-    report = _report(found, status)
+    found, status, others = asyncio.run(look())
+    report = {} if found is None else _report(found, status)
     if arguments.json:
-        show_json(report)
+        show_json({**report, "others": [_entry(each) for each in others]})
         return 0
+    rows = _rows(report) if report else []
+    for each in others:
+        entry = _entry(each)
+        rows.append(
+            (
+                "also runs" if rows else "server",
+                f"process {each.pid}, version {each.release}, since {entry['since']}, at "
+                f"{each.place}: {', '.join(each.surfaces)}",
+            )
+        )
+    for name, text in rows:
+        show(f"{name:<12}{text}")
+    return 0
+
+
+def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     failing = report["failing"]
     sources = [
         f"{source['name']} ({source['engine']}): {source['error'] or source['status']}"
@@ -45,17 +63,28 @@ def run(arguments: argparse.Namespace) -> int:
     left_out = report["source_count"] - len(sources)
     if left_out > 0:
         rows.append(("", f"and {left_out} further sources; `tidegate source list` names them"))
-    for name, text in rows:
-        show(f"{name:<12}{text}")
-    return 0
+    return rows
+
+
+def _entry(server: RunningServer) -> dict[str, Any]:
+    return {
+        "pid": server.pid,
+        "version": server.release,
+        "since": _moment(server.started_at),
+        "places": server.edges,
+        "surfaces": server.surfaces,
+    }
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
-    since = datetime.fromtimestamp(found.started_at, UTC).isoformat(timespec="seconds")
     return {
         "pid": found.pid,
         "version": found.release,
-        "since": since if found.started_at else "",
+        "since": _moment(found.started_at) if found.started_at else "",
         "address": found.address,
         "surfaces": found.paths,
         "started_by": "a bridge" if found.by_bridge else "an operator",
