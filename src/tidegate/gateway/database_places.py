@@ -57,9 +57,9 @@ async def place_of(url: str, may_look_up: Collection[str] | None = None) -> Data
     Of a URL that a caller wrote, only hosts in `may_look_up` are looked up, and addresses: a name
     that is asked for reaches the name server of its owner, with all that it says.
     """
-    path = _path(url)
-    if path is not None:
-        return DatabasePlace(path, "", 0, "", frozenset())
+    place = file_place_of(url)
+    if place is not None:
+        return place
     location = locate(url)
     host = location.host.lower()
     database = location.database or location.user
@@ -70,6 +70,12 @@ async def place_of(url: str, may_look_up: Collection[str] | None = None) -> Data
         if may_look_up is None or name in may_look_up or _is_address(name):
             found |= await _addresses(name)
     return DatabasePlace(None, host, location.port, database, frozenset(found))
+
+
+def file_place_of(url: str) -> DatabasePlace | None:
+    """Where the URL of a file or folder leads; None for a server or a database in memory."""
+    path = _path(url)
+    return None if path is None else DatabasePlace(path, "", 0, "", frozenset())
 
 
 def host_of(url: str) -> str:

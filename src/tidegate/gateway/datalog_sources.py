@@ -8,17 +8,20 @@ operator lists directories and hosts. A password in the URL is held in memory un
 from __future__ import annotations
 
 import uuid
+from collections.abc import Awaitable, Callable
 
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
 from tidegate.engines.registry import find, locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.gateway.listed_files import is_below
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.gateway.temporary_sources import (
     RULE,
+    SAVED,
     denied,
+    files_check,
     is_listed_host,
-    is_within,
     refuse_saved,
 )
 from tidegate.model.actors import Scope
@@ -52,23 +55,34 @@ class DatalogSources:
         url, password = split_password(request.url)
         if "$" in request.url:
             raise denied("A temporary source cannot use a secret of the server.")
-        self._check_allowed(call, url)
+        directories = self._check_allowed(call, url)
+        check = files_check(self._connections, url, directories)
         try:
-            await refuse_saved(self._connections, url)
+            if check is None:
+                await refuse_saved(self._connections, url)
+            else:
+                await check()
         except TidegateError as error:
-            if error.details.get("rule") == RULE:
+            if error.details.get("rule") == RULE and error.message == SAVED:
                 error.hint = "Open it by the name of the source, in place of its directory or URI."
             raise
         held = HeldSecret(password) if password else None
         try:
-            source = self._add(call, request.name, url, held)
+            source = self._add(call, request.name, url, held, check)
         except BaseException:
             if held is not None:
                 held.release()
             raise
         return OpenedDatalog(source, url)
 
-    def _add(self, call: Call, name: str, url: str, held: HeldSecret | None) -> Source:
+    def _add(
+        self,
+        call: Call,
+        name: str,
+        url: str,
+        held: HeldSecret | None,
+        check: Callable[[], Awaitable[None]] | None,
+    ) -> Source:
         on_stdio, limits = not call.address, self._settings
         changes = call.actor.scope.covers(Scope.READ_WRITE) and (on_stdio or limits.datalog_changes)
         written = with_password(url, held.reference) if held is not None else url
@@ -86,10 +100,12 @@ class DatalogSources:
             STDIO_LIFETIME_S if on_stdio else limits.lifetime_s,
             STDIO_SOURCES if on_stdio else limits.per_owner,
             held.release if held is not None else None,
+            check,
         )
 
-    def _check_allowed(self, call: Call, url: str) -> None:
-        """Apply the rule `source.temporary`. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
+    def _check_allowed(self, call: Call, url: str) -> tuple[str, ...]:
+        """Apply the rule `source.temporary`. Returns the directories that a path may be in. Raises:
+        TidegateError POLICY_DENIED, SOURCE_URL."""
         entry = find(url)
         if entry.engine != "datalevin":
             raise TidegateError(Code.SOURCE_URL, "The URL is not that of a Datalevin database.")
@@ -99,17 +115,18 @@ class DatalogSources:
             directories = settings.datalog_directories
             if directories is None:
                 directories = ("/",) if not call.address else settings.directories
-            if not is_within(path, directories):
+            if not is_below(path, directories):
                 raise denied("The directory is in none that the operator has listed.")
-            return
+            return directories
         hosts = settings.datalog_hosts
         if hosts is None:
             if not call.address:
-                return
+                return ()
             hosts = settings.hosts
         place = locate(url)
         if not is_listed_host(place.host, place.port or "", hosts):
             raise denied(f"The host {place.host[:80]!r} is not on the operator's list.")
+        return ()
 
 
 def _is_remote(url: str) -> bool:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from msgspec import structs
 
@@ -33,12 +34,14 @@ from tidegate.engines.jdbc.url import (
 from tidegate.engines.registry import locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.gateway.listed_files import is_below
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.gateway.temporary_sources import (
     RULE,
+    SAVED,
     denied,
+    files_check,
     is_listed_host,
-    is_within,
     refuse_saved,
 )
 from tidegate.model.replies import OpenedJdbc
@@ -64,6 +67,7 @@ DRIVER_FAULTS = frozenset(
 UNAVAILABLE = frozenset({Code.DRIVER_REPOSITORY, Code.DRIVER_UNRESOLVED, Code.CONFIG_INVALID})
 """What is wrong where a library cannot be had, and is no sign of tampering."""
 
+_AMBIGUOUS = re.compile(r"[%\\]")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}|env:([A-Za-z_]\w*)", re.ASCII)
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
 _FIELDS = ("url", "user", "password", "driver", "dependency", "repository")
@@ -158,10 +162,13 @@ class JdbcSources:
             else:
                 options = self._options(url, user, held, values, call.actor.id)
                 settings = SourceSettings(name=name, url=url, options=options)
-            await self._check_not_saved(settings.url)
+            given_by_operator = "url" in given.resolved
+            directories = (os.sep,) if given_by_operator else self._settings.directories
+            check = files_check(self._connections, settings.url, directories)
+            await self._check_not_saved(settings.url, check)
             if native is None:
                 settings, unavailable = await self._with_driver(settings, call.progress)
-            source = self._add(call, settings, held)
+            source = self._add(call, settings, held, check)
         except BaseException as error:
             if held is not None:
                 held.release()
@@ -213,7 +220,13 @@ class JdbcSources:
             return structs.replace(settings, options=options), error
         return settings, None
 
-    def _add(self, call: Call, settings: SourceSettings, held: HeldSecret | None) -> Source:
+    def _add(
+        self,
+        call: Call,
+        settings: SourceSettings,
+        held: HeldSecret | None,
+        check: Callable[[], Awaitable[None]] | None,
+    ) -> Source:
         """Add the source; the password is forgotten when it ends."""
         source = source_from_settings(settings)
         limits = self._settings
@@ -225,6 +238,7 @@ class JdbcSources:
             limits.lifetime_s,
             limits.per_owner,
             held.release if held is not None else None,
+            check,
         )
 
     async def _connect(self, owner: str, name: str) -> Engine:
@@ -262,9 +276,15 @@ class JdbcSources:
         local = parsed is not None and parsed.kind in ("file", "memory")
         if local or (native is not None and not native.is_server):
             path = native.path if native else file_of(parsed) if parsed else None
-            path = None if path is None else str(expand(path))
-            if path is not None and not is_within(path, settings.directories):
-                raise denied("The file is in no directory that the operator has listed.")
+            if parsed is not None and _AMBIGUOUS.search(parsed.target):
+                raise denied(
+                    "The file's name has a `%` or a backslash, which drivers read in"
+                    " ways that differ."
+                )
+            # An engine of ours takes a name as it is written, or else with its escapes decoded.
+            for name in () if path is None else (path, unquote(path)):
+                if not is_below(str(expand(name)), settings.directories):
+                    raise denied("The file is in no directory that the operator has listed.")
             return
         url = native.url if native is not None else parsed.text if parsed is not None else ""
         place = locate(url)
@@ -322,12 +342,16 @@ class JdbcSources:
             options["password"] = held.reference
         return options
 
-    async def _check_not_saved(self, url: str) -> None:
-        """Raises: TidegateError POLICY_DENIED for a database that is a source already."""
+    async def _check_not_saved(self, url: str, check: Callable[[], Awaitable[None]] | None) -> None:
+        """Raises: TidegateError POLICY_DENIED for a database that is a source already, or whose
+        files are elsewhere."""
         try:
-            await refuse_saved(self._connections, url)
+            if check is None:
+                await refuse_saved(self._connections, url)
+            else:
+                await check()
         except TidegateError as error:
-            if error.details.get("rule") == RULE:
+            if error.details.get("rule") == RULE and error.message == SAVED:
                 error.hint = "Connect to it by the name of the source, in place of a URL."
             raise
 

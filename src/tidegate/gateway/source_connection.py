@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,6 +54,7 @@ class SourceConnection:
 
     __slots__ = (
         "catalog",
+        "check",
         "connected_at",
         "decisions",
         "ended",
@@ -77,11 +78,14 @@ class SourceConnection:
         *,
         temporary: bool = False,
         on_end: Callable[[], None] | None = None,
+        check: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.source = source
         self.temporary = temporary
         self.on_end = on_end
         """Called when a temporary source has ended."""
+        self.check = check
+        """Raises where a temporary source may not be opened, or used, any more."""
         self.engine: Engine | None = None
         self.opening: asyncio.Task[Engine] | None = None
         self.connected_at: float | None = None

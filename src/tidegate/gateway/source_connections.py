@@ -231,9 +231,11 @@ class SourceConnections:
         lifetime_s: float,
         most: int,
         on_end: Callable[[], None] | None = None,
+        check: Callable[[], Awaitable[None]] | None = None,
     ) -> Source:
         """Add a source that only `owner` sees, the id of a session's state or of an actor. The
-        settings for all sources apply to it. `on_end` is called when it has ended.
+        settings for all sources apply to it. `on_end` is called when it has ended, and `check`
+        before and after its engine is opened and before each call.
         `temporary_sources.open_temporary` checks the policy.
 
         Raises: TidegateError ARGUMENT_INVALID if the name is taken or `owner` has `most` already.
@@ -258,7 +260,7 @@ class SourceConnections:
         source = msgspec.structs.replace(source, id=id, ephemeral=True, temporary=True)
         if self._apply_global_rules is not None:
             source = self._apply_global_rules(source)
-        self._temporary[key] = SourceConnection(source, temporary=True, on_end=on_end)
+        self._temporary[key] = SourceConnection(source, temporary=True, on_end=on_end, check=check)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
         return source
@@ -326,7 +328,11 @@ class SourceConnections:
 
     async def _open(self, connection: SourceConnection) -> Engine:
         try:
+            if connection.check is not None:
+                await connection.check()
             engine = await self._open_engine(connection.source)
+            if connection.check is not None:
+                await _check_opened(connection.check, engine)
         except TidegateError as error:
             connection.error = error.without_secrets().message
             self._unopened.add(connection)
@@ -420,11 +426,21 @@ async def connect(ctx: CallContext) -> None:
         raise TidegateError(Code.INTERNAL, f"{type(request).__name__} needs no engine")
     if call.progress is not None:
         call.progress(0.0, "Connecting")
+    if connection.check is not None and connection.engine is not None:
+        await connection.check()
     ctx.engine = connection.engine or await ctx.services.connections.engine(connection)
     if connection.targets:
         request = connection.target_of(call.actor).apply_to(request)
     ctx.request = ctx.rewritten = request
     ctx.database = request.database or ctx.engine.status.database
+
+
+async def _check_opened(check: Callable[[], Awaitable[None]], engine: Engine) -> None:
+    try:
+        await check()
+    except BaseException:
+        await engine.close()
+        raise
 
 
 def _ended(connection: SourceConnection) -> TidegateError:

@@ -8,9 +8,10 @@ an SSH tunnel), and the source is read-only.
 
 from __future__ import annotations
 
-import os
+import asyncio
 import re
 import uuid
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import parse_qsl
 
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
@@ -24,7 +25,8 @@ from tidegate.engines.common.url import (
 from tidegate.engines.registry import find, locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
-from tidegate.gateway.database_places import place_of
+from tidegate.gateway.database_places import DatabasePlace, file_place_of, place_of
+from tidegate.gateway.listed_files import FileMark, fault_of, is_below, marks_of
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, OpenTemporary
 from tidegate.model.sources import Source
@@ -35,6 +37,7 @@ RULE = "source.temporary"
 HARMLESS_OPTIONS = frozenset({"sslmode", "connect_timeout"})
 """Options of a server's URL that cannot lead to another server or read a file of ours."""
 
+SAVED = "That database is a source of this server already."
 _HOST = re.compile(r"[0-9a-f:.]+|[\w.-]+", re.IGNORECASE)
 
 
@@ -51,9 +54,15 @@ class TemporarySources:
         if not isinstance(request, OpenTemporary):
             raise TypeError(type(request).__name__)
         check_allowed(request.url, self._settings)
-        await refuse_saved(self._connections, request.url)
+        check = files_check(self._connections, request.url, self._settings.directories)
+        if check is None:
+            await refuse_saved(self._connections, request.url)
+        else:
+            await check()
         owner = call.session or call.actor.id
-        return open_temporary(self._connections, request.name, request.url, owner, self._settings)
+        return open_temporary(
+            self._connections, request.name, request.url, owner, self._settings, check
+        )
 
 
 async def refuse_saved(connections: SourceConnections, url: str) -> None:
@@ -61,15 +70,30 @@ async def refuse_saved(connections: SourceConnections, url: str) -> None:
     for another way to it. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
     dialect = dialects.find(find(url).dialect_of(url))
     wanted = await place_of(url)
+    if wanted.path is not None:
+        saved = [each.url for each in connections.sources() if find(each.url).path is not None]
+        await asyncio.to_thread(_refuse_shared_files, wanted, saved)
+        return
     for source in connections.sources():
-        if wanted.path is None and (
-            dialects.find(source.dialect) is not dialect or locate(source.url).port != wanted.port
-        ):
+        if dialects.find(source.dialect) is not dialect or locate(source.url).port != wanted.port:
             continue  # another server, whatever its host stands for: that is not looked up
         known = await place_of(source.url)
         reached = wanted.is_same_server if dialect.reads_other_databases else wanted.is_same
-        if wanted.shares_files(known) or reached(known):
-            raise denied("That database is a source of this server already.")
+        if reached(known):
+            raise denied(SAVED)
+
+
+def _refuse_shared_files(wanted: DatabasePlace, saved: Iterable[str]) -> None:
+    """Refuse a database of files that are those of a saved source, under whatever name. Raises:
+    TidegateError POLICY_DENIED."""
+    path = wanted.path
+    marks = frozenset[FileMark]() if path is None else marks_of(path)
+    for url in saved:
+        known = file_place_of(url)
+        if known is None or known.path is None:
+            continue
+        if wanted.shares_files(known) or marks & marks_of(known.path):
+            raise denied(SAVED)
 
 
 def open_temporary(
@@ -78,12 +102,13 @@ def open_temporary(
     url: str,
     owner: str,
     settings: TemporarySourceSettings,
+    check: Callable[[], Awaitable[None]] | None = None,
 ) -> Source:
     """Add a source that only `owner` (the id of a session's state, or of an actor) sees.
 
     It is gone with `SourceConnections.close_temporary_of(owner)`, at the latest after
     `settings.lifetime_s` seconds, and so is a password that its URL held. The engine is opened by
-    the first call on it.
+    the first call on it. `check` is that of `files_check`.
     Raises: TidegateError POLICY_DENIED by the rule `source.temporary`, ARGUMENT_INVALID if the name
     is taken or the owner has too many; SOURCE_URL, SOURCE_UNREACHABLE, CONFIG_INVALID as for any
     source.
@@ -101,6 +126,7 @@ def open_temporary(
             settings.lifetime_s,
             settings.per_owner,
             held.release if held is not None else None,
+            check,
         )
     except BaseException:
         if held is not None:
@@ -117,7 +143,7 @@ def check_allowed(url: str, settings: TemporarySourceSettings) -> None:
         plain = url.partition("?")[0]
         is_folder = scheme_of(url) == FOLDER_SCHEME
         path = parse_folder_url(plain, ())[0] if is_folder else parse_file_url(plain, ()).path
-        if "?" in url or path is None or not is_within(path, settings.directories):
+        if "?" in url or path is None or not is_below(path, settings.directories):
             raise denied("The file is in no directory that the operator has listed.")
         return
     server = parse_server_url(url)
@@ -140,12 +166,31 @@ def is_listed_host(host: str, port: int | str, listed: tuple[str, ...]) -> bool:
     return bool(lowered) and bool({lowered, bracketed, f"{bracketed}:{port}"} & known)
 
 
-def is_within(path: str, directories: tuple[str, ...]) -> bool:
-    """Whether a file is below one of the directories, after links are followed."""
-    real = os.path.realpath(path)
-    return any(
-        os.path.commonpath([real, root]) == root for root in map(os.path.realpath, directories)
-    )
+def files_check(
+    connections: SourceConnections, url: str, directories: tuple[str, ...]
+) -> Callable[[], Awaitable[None]] | None:
+    """A check that the files of a database are still what a caller may open, to be made before and
+    after it is opened, and before each call on it: a program that may write in a listed directory
+    can put a link in a file's place at any time. None for a server or a database in memory.
+
+    It raises: TidegateError POLICY_DENIED by the rule `source.temporary`.
+    """
+    entry = find(url)
+    path = None if entry.path is None else entry.path(url)
+    if path is None:
+        return None
+    leaves_out_links = entry.engine == FOLDER_SCHEME  # which looks at each link itself
+
+    def look() -> None:
+        fault = fault_of(path, directories, leaves_out_links=leaves_out_links)
+        if fault is not None:
+            raise denied(fault)
+
+    async def check() -> None:
+        await refuse_saved(connections, url)
+        await asyncio.to_thread(look)
+
+    return check
 
 
 def denied(reason: str) -> TidegateError:
