@@ -197,10 +197,14 @@ def _changed(
 
 
 def _find(body: Any, key: str) -> Any:
-    """The value at a path such as `$.links.next`, or of a field; None if it is not there."""
-    at: Any = body
+    """The value at a path such as `$.links.next` or `/*/NextToken`, or of a field; None if it is
+    not there."""
+    found: list[Any] = [body]
     for step in parse_object_key(key, "the pagination"):
-        if not isinstance(at, dict):
-            return None
-        at = cast("dict[str, Any]", at).get(step)
-    return at
+        inner: list[Any] = []
+        for each in found:
+            if isinstance(each, dict):
+                entries = cast("dict[str, Any]", each)
+                inner += entries.values() if step == "*" else [entries.get(step)]
+        found = inner
+    return next((each for each in found if each is not None), None)

@@ -11,11 +11,11 @@ from tidegate.cloud.go_template import render_template
 from tidegate.cloud.graphql import check_errors
 from tidegate.cloud.model import Method
 from tidegate.cloud.names import snake_case
-from tidegate.cloud.schema import ANONYMOUS, Schemas
+from tidegate.cloud.schema import ANONYMOUS, Schemas, XPath
 from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
 from tidegate.cloud.usual_pages import envelope_of
-from tidegate.cloud.xml_rows import read_xml, read_xml_map, read_xml_rows
+from tidegate.cloud.xml_rows import read_xml, read_xml_at, read_xml_map, read_xml_rows
 from tidegate.errors import Code, TidegateError
 
 SqlValue = str | int | float | None
@@ -62,6 +62,14 @@ def read_page(
         root = read_xml(content, host)
         found = read_xml_rows(root, row, schemas)
         return ApiPage(_cells(found, renames, columns), envelope_of(root))
+    if transform is None and isinstance(response.object_key, XPath):
+        if not content.strip():
+            return ApiPage(iter(()), None)
+        root = read_xml(content, host)
+        found = read_xml_at(root, response.object_key, response.schema or {}, schemas)
+        # What a document says of pages may be a path from the root.
+        beside = read_xml_map(root) if method.settings.pagination is not None else {}
+        return ApiPage(_cells(found, renames, columns), {**envelope_of(root), **beside})
     kind = "" if transform is None else _template_kind(transform.kind)
     mapped: dict[str, Any] = {}
     if kind == "mxj" and content.strip():

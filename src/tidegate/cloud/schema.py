@@ -21,6 +21,18 @@ ANONYMOUS: Final = "_"
 _MOST_HOPS: Final = 64
 _UNIONS: Final = ("allOf", "oneOf", "anyOf")
 _KEY_PART: Final = re.compile(r"\.([\w-]+)|\[\*\]|\[(?:\"([^\"]+)\"|'([^']+)')\]")
+_XML_STEP: Final = re.compile(r"\*|(?:[\w.-]+:)?[\w.-]+")
+DESCENDANTS: Final = "**"
+"""The step of an XPath that `//` is."""
+XML_MEMBERS: Final = ("member", "item", "entry")
+"""Names of list members in AWS's query and EC2 protocols."""
+
+
+class XPath(tuple[str, ...]):
+    """The steps of a path in XML, from the root element on: names without their prefixes, `*`, and
+    `DESCENDANTS`."""
+
+    __slots__ = ()
 
 
 class Schemas:
@@ -104,7 +116,9 @@ class Schemas:
 
         Without a key: the members of `items`, else of the list, else the object itself.
         """
-        if key is None:
+        if isinstance(key, XPath):
+            schema = self.at_xpath(schema, key)
+        elif key is None:
             listed = self.properties(schema).get("items")
             if listed is not None and self.items(listed) is not None:
                 schema = listed
@@ -117,6 +131,46 @@ class Schemas:
         """The columns of a row, as `row` finds it, in the document's order."""
         row = self.row(schema, key)
         return self.properties(row) or {ANONYMOUS: row}
+
+    def xml_name(self, schema: Schema) -> str:
+        """The name that a schema has in XML; empty: that of its property."""
+        for part in self._parts(schema):
+            name = mapping(part.get("xml")).get("name")
+            if isinstance(name, str) and name:
+                return name
+        return ""
+
+    def xml_properties(self, schema: Schema) -> dict[str, tuple[str, Schema]]:
+        """The properties of an object by the names of their elements, each with its own name."""
+        named = {
+            self.xml_name(each) or name: (name, each)
+            for name, each in self.properties(schema).items()
+        }
+        return {name: (name, each) for name, each in self.properties(schema).items()} | named
+
+    def at_xpath(self, schema: Schema, path: XPath) -> Schema:
+        """The schema of the elements at a path, whose first step is the root; `{}` if the document
+        does not show it. Members of a list are a step of their own, or none."""
+        at: Schema = schema
+        if path and path[0] in self.properties(at):
+            at = self.properties(at)[path[0]]  # a schema around the root element
+        for step in path[1:]:
+            if step != DESCENDANTS:
+                at = self._xml_step(at, step)
+        return at
+
+    def _xml_step(self, schema: Schema, step: str) -> Schema:
+        for _ in range(_MOST_HOPS):
+            found = self.xml_properties(schema).get(step)
+            member = self.items(schema)
+            if found is not None:
+                return found[1]
+            if member is None:
+                break
+            if step in ("*", self.xml_name(member), *XML_MEMBERS):
+                return member
+            schema = member
+        return {}
 
     def _step(self, schema: Schema, part: str) -> Schema:
         if part == "*":
@@ -150,7 +204,7 @@ def parse_object_key(text: str, document: str) -> tuple[str, ...]:
     Raises: TidegateError DOCUMENT_INVALID.
     """
     if text.startswith("/"):
-        return tuple(part for part in text.split("/") if part)
+        return _parse_xpath(text, document)
     if text == "$":
         return ()
     rest = text.removeprefix("$") if text.startswith("$") else f".{text}"
@@ -163,3 +217,15 @@ def parse_object_key(text: str, document: str) -> tuple[str, ...]:
         steps.append(next((part for part in match.groups() if part is not None), "*"))
         at = match.end()
     return tuple(steps)
+
+
+def _parse_xpath(text: str, document: str) -> XPath:
+    steps: list[str] = []
+    for part in text.removesuffix("/text()")[1:].split("/"):
+        if not part and steps[-1:] != [DESCENDANTS]:
+            steps.append(DESCENDANTS)
+        elif _XML_STEP.fullmatch(part):
+            steps.append(part.rpartition(":")[2])
+        else:
+            raise refused(document, f"the path `{text[:120]}` is not understood")
+    return XPath(steps)

@@ -29,7 +29,7 @@ from tidegate.cloud.model import (
     View,
 )
 from tidegate.cloud.names import folded, snake_case
-from tidegate.cloud.schema import Schemas, parse_object_key
+from tidegate.cloud.schema import Schemas, XPath, parse_object_key
 from tidegate.cloud.settings import read_settings
 from tidegate.cloud.tree import mapping, require_mapping, sequence
 from tidegate.cloud.yaml_reader import refused
@@ -49,6 +49,7 @@ _DEFAULT_VERBS: Final = {
 }
 """Names of methods that have the verb in a document without `sqlVerbs`."""
 _SQL_DIALECT: Final = "sqlite3"
+_IS_XML: Final = re.compile(r"[/+]xml\b")
 
 
 class ServiceDocument:
@@ -328,11 +329,14 @@ class ServiceDocument:
         if key is None and node.get("transform") is None:
             graphql = mapping(operation.get("x-stackQL-graphQL"))
             key = mapping(graphql.get("responseSelection")).get("jsonPath")
+        path = None if key is None else parse_object_key(str(key), self.name)
+        if _IS_XML.search(media_type) and not isinstance(path, XPath) and not node.get("transform"):
+            path = XPath(("*", *[step for step in path or () if step != "*"]))
         return Response(
             status=status,
             media_type=media_type if content or node.get("transform") else "",
             schema=self.schemas.resolve(schema) if schema else None,
-            object_key=None if key is None else parse_object_key(str(key), self.name),
+            object_key=path,
             transform=self._transform(node.get("transform"), where),
         )
 
