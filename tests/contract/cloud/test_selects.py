@@ -229,7 +229,7 @@ async def test_a_parameter_that_the_method_lacks_is_refused(ask, farm: Farm):
         "SELECT name, min_size FROM farm.live.fields",
         "SELECT f.name FROM farm.live.visits v LEFT JOIN farm.live.fields f ON f.min_size < v.cost",
         "SELECT a.name FROM farm.live.fields a FULL JOIN farm.live.fields b ON a.name = b.name"
-        " WHERE a.min_size = 10 AND b.min_size = 10",
+        " AND a.min_size = 10 AND b.min_size = 10",
     ],
 )
 async def test_a_parameter_that_is_read_and_not_bound_is_no_empty_column(ask, farm: Farm, text):

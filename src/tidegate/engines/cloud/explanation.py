@@ -95,6 +95,15 @@ def _loop(table: VirtualTable, plan: TablePlan, lengths: Mapping[str, int]) -> t
         if argument.is_list:
             calls.append(f"one for each member of {name}")
             total *= lengths.get(folded(name), 0)
+    for place, values in plan.constants:
+        parameter = plan.method.parameters[place]
+        names.append(parameter.name)
+        if is_spread(table.table.found.provider, parameter):
+            calls.append(f"one for each that {parameter.name} means")
+            total = 0
+        if len(values) > 1:
+            calls.append(f"one for each member of {parameter.name}")
+            total *= len(values)
     if not plan.waits:
         calls.append("one for each key from another table")
         total = 0

@@ -226,6 +226,10 @@ class ResourceTable:
             self.columns.append(TableColumn(name, declared, field, is_hidden))
         return place
 
+    def is_spread(self, place: int) -> bool:
+        """Whether a value of a column may stand for several, such as a group of accounts."""
+        return place in self._spread
+
     def place_of(self, name: str) -> int | None:
         """The number of a column, by its name in any case of letters."""
         return self._places.get(folded(name))

@@ -18,6 +18,7 @@ from tidegate.engines.cloud.hidden_rows import HiddenRows
 from tidegate.engines.cloud.joined_tables import load_table
 from tidegate.engines.cloud.resource_table import ResourceTable, quoted
 from tidegate.engines.cloud.statement_text import TableText, no_method
+from tidegate.engines.cloud.table_roles import NEVER
 from tidegate.engines.cloud.virtual_tables import (
     Misses,
     Paused,
@@ -41,6 +42,7 @@ _CHUNK: Final = 512
 _FIRST_BATCH: Final = 64
 """Fetches that a statement with LIMIT begins before it looks whether it has rows enough."""
 _CHOSEN: Final = re.compile(r"VIRTUAL TABLE INDEX (\d+):t(\d+)")
+_OR_PLAN: Final = "MULTI-INDEX OR"
 _READS: Final = frozenset({
     apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE,
 })  # fmt: skip
@@ -63,6 +65,7 @@ class StatementRun:
         self._fetches = fetches
         self._misses = Misses(_FIRST_BATCH if has_limit else inf)
         self._sql = text.sql
+        self._plain_sql = text.plain_sql
         self.joined = text.joined
         self._tables = {
             name: VirtualTable(
@@ -70,6 +73,7 @@ class StatementRun:
                 ResourceTable(found, text.wanted, hidden.of(found)),
                 fetches,
                 self._misses,
+                text.roles[name],
             )
             for number, (name, found) in enumerate(text.tables.items())
         }
@@ -156,6 +160,7 @@ class StatementRun:
             connection.create_scalar_function(name, function, count, deterministic=True)
         for mask, shown in self._masks.items():
             connection.create_scalar_function(mask, shown, 1, deterministic=True)
+        connection.create_scalar_function(NEVER, _never, 0, deterministic=True)
         connection.create_module("tidegate", TableModule(self._tables), use_bestindex_object=True)
         for name in self._tables:
             connection.execute(f"CREATE VIRTUAL TABLE temp.{quoted(name)} USING tidegate")
@@ -182,21 +187,40 @@ class StatementRun:
         trigger: str | None,
     ) -> int:
         if action == apsw.SQLITE_READ and first is not None and second is not None:
-            if first in self.joined and second == "ROWID":
+            table = self._tables.get(first)
+            if second == "ROWID" and (
+                first in self.joined or (table is not None and not table.has_column(second))
+            ):
                 return apsw.SQLITE_DENY  # a number of ours, and none of the table's source
-            if first in self._tables:
-                self._tables[first].note_read(second)
+            if table is not None:
+                table.note_read(second)
         return authorize_reading(action, first, second, database, trigger)
 
     def _chosen(self) -> list[tuple[VirtualTable, TablePlan]]:
+        """How each resource will be read. Raises: TidegateError ARGUMENT_INVALID if SQLite insists
+        on reading one for each part of an OR."""
+        plan = self._explained_plan()
+        if any(_OR_PLAN in row for row in plan) and self._sql != self._plain_sql:
+            self._sql = self._plain_sql
+            plan = self._explained_plan()
+        if any(_OR_PLAN in row for row in plan):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "An OR of this statement would have a resource read once for each of its parts.",
+                hint="Give each OR's parts a SELECT of their own, and join these by UNION.",
+            )
         numbered = list(self._tables.values())
         found: list[tuple[VirtualTable, TablePlan]] = []
-        for row in self._connection.execute(f"EXPLAIN QUERY PLAN {self._sql}"):
-            match = _CHOSEN.search(str(row[3]))
+        for row in plan:
+            match = _CHOSEN.search(row)
             if match is not None:
                 table = numbered[int(match[2])]
                 found.append((table, table.plans[int(match[1])]))
         return found
+
+    def _explained_plan(self) -> list[str]:
+        rows = self._connection.execute(f"EXPLAIN QUERY PLAN {self._sql}")
+        return [str(row[3]) for row in rows]
 
     def _begin(self) -> None:
         self._open()
@@ -261,10 +285,10 @@ class StatementRun:
                 if table.lacks is not None and not table.fits:
                     for place in table.lacks & table.table.barred:
                         return table.parameter_refused(place)
-                    return no_method(table.table.found, "SELECT", table.bound_names)
+                    return _no_method(table)
             for table in self._tables.values():
                 if table.lacks is not None:
-                    return no_method(table.table.found, "SELECT", table.bound_names)
+                    return _no_method(table)
         text = re.sub(r"^\w+Error: ", "", message)
         known = translate(error)
         return TidegateError(
@@ -280,6 +304,23 @@ def authorize_reading(
 ) -> int:
     """An authorizer of SQLite that lets a statement read and nothing else."""
     return apsw.SQLITE_OK if action in _READS else apsw.SQLITE_DENY
+
+
+def _no_method(table: VirtualTable) -> TidegateError:
+    error = no_method(table.table.found, "SELECT", table.bound_names)
+    if not table.is_kept:
+        return error
+    return TidegateError(
+        error.code,
+        error.message,
+        hint=f"{error.hint} A RIGHT or FULL JOIN gives all rows of its right side: bind these by"
+        " literals in WHERE, or read that side in a subquery.",
+        details=error.details,
+    )
+
+
+def _never() -> int:
+    return 0
 
 
 def _weight(row: Row) -> int:

@@ -14,13 +14,16 @@ from typing import Any, Final, NamedTuple
 from sqlglot import exp
 
 from tidegate.cloud.data_rules import ResourceRules
+from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import View
 from tidegate.cloud.names import folded
 from tidegate.cloud.requests import spellings
 from tidegate.cloud.responses import SqlValue
+from tidegate.cloud.schema import ANONYMOUS
 from tidegate.engines.cloud.hidden_rows import HiddenRows
 from tidegate.engines.cloud.resource_table import quoted, reading_methods
+from tidegate.engines.cloud.table_roles import NEVER, TableRole, TextChange, read_roles
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.joined_tables import JoinedTable, TableNames
 from tidegate.sql import quoting
@@ -37,10 +40,13 @@ _DEEPEST_VIEW: Final = 5
 class TableText(NamedTuple):
     """SQL over virtual tables, and the resources behind their names; `joined` are tables of other
     sources by theirs. `wanted` are the names of columns that the statement has, `masks` the
-    functions that mask a view's columns."""
+    functions that mask a view's columns. `plain_sql` is the same for a planner that would read a
+    table once for each part of an OR; `roles` are those of the resources."""
 
     sql: str
+    plain_sql: str
     tables: Mapping[str, Found]
+    roles: Mapping[str, TableRole]
     joined: Mapping[str, JoinedTable]
     wanted: frozenset[str]
     masks: Mapping[str, Callable[[SqlValue], SqlValue]]
@@ -51,14 +57,6 @@ class _Given(NamedTuple):
     None where the value comes from another table."""
 
     text: str | None
-
-
-class _Change(NamedTuple):
-    """What takes the place of `text[start:stop]`."""
-
-    start: int
-    stop: int
-    text: str
 
 
 def bind_tables(
@@ -73,7 +71,11 @@ def bind_tables(
     """
     binder = _Binder(documents, hidden, {(each.source, each.names): each for each in joined})
     sql = binder.bound(text, {}, (), 0)
-    return TableText(sql, binder.tables, binder.joined, frozenset(binder.wanted), binder.masks)
+    return TableText(
+        sql.replace(binder.or_mark, ""),
+        sql.replace(binder.or_mark, f"OR {NEVER}() "),
+        *(binder.tables, binder.roles, binder.joined, frozenset(binder.wanted), binder.masks),
+    )
 
 
 def with_literals(text: str, params: Sequence[Any] | None) -> str:
@@ -181,6 +183,9 @@ class _Binder:
         self._unguessable = secrets.token_hex(16)
         self.joined: dict[str, JoinedTable] = {}
         self.tables: dict[str, Found] = {}
+        self.roles: dict[str, TableRole] = {}
+        self.or_mark = f"/*{self._unguessable}*/"
+        """Stands before each OR that a planner could read a table several times for."""
         self.wanted: set[str] = set()
         self.masks: dict[str, Callable[[SqlValue], SqlValue]] = {}
 
@@ -190,8 +195,16 @@ class _Binder:
         """A statement's text; `given` and `required` are what a view gets from outside."""
         tree = parsed(text)
         local = {folded(each.alias_or_name) for each in tree.find_all(exp.CTE)}
-        changes: list[_Change] = []
+        changes: list[TextChange] = []
         names: dict[tuple[str, ...], str] = {}
+        roles: Mapping[int, TableRole] = {}
+        if tree.find(exp.Or) or any(join.side for join in tree.find_all(exp.Join)):
+            read = read_roles(
+                tree, _tokens(text), lambda each: span(each.parts)[0], self._has_column
+            )
+            roles = read.roles
+            changes += read.joins
+            changes += [TextChange(at, at, self.or_mark) for at in read.ors]
         for table in tree.find_all(exp.Table):
             path = path_of(table)
             if len(path) == 1 and folded(path[0]) in local:
@@ -202,7 +215,8 @@ class _Binder:
                 changes.append(self._other_table(table, path, other))
                 names[tuple(map(folded, path))] = table.alias or path[-1]
             elif len(path) == 3:
-                changes.append(self._table(table, path, tree, text, depth))
+                role = roles.get(id(table), TableRole())
+                changes.append(self._table(table, path, tree, role, depth))
                 names[tuple(map(folded, path))] = table.alias or path[2]
             elif path:
                 raise TidegateError(
@@ -217,27 +231,41 @@ class _Binder:
             path = tuple([folded(part.name) for part in parts[:-1]])
             if len(parts) == 4 or (len(parts) == 3 and path in names):
                 start, stop = span(parts[:-1])
-                changes.append(_Change(start, stop, quoted(names.get(path, parts[-2].name))))
+                changes.append(TextChange(start, stop, quoted(names.get(path, parts[-2].name))))
         changes += _clobbered(tree, text, given, required) if given or required else ()
         return _changed(text, changes)
 
-    def _other_table(self, table: exp.Table, path: tuple[str, ...], other: JoinedTable) -> _Change:
+    def _has_column(self, table: exp.Table, name: str) -> bool:
+        """Whether a table has a column of a folded name; True where that is not known."""
+        path = path_of(table)
+        if len(path) != 3 or other_name(table) in self._others:
+            return True
+        found = self._documents.resource(path)
+        names = {ANONYMOUS} if found.resource.views else set[str]()
+        for method in reading_methods(found):
+            names |= {folded(each.name) for each in method.parameters}
+            names |= {folded(each) for each in columns_of(found, method)} or {ANONYMOUS}
+        return name in names or ANONYMOUS in names
+
+    def _other_table(
+        self, table: exp.Table, path: tuple[str, ...], other: JoinedTable
+    ) -> TextChange:
         start, stop = span(table.parts)
         name = f"{other.shown}#{self._unguessable}"
         while self.joined.get(name, other) is not other:
             name += "'"
         self.joined[name] = other
         alias = "" if table.alias else f" AS {quoted(path[-1])}"
-        return _Change(start, stop, f"main.{quoted(name)}{alias}")
+        return TextChange(start, stop, f"main.{quoted(name)}{alias}")
 
     def _table(
         self,
         table: exp.Table,
         path: tuple[str, ...],
         tree: exp.Expr,
-        text: str,
+        role: TableRole,
         depth: int,
-    ) -> _Change:
+    ) -> TextChange:
         start, stop = span(table.parts)
         found = self._documents.resource(path)
         alias = "" if table.alias else f" AS {quoted(path[2])}"
@@ -247,7 +275,8 @@ class _Binder:
                 raise _no_reading_method(found)
             name = f"{found.path}#{len(self.tables)}:{self._unguessable}"
             self.tables[name] = found
-            return _Change(start, stop, quoted(name) + alias)
+            self.roles[name] = role
+            return TextChange(start, stop, quoted(name) + alias)
         self._views += 1
         if depth >= _DEEPEST_VIEW or self._views > _MOST_VIEWS:
             raise TidegateError(
@@ -260,7 +289,7 @@ class _Binder:
         inner = self.bound(view.sql.strip().rstrip(";"), given, view.required, depth + 1)
         if rules is not None:
             inner = self._hiding(view, inner, rules)
-        return _Change(start, stop, f"({inner}){alias}")
+        return TextChange(start, stop, f"({inner}){alias}")
 
     def _hiding(self, view: View, inner: str, rules: ResourceRules) -> str:
         """A view's query less what is hidden of it. Raises: TidegateError POLICY_MASKED if its
@@ -405,7 +434,7 @@ def _literal(node: exp.Expr) -> str | None:
 
 def _clobbered(
     tree: exp.Expr, text: str, given: Mapping[str, _Given], required: Collection[str]
-) -> list[_Change]:
+) -> list[TextChange]:
     """A view's placeholders: a condition outside takes the place of `column = 'literal'` in it.
 
     Where the value comes from another table, the condition is left out, and the one outside, which
@@ -417,7 +446,7 @@ def _clobbered(
         for each in select.expressions
         if isinstance(each, exp.Column)
     }
-    changes: list[_Change] = []
+    changes: list[TextChange] = []
     wanted = {folded(each) for each in required}
     for condition in tree.find_all(exp.EQ, exp.In):
         column = condition.this
@@ -430,9 +459,9 @@ def _clobbered(
         start, stop = _condition_span(column, text)
         if outside is not None and outside.text is not None:
             name_end = span(column.parts)[1]
-            changes.append(_Change(name_end, stop, f" {outside.text}"))
+            changes.append(TextChange(name_end, stop, f" {outside.text}"))
         elif folded(column.name) in exposed:
-            changes.append(_Change(start, stop, "1"))
+            changes.append(TextChange(start, stop, "1"))
     return changes
 
 
@@ -449,7 +478,7 @@ def _condition_span(column: exp.Column, text: str) -> tuple[int, int]:
     return start, start + len(text[start:end].rstrip())
 
 
-def _changed(text: str, changes: Iterable[_Change]) -> str:
+def _changed(text: str, changes: Iterable[TextChange]) -> str:
     parts: list[str] = []
     at = 0
     for change in sorted(changes):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -21,6 +21,7 @@ from tidegate.cloud.accounts import Values, is_spread, spread
 from tidegate.cloud.responses import SqlValue
 from tidegate.engines.cloud.fetches import Fetch, Fetches, TableRow
 from tidegate.engines.cloud.resource_table import ResourceTable, TableMethod
+from tidegate.engines.cloud.table_roles import TableRole
 from tidegate.errors import Code, TidegateError, masking_refused
 
 _EQUALS: Final = apsw.SQLITE_INDEX_CONSTRAINT_EQ
@@ -53,6 +54,8 @@ class TablePlan(NamedTuple):
     waits: bool
     unfit: str | None
     unbound: str | None
+    constants: tuple[tuple[int, tuple[Any, ...]], ...]
+    """Columns that bind parameters by what the text says of them (`TableRole`), and the values."""
     known: Values | None
     """The parameters, where all are literals."""
 
@@ -79,9 +82,19 @@ class Paused(Exception):
 class VirtualTable:
     """One reference to a resource in a statement. Its methods have the names that apsw calls."""
 
-    def __init__(self, number: int, table: ResourceTable, fetches: Fetches, misses: Misses) -> None:
+    def __init__(
+        self,
+        number: int,
+        table: ResourceTable,
+        fetches: Fetches,
+        misses: Misses,
+        role: TableRole,
+    ) -> None:
         self._number = number
         self.table = table
+        self.is_kept = role.is_kept
+        places = ((table.place_of(name), values) for name, values in role.constants.items())
+        self._constants = {place: values for place, values in places if place is not None}
         self._read: set[int] = set()
         self.fetches = fetches
         self.misses = misses
@@ -101,6 +114,8 @@ class VirtualTable:
             place = info.get_aConstraint_iColumn(at)
             if info.get_aConstraint_op(at) != _EQUALS or place < 0 or place in bound:
                 continue
+            if not self._binds(place, info.get_aConstraint_collation(at)):
+                continue
             if not info.get_aConstraint_usable(at):
                 later.add(place)  # bound where this table's loop is inside of another's
                 continue
@@ -112,14 +127,19 @@ class VirtualTable:
             if value is not None:
                 known[place] = value
         barred = self.table.barred
-        for place in barred.intersection(bound):
+        for place in barred.intersection([*bound, *self._constants]):
             if self.table.columns[place].field is None:
                 raise self.parameter_refused(place)
-        given = frozenset(bound) - barred
-        constant = (frozenset(known) | lists) - barred
+        own = self._constants.keys() - barred
+        # All rows of a table that is kept are read twice, of the same calls.
+        given = frozenset(own if self.is_kept else bound.keys() - barred | own)
+        constant = given if self.is_kept else (frozenset(known) | lists | own) - barred
+        if self.is_kept:
+            later.clear()
         chosen = self._choose(given)
         if chosen is None:
-            self.lacks = frozenset(bound) if self.lacks is None else self.lacks | bound.keys()
+            seen = given if self.is_kept else frozenset(bound)
+            self.lacks = seen if self.lacks is None else self.lacks | seen
             return False
         self.fits = True
         method, unfit = chosen
@@ -139,6 +159,15 @@ class VirtualTable:
             # Its rows lack columns that the statement reads, which those of another order have.
             info.estimatedCost = _INCOMPLETE_COST
         return True
+
+    def _binds(self, place: int, collation: str) -> bool:
+        """Whether a comparison may bind a parameter or look a value up: an API compares each
+        character. A parameter of accounts has a collation of its own."""
+        return collation == "BINARY" or self.table.is_spread(place)
+
+    def has_column(self, name: str) -> bool:
+        """Whether the table has a column of that name in any case of letters."""
+        return self.table.place_of(name) is not None
 
     def note_read(self, name: str) -> None:
         """Note a column that the statement reads, before its plan is made: the planner counts all
@@ -189,12 +218,20 @@ class VirtualTable:
         """Tell SQLite which constraints are taken and what the loop costs."""
         arguments: list[Argument] = []
         cost, rows, waits = _REQUEST_COST, _LIST_ROWS, True
+        barred = self.table.barred
+        constants = {
+            place: values
+            for place, values in self._constants.items()
+            if place in method.parameters
+            and place not in barred
+            and (self.is_kept or place not in bound)
+        }
         for place, at in bound.items():
-            is_parameter = place in method.parameters and place not in self.table.barred
+            is_parameter = place in method.parameters and place not in barred
+            is_parameter = is_parameter and not self.is_kept
             is_list = place in lists
             if not is_parameter:
-                plain = info.get_aConstraint_collation(at) == "BINARY"
-                if place not in method.fields or is_list or place in known or not plain:
+                if place not in method.fields or is_list or place in known:
                     continue
                 cost, rows = 20.0, _KEYED_ROWS
             elif place not in known and not is_list:
@@ -211,11 +248,20 @@ class VirtualTable:
             ):
                 info.set_aConstraintUsage_omit(at, True)
         values: Values | None = None
-        if all(each.place in known and not each.looks_up for each in arguments):
+        if all(each.place in known and not each.looks_up for each in arguments) and all(
+            len(each) == 1 for each in constants.values()
+        ):
             pairs = [(method.parameters[a.place].name, known[a.place]) for a in arguments]
+            pairs += [(method.parameters[at].name, only) for at, (only,) in constants.items()]
             values = tuple(sorted(pairs))
-        unbound = self._unbound(method, used - {each.place for each in arguments})
-        self.plans.append(TablePlan(method, tuple(arguments), waits, unfit, unbound, values))
+        unbound = self._unbound(
+            method, used - {each.place for each in arguments} - constants.keys()
+        )
+        self.plans.append(
+            TablePlan(
+                method, tuple(arguments), waits, unfit, unbound, tuple(constants.items()), values
+            )
+        )
         info.idxNum = len(self.plans) - 1
         info.idxStr = f"t{self._number}"  # for what reads the plan of the whole statement
         info.estimatedCost = cost + rows
@@ -291,6 +337,8 @@ class VirtualTable:
             members = _members(value) if argument.is_list else [value]
             members = [each for each in members if each is not None]
             bindings.append((plan.method.parameters[argument.place].name, members))
+        for place, members in plan.constants:
+            bindings.append((plan.method.parameters[place].name, list(members)))
         combinations = 1
         for _, members in bindings:
             combinations *= len(members)
@@ -307,9 +355,41 @@ class VirtualTable:
             )
         )
         fetches = self._fetch(plan, sets)
+        rows: Iterator[TableRow]
         if keys:
-            return iter(self._looked_up(fetches, keys))
-        return itertools.chain.from_iterable(each.rows() for each in fetches)
+            rows = iter(self._looked_up(fetches, keys))
+        else:
+            rows = itertools.chain.from_iterable(each.rows() for each in fetches)
+        stated = self._stated(plan)
+        return self._compared(rows, stated) if stated else rows
+
+    def _stated(self, plan: TablePlan) -> dict[int, frozenset[Any]]:
+        """The parameters of which a row can have another value than the one that was sent, and
+        that SQLite compares with it nevertheless."""
+        columns, required = self.table.columns, plan.method.required
+        return {
+            place: frozenset(map(_comparable, values))
+            for place, values in plan.constants
+            if self.table.is_spread(place)
+            or (place in required and columns[place].field is not None)
+        }
+
+    def _compared(
+        self, rows: Iterator[TableRow], stated: Mapping[int, frozenset[Any]]
+    ) -> Iterator[TableRow]:
+        """The rows. Raises: TidegateError ARGUMENT_INVALID for one that would be lost."""
+        for row in rows:
+            for place, values in stated.items():
+                if _comparable(row[place]) not in values:
+                    name, path = self.table.columns[place].name, self.table.found.path
+                    raise TidegateError(
+                        Code.ARGUMENT_INVALID,
+                        f"Rows of {path} have another {name} than the one that was asked for, so"
+                        " this join or OR would lose them.",
+                        hint=f"Read {path} in a subquery, (SELECT … FROM {path} WHERE {name} = …),"
+                        " and join that.",
+                    )
+            yield row
 
     def _fetch(self, plan: TablePlan, sets: list[Values]) -> list[Fetch]:
         """The fetches that are ready to be waited for."""
@@ -364,7 +444,7 @@ class VirtualCursor:
     def __init__(self, table: VirtualTable) -> None:
         self._table = table
         self._rows: Iterator[TableRow] = iter(())
-        self._number = 0
+        self._row: TableRow = ()
         self._is_over = True
         self.Column: Callable[[int], SqlValue] = self._no_row
 
@@ -373,7 +453,6 @@ class VirtualCursor:
 
     def Filter(self, number: int, text: str | None, arguments: Sequence[Any] | None) -> None:
         self._rows = self._table.rows_of(self._table.plans[number], arguments or ())
-        self._number = 0
         self._is_over = False
         self.Next()
 
@@ -382,14 +461,16 @@ class VirtualCursor:
         if row is None:
             self._is_over = True
             return
-        self._number += 1
+        self._row = row
         self.Column = row.__getitem__
 
     def Eof(self) -> bool:
         return self._is_over
 
     def Rowid(self) -> int:
-        return self._number
+        # The same row in each loop: a fetch keeps what it has given for as long as the statement
+        # runs, and SQLite tells by this which rows of a RIGHT or FULL JOIN have found a match.
+        return id(self._row)
 
     def Close(self) -> None:
         self._rows = iter(())
