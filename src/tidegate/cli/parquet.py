@@ -36,6 +36,8 @@ _TYPES = {
     "uuid": "UUID",
     "bytes": "BLOB",
 }
+_PRECISE = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMPTZ": "TIMESTAMPTZ_NS"}
+"""The types for values with more than six digits behind the second."""
 _MOST_DIGITS = 38
 
 
@@ -117,6 +119,13 @@ class ParquetWriter:
         kind = self._type_of(place)
         if kind is None:
             return name
+        if (
+            kind in _PRECISE
+            and self._database.execute(
+                f"SELECT 1 FROM rows WHERE regexp_matches({name}, '[.][0-9]{{7}}') LIMIT 1"
+            ).fetchone()
+        ):
+            kind = _PRECISE[kind]
         cast = f"from_base64({name})" if kind == "BLOB" else f"TRY_CAST({name} AS {kind})"
         if kind != "BLOB":
             lost = f"SELECT 1 FROM rows WHERE {name} IS NOT NULL AND {cast} IS NULL LIMIT 1"
@@ -143,9 +152,13 @@ class ParquetWriter:
         return self._decimal(place) if column.kind == "decimal" else _TYPES.get(column.kind)
 
     def _integer(self, place: int) -> str | None:
-        least, most = self._database.execute(
-            f"SELECT min(c{place}::HUGEINT), max(c{place}::HUGEINT) FROM rows"
+        cast = f"TRY_CAST(c{place} AS HUGEINT)"
+        least, most, beyond = self._database.execute(
+            f"SELECT min({cast}), max({cast}),"
+            f" count(*) FILTER (c{place} IS NOT NULL AND {cast} IS NULL) FROM rows"
         ).fetchone()
+        if beyond:
+            return None
         if least >= -(2**63) and most < 2**63:
             return "BIGINT"
         return "UBIGINT" if least >= 0 and most < 2**64 else f"DECIMAL({_MOST_DIGITS}, 0)"

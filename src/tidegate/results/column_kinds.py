@@ -21,14 +21,14 @@ _NAMES: dict[ColumnKind, str] = {
     " longtext enum set citext xml bit",
     "bytes": "blob bytea binary varbinary tinyblob mediumblob longblob",
     "date": "date",
-    "time": "time",
+    "time": "time time_ns",
     "timestamp": "timestamp datetime timestamp_s timestamp_ms timestamp_ns",
-    "timestamp_tz": "timestamptz",
+    "timestamp_tz": "timestamptz timestamptz_ns",
     "time_tz": "timetz",
     "interval": "interval",
     "uuid": "uuid",
     "json": "json jsonb",
-    "struct": "struct map union record",
+    "struct": "struct map union record tuple",
     "array": "list",
 }
 _KINDS: dict[str, ColumnKind] = {

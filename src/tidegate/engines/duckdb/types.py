@@ -7,7 +7,7 @@ DuckDB itself writes such values as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from duckdb.sqltypes import DuckDBPyType
@@ -19,24 +19,18 @@ Coercion = Callable[[Any], Any]
 Rows = Sequence[Sequence[Any]]
 
 _TEXT = "VARCHAR"
-_AS_TEXT = frozenset(
-    {
-        "date",
-        "timestamp",
-        "timestamp_s",
-        "timestamp_ms",
-        "timestamp_ns",
-        "timestamp with time zone",
-        "time",
-        "time_ns",
-        "time with time zone",
-        "interval",
-        "decimal",
-        "uuid",
-        "bignum",
-        "bit",
-    }
+_READ_EXACTLY = frozenset(
+    {"boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "double", "varchar", "blob"}
+    | {"utinyint", "usmallint", "uinteger", "ubigint", "uhugeint", "null", "enum"}
 )
+"""Types whose values the driver reads as they are. Every other, also one that a later version of
+DuckDB brings, is written as text by DuckDB itself."""
+_READ_BUT_INFINITE = frozenset(
+    {"date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp with time zone", "time"}
+    | {"time with time zone", "decimal", "uuid", "bignum", "bit", "float", "geometry"}
+)
+"""Types that the driver reads well enough where nothing can be written as text: what a change
+returns."""
 _NESTED = frozenset({"list", "array", "struct", "tuple", "map", "union"})
 
 
@@ -49,9 +43,6 @@ class Column:
         name = f"#{place}"
         self.expression = name
         self.coercion: Coercion | None = None
-        if kind.id == "geometry":
-            self.expression = f"st_astext({name})"
-            return
         written = _written(kind, floats=_TEXT)
         if written != str(kind):
             self.expression = f"CAST({name} AS {written})"
@@ -83,13 +74,30 @@ def check_exact(kinds: Sequence[DuckDBPyType]) -> None:
 
     Raises: TidegateError SQL_FAILED.
     """
-    for kind in map(str, kinds):
-        if any(name in kind for name in ("INTERVAL", "TIMESTAMP_NS", "TIME_NS")):
+    for kind in kinds:
+        if not all(name in _READ_EXACTLY | _READ_BUT_INFINITE for name in _leaves(kind)):
             raise TidegateError(
                 Code.SQL_FAILED,
                 f"A statement that writes cannot return a value of the type {kind}.",
                 hint="Return it as text, like `column::VARCHAR`. Nothing was changed.",
             )
+
+
+def _leaves(kind: DuckDBPyType) -> Iterator[str]:
+    """The names of the types of which a type is made."""
+    if kind.id not in _NESTED:
+        yield kind.id
+        return
+    for part in _parts(kind):
+        yield from _leaves(part)
+
+
+def _parts(kind: DuckDBPyType) -> list[DuckDBPyType]:
+    """The types of what a nested type holds."""
+    parts = cast("list[tuple[str, Any]]", kind.children)
+    if kind.id == "array":
+        return [parts[0][1]]
+    return [part for _, part in (parts[1:] if kind.id == "union" else parts)]
 
 
 def coerced(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tuple[Any, ...]]:
@@ -107,13 +115,13 @@ def coerced(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tupl
 def _written(kind: DuckDBPyType, floats: str) -> str:
     """The type with text in the place of every part that the driver does not read exactly."""
     name = kind.id
-    if name in _AS_TEXT:
-        return _TEXT
     if name == "float":
         return floats
     if name not in _NESTED:
-        return str(kind)
+        return str(kind) if name in _READ_EXACTLY else _TEXT
     parts = cast("list[tuple[str, Any]]", kind.children)
+    if not parts or set(_leaves(kind)) <= _READ_EXACTLY:
+        return str(kind)  # an empty structure cannot be written with parentheses
     if name == "list":
         return f"{_written(parts[0][1], floats)}[]"
     if name == "array":
@@ -243,6 +251,7 @@ _COERCIONS: dict[str, Coercion] = {
     "timestamp_ms": timestamp_text,
     "timestamp_ns": timestamp_text,
     "timestamp with time zone": timestamp_text,
+    "timestamptz_ns": timestamp_text,
     "time": time_text,
     "time_ns": time_text,
     "time with time zone": time_text,
