@@ -113,6 +113,31 @@ def test_a_document_becomes_a_provider_that_reads_with_select_alone(
     assert main(["cloud", "check", str(tmp_path / "docs")]) == 0
 
 
+def test_patterns_in_addresses_bound_values_of_what_is_imported(
+    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = OPENAPI.replace(
+        "url: 'https://pets.example.com/api'",
+        r"url: 'https://{region:^[a-z]{2}-\d$}.example.com/api'",
+    )
+    owners = "  '/owners/{id:[[:digit:]]+}': {get: {responses: {'200': {description: ok}}}}\n"
+    text = text.replace("components:", f"{owners}components:", 1)
+    text = text.replace("/v1/pets/{petId}:", "'/v1/pets/{petId:[0-9]{1,3}}':")
+    assert run(text, "--provider", "pets") == 0
+    assert "the pattern of id: it has a class of POSIX" in capsys.readouterr().err
+    folder = RegistryFolder(tmp_path / "docs")
+    (path,) = folder.provider_paths()
+    provider = folder.provider(path)
+    document = folder.service(provider, provider.services["api"])
+    assert document is not None
+    pets = document.resource("pets")
+    assert pets is not None and pets.methods["get_pet"].required == ("petId", "region")
+    request = build_request(
+        pets.methods["get_pet"], document.schemas, {"petId": "12", "region": "eu-1"}
+    )
+    assert request.url == "https://eu-1.example.com/api/v1/pets/12"
+
+
 def test_a_provider_that_is_there_is_replaced_only_when_that_is_said(
     run: Callable[..., int], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from tidegate.cloud.model import Method, Provider, Resource, ServiceEntry
 from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.transforms import problem_of
+from tidegate.cloud.url_templates import pattern_problem
 from tidegate.errors import TidegateError
 from tidegate.sql.finding import Refusal
 from tidegate.sql.parse import parse
@@ -107,6 +108,9 @@ def _problems_of(document: ServiceDocument, resource: Resource) -> Iterator[str]
 
 def _problems_of_method(document: ServiceDocument, method: Method) -> Iterator[str]:
     response, body = method.response, method.body
+    for each in method.parameters:
+        if each.pattern and (problem := pattern_problem(each.pattern)) is not None:
+            yield f"the pattern `{each.pattern[:60]}` of {each.name} cannot be used: {problem}"
     for transform in (response.transform, body.transform if body else None):
         if transform is not None and (problem := problem_of(transform)) is not None:
             yield problem

@@ -109,6 +109,8 @@ class Parameter(msgspec.Struct, frozen=True):
     description: str = ""
     style: str = ""
     explodes: bool = True
+    pattern: str = ""
+    """What the whole of a value must be, by the template of the address."""
 
 
 class Transform(msgspec.Struct, frozen=True):

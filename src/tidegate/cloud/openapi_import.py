@@ -16,6 +16,7 @@ from tidegate.cloud.provider_document import read_provider
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.tree import mapping, require_mapping, sequence
+from tidegate.cloud.url_templates import pattern_problem, read_template
 from tidegate.cloud.yaml_reader import refused
 from tidegate.config.addresses import parse_http_url
 from tidegate.errors import Code, TidegateError
@@ -159,6 +160,10 @@ def _method(
     path: str, verb: str, item: Mapping[str, Any], operation: Mapping[str, Any], schemas: Schemas
 ) -> _Found:
     pointer = path.replace("~", "~0").replace("/", "~1")
+    try:
+        path = read_template(path).text
+    except ValueError as error:
+        raise refused(path, str(error)) from None
     entry: dict[str, Any] = {"operation": {"$ref": f"#/paths/{pointer}/{verb}"}}
     responses = mapping(operation.get("responses"))
     key = next((each for each in responses if re.fullmatch(r"2\d\d|2XX", each)), None)
@@ -268,6 +273,10 @@ def _usable(
             response = compiled.methods[each.name].response
             if response.schema is not None:
                 reader.schemas.columns(response.schema, response.object_key)
+            for parameter in compiled.methods[each.name].parameters:
+                problem = pattern_problem(parameter.pattern) if parameter.pattern else None
+                if problem is not None:
+                    raise refused(document, f"the pattern of {parameter.name}: {problem}")
         except TidegateError as error:
             link = each.entry["operation"]["$ref"]
             left_out.append(f"{link}: {error.message}")

@@ -28,6 +28,7 @@ from tidegate.cloud.model import ApiRequest as ApiRequest
 from tidegate.cloud.names import folded
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.template_functions import to_json
+from tidegate.cloud.url_templates import fits
 from tidegate.errors import Code, TidegateError
 
 _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
@@ -145,6 +146,8 @@ def _assign(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> _Giv
         values_given = [waiting[each][1] for each in found if waiting[each][1] is not None]
         if values_given:
             _check_exact(method, schemas, parameter, values_given[0])
+            if parameter.pattern:
+                _check_pattern(method, parameter, _text(values_given[0]))
             given[parameter.wire_name, parameter.place] = values_given[0]
         elif parameter.is_required:
             problem = "must not be NULL" if found else "is missing"
@@ -166,6 +169,24 @@ def _check_exact(method: Method, schemas: Schemas, parameter: Parameter, value: 
             method,
             f"the parameter {parameter.name} is a number beyond 64 bits, which SQL has not kept"
             " whole; write it as text, in quotes",
+        )
+
+
+def _check_pattern(method: Method, parameter: Parameter, value: str) -> None:
+    """Refuse a value that is not what the address's template lets it be."""
+    try:
+        is_fitting = fits(parameter.pattern, value)
+    except ValueError as error:
+        raise TidegateError(
+            Code.DOCUMENT_INVALID,
+            f"{method.name} is not called: its document bounds {parameter.name} by the pattern"
+            f" `{parameter.pattern[:80]}`, which cannot be used: {error}.",
+        ) from None
+    if not is_fitting:
+        raise _invalid(
+            method,
+            f"{parameter.name} must be as the pattern `{parameter.pattern[:80]}` of its document"
+            f" says, and `{value[:80]}` is not",
         )
 
 

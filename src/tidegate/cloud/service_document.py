@@ -32,6 +32,7 @@ from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.schema import Schemas, XPath, parse_object_key
 from tidegate.cloud.settings import read_settings
 from tidegate.cloud.tree import mapping, require_mapping, sequence
+from tidegate.cloud.url_templates import UrlTemplate, plain_name, read_template
 from tidegate.cloud.yaml_reader import refused
 from tidegate.errors import TidegateError
 
@@ -161,8 +162,9 @@ class ServiceDocument:
         casing = str(request.get("nativeCasing") or "")
         if casing and casing not in _CASINGS:
             raise self._refused(f"{where} has the casing `{casing[:40]}`, which is not known")
-        path, _, query = path.partition("?")
-        server = self._server(operation, item, node, where)
+        template = self._template(path, where)
+        path, _, query = template.text.partition("?")
+        server, patterns = self._server(operation, item, node, where)
         body = self._body(operation, request, where)
         parameters = [
             *self._parameters(item, operation, casing, where),
@@ -171,6 +173,8 @@ class ServiceDocument:
         ]
         path, undeclared = _declared_path(path, parameters)
         parameters.extend(undeclared)
+        bounds = {"server": patterns, "path": template.patterns}
+        parameters = [_bounded(each, bounds.get(each.place, {})) for each in parameters]
         return Method(
             name=name,
             http_verb=verb.upper(),
@@ -209,7 +213,8 @@ class ServiceDocument:
         item: Mapping[str, Any],
         node: Mapping[str, Any],
         where: str,
-    ) -> Server:
+    ) -> tuple[Server, Mapping[str, str]]:
+        """The server, and the patterns of its variables."""
         for each in (operation, item, node, self._tree):
             servers = each.get("servers")
             if isinstance(servers, list) and servers:
@@ -218,13 +223,20 @@ class ServiceDocument:
                 if not isinstance(url, str) or not url:
                     raise self._refused(f"a server of {where} has no URL")
                 variables = {
-                    name: str(mapping(entry).get("default") or "")
+                    plain_name(name): str(mapping(entry).get("default") or "")
                     for name, entry in mapping(first.get("variables")).items()
                 }
-                for name in _VARIABLE.findall(url):
+                template = self._template(url, where)
+                for name in _VARIABLE.findall(template.text):
                     variables.setdefault(name, "")
-                return Server(url, variables)
+                return Server(template.text, variables), template.patterns
         raise self._refused(f"{where} has no server")
+
+    def _template(self, text: str, where: str) -> UrlTemplate:
+        try:
+            return read_template(text)
+        except ValueError as error:
+            raise self._refused(f"the address of {where} is no template: {error}") from None
 
     def _parameters(
         self,
@@ -372,6 +384,11 @@ def _declared_path(path: str, parameters: list[Parameter]) -> tuple[str, list[Pa
         elif all(each.wire_name != name for each in undeclared):
             undeclared.append(Parameter(name, name, "path", True, {"type": "string"}))
     return path, undeclared
+
+
+def _bounded(parameter: Parameter, patterns: Mapping[str, str]) -> Parameter:
+    pattern = patterns.get(parameter.wire_name)
+    return parameter if pattern is None else msgspec.structs.replace(parameter, pattern=pattern)
 
 
 def _server_parameter(name: str) -> Parameter:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from support.cloud_registry import PROVIDER, STOCK, write_registry
+from tidegate.cloud.check import check_registry
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.model import Method, Pagination
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.cloud.requests import build_request
 from tidegate.cloud.schema import parse_object_key
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.errors import Code, TidegateError
@@ -39,6 +41,71 @@ def test_required_parameters_come_as_address_then_body_then_server(tmp_path: Pat
     create = method(document, "items", "create")
     assert create.required == ("item_name", "tags", "host")
     assert create.server.url == "https://{host}/v2"
+
+
+PATTERNED = (
+    STOCK.replace(
+        "- url: https://{region}.shop.example/v1\n"
+        "  variables: {region: {default: eu}, edition: {default: basic}}",
+        "- url: 'https://{region:^(?:eu|us)-[a-z]{2,5}-\\d$}.{edition}.shop.example/v1'\n"
+        "  variables: {edition: {default: basic}}",
+    )
+    .replace("/items/{item-id}:", "'/items/{item-id:[A-Z]{1,3}(?:-\\d)?}':")
+    .replace("~1items~1{item-id}/", "~1items~1{item-id:[A-Z]{1,3}(?:-\\d)?}/")
+)
+
+
+def test_a_pattern_in_an_address_is_no_part_of_a_name_and_bounds_the_value(tmp_path: Path) -> None:
+    document = stock(tmp_path, PATTERNED)
+    get = method(document, "items", "get")
+    assert get.required == ("X-Trace", "item-id", "verbose", "edition", "region")
+    assert get.server.url == "https://{region}.{edition}.shop.example/v1"
+    given = {"X-Trace": "t", "verbose": 1, "edition": "basic"}
+
+    def url(region: str, item: str) -> str:
+        values = {**given, "region": region, "item-id": item}
+        return build_request(get, document.schemas, values).url
+
+    assert (
+        url("eu-west-1", "AB-3")
+        == "https://eu-west-1.basic.shop.example/v1/items/AB-3?verbose=true"
+    )
+    for region, item in (
+        ("ap-west-1", "AB"), ("eu-west-1\n", "AB"), ("xeu-west-1", "AB"), ("eu-west-12", "AB"),
+        ("eu-west-1", "ABCD"), ("eu-west-1", "ab"), ("eu-west-1", "AB/..")
+    ):  # fmt: skip
+        with pytest.raises(TidegateError) as caught:
+            url(region, item)
+        assert caught.value.code is Code.ARGUMENT_INVALID
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(a|a)*b{1,9}", "several ways"),
+        ("(", "cannot be read"),
+        ("[[:alpha:]]+", "POSIX"),
+        ("*", "cannot be read"),
+    ],
+)
+def test_a_pattern_that_cannot_bound_a_value_is_found_by_the_check_and_sends_nothing(
+    tmp_path: Path, pattern: str, problem: str
+) -> None:
+    text = STOCK.replace("https://{region}.shop", f"https://{{region:{pattern}}}.shop")
+    document = stock(tmp_path, text.replace("url: https", "url: 'https").replace("/v1", "/v1'"))
+    check = check_registry(RegistryFolder(tmp_path), lambda path: None)
+    assert any(problem in each.problem for each in check.faults)
+    values = {"region": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaac", "edition": "x"}
+    with pytest.raises(TidegateError) as caught:
+        build_request(method(document, "items", "list"), document.schemas, values)
+    assert caught.value.code is Code.DOCUMENT_INVALID
+
+
+def test_a_brace_of_an_address_that_does_not_end_is_a_fault_of_the_document(tmp_path: Path) -> None:
+    document = stock(tmp_path, STOCK.replace("{region}.shop.example/v1", "'{region:[a-z.shop/v1'"))
+    with pytest.raises(TidegateError) as caught:
+        method(document, "items", "get")
+    assert caught.value.code is Code.DOCUMENT_INVALID
 
 
 def test_columns_of_a_body_have_a_prefix_unless_the_document_says_otherwise(tmp_path: Path) -> None:
