@@ -8,8 +8,8 @@ Eight tables hold rows, and what makes a question hard: codes of unknown spellin
 blanks behind them, amounts kept as text, no declared foreign keys. The statements are the same for
 all servers, and every answer is checked. What differs is how a caller finds out what to write:
 
-- Tidegate core: a search for each group of questions, which shows columns, joins and values, then
-  all statements in one call.
+- Tidegate core: a search with a topic for each question, which shows columns, joins and values,
+  then all statements in one call.
 - DBHub: the names of all tables, the columns of each table that is needed, one call that looks at
   values and one with all statements, separated by semicolons.
 - MCP Toolbox: the names, the columns of the tables, a call for each look and each statement.
@@ -102,8 +102,6 @@ LOOKS = (
 )
 """What has to be asked where the tools show no values."""
 
-GROUPS = (QUESTIONS[:4], QUESTIONS[4:8], QUESTIONS[8:11], QUESTIONS[11:])
-
 
 def make_database() -> Path:
     """Write the file: the company's 212 tables and the shop's eight."""
@@ -159,12 +157,9 @@ def _rows() -> dict[str, list[tuple[Any, ...]]]:
 
 
 def steps_of_core() -> list[Step]:
-    """A search for each group of questions, then every statement in one call."""
-    searches: list[Step] = [
-        ("search", {"words": " ".join(dict.fromkeys(" ".join(q.words for q in group).split()))})
-        for group in GROUPS
-    ]
-    return [*searches, ("query", {"sql": [question.sql for question in QUESTIONS]})]
+    """One search for all questions, then every statement in one call."""
+    search: Step = ("search", {"words": [question.words for question in QUESTIONS]})
+    return [search, ("query", {"sql": [question.sql for question in QUESTIONS]})]
 
 
 def steps_of_dbhub() -> list[Step]:

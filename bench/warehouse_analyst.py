@@ -5,7 +5,7 @@ answers have shown what it takes to write it: the tables, their columns, each te
 compared with as it is spelled, and a value of each text column that is calculated with. What is
 missing costs the calls that the server's tools suggest:
 
-- Tidegate core: a search for four questions at a time, `describe` for what these did not show, all
+- Tidegate core: one search with a topic for each question, `describe` for what it did not show, all
   statements that look at values in one call, all statements in one.
 - DBHub: the names of all tables, the columns of each table that is needed, one call that looks at
   values, one with all statements.
@@ -27,8 +27,6 @@ from bench.servers import Contestant
 from bench.warehouse import NAME, QUESTIONS, Question, as_defog, statements, tables
 
 Step = tuple[str, dict[str, Any]]
-_AT_ONCE = 4
-"""Questions that one search of core is about."""
 
 
 class Manner(NamedTuple):
@@ -47,8 +45,7 @@ _SCHEMA = {name: schema for schema, name, _ in tables()}
 
 
 def _searches(questions: Sequence[Question]) -> list[Step]:
-    groups = [questions[at : at + _AT_ONCE] for at in range(0, len(questions), _AT_ONCE)]
-    return [("search", {"words": " ".join(each.words for each in group)}) for group in groups]
+    return [("search", {"words": [each.words for each in questions]})]
 
 
 def _shown_by_core(seen: str, table: str, columns: set[str]) -> bool:

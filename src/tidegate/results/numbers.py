@@ -7,16 +7,21 @@
     42.0 (floating point)     42
 
 A decimal becomes a JSON number if the double nearest to it, written with the fewest digits that
-tell it from other doubles, is that decimal again; otherwise it stays text. Pure.
+tell it from other doubles, is that decimal again; otherwise it stays text. Where one answer is
+read as a whole, `unify_numbers` makes all of a column text then: a reader compares and adds what is
+of one kind. Pure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from math import isfinite
 from operator import is_
 from typing import Any, cast
+
+import msgspec
 
 from tidegate.model.decimals import plain
 from tidegate.model.results import Column
@@ -24,6 +29,29 @@ from tidegate.results.json_values import COLUMNWISE_ROWS, MAX_SAFE_INTEGER, Rows
 
 _SURE_DIGITS = 15
 """A decimal of so many digits survives being a double."""
+
+
+_LONG_NUMBER = re.compile(rb'"-?[\d.]{16,}"')
+_rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
+
+
+def unify_numbers(columns: Sequence[Column], rows: bytes) -> bytes:
+    """Rows as JSON in which each column of exact numbers is numbers, or is texts if one of them is
+    too long for a number. `rows` are a JSON array of arrays, written the short way."""
+    if _LONG_NUMBER.search(rows) is None:
+        return rows
+    places = [place for place, each in enumerate(columns) if each.kind in ("decimal", "integer")]
+    decoded = _rows.decode(rows) if places else []
+    changed = False
+    for place in places:
+        first = {bytes(row[place])[:1] for row in decoded}
+        if b'"' in first and first - {b'"', b"n"}:
+            changed = True
+            for row in decoded:
+                value = bytes(row[place])
+                if value[:1] not in (b'"', b"n"):
+                    row[place] = msgspec.Raw(b'"' + value + b'"')
+    return msgspec.json.encode(decoded) if changed else rows
 
 
 def decimal_places(columns: Sequence[Column]) -> list[int]:

@@ -25,7 +25,6 @@ DIALECT = "datalog"
 _MOST_NOTES = 2
 _MOST_NEAR = 3
 _LONGEST = 100
-_MOST_COMPARED = 500
 _OWN = ("db/", "db.")
 """How the names of attributes begin that every database has."""
 _SHOWN = {"many": "many", "full text": "fulltext", "component": "component"}
@@ -107,11 +106,11 @@ def nearest(name: str, known: list[str]) -> list[str]:
     if len(name) > _LONGEST:
         return []
     space, _, last = name.casefold().rpartition("/")
-    # Mistakes are seldom made in the first letter.
-    first = sorted(known, key=lambda each: each[:1].casefold() != name[:1].casefold())
+    from tidegate.search.suggestions import likeliest
+
     owners: dict[str, list[str]] = {}
     for each in sorted(
-        first[:_MOST_COMPARED], key=lambda each: each.casefold().rpartition("/")[0] != space
+        likeliest(name, known), key=lambda each: each.casefold().rpartition("/")[0] != space
     ):
         owners.setdefault(each.casefold().rpartition("/")[2], []).append(each)
     alike = get_close_matches(last, owners, n=_MOST_NEAR, cutoff=0.7)

@@ -7,7 +7,12 @@ fits several tables equally well refers to none.
 Values decide among more candidates: columns whose last two words are those of a key, `owner_emp`
 where `emp_id` is a first column, and columns of one name in several tables, of which one may be a
 key that is not declared. A column
-refers to a key if nearly all of its values are keys. Values contradict a guess as well. Pure.
+refers to a key if nearly all of its values are keys. Values contradict a guess as well. A column
+that counts something (`num_semesters`) refers to nothing, whatever its values: small numbers are
+among the keys of any table.
+
+Tables of another schema count if a declared key links the schemas, or if the column has
+the name of a key that is called after its own table (`customer_no` of `customers`). Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import msgspec
 
 from tidegate.model.profiles import Comparison, Join
 from tidegate.model.schema import ColumnInfo, Table
-from tidegate.search.words import split
+from tidegate.search.words import parts, split, stem
 from tidegate.sql.samples import LOOKED_THROUGH
 
 _REFERRING = frozenset(
@@ -28,6 +33,18 @@ _REFERRING = frozenset(
 )
 _COMMON = frozenset({"id", "code", "key", "name", "number", "no", "nr", "date", "year", "type"})
 """Names of keys that say nothing of what they are the key of."""
+_COUNTING = frozenset(
+    parts(
+        "num number count cnt total sum qty quantity amount max min avg average mean years months"
+        " weeks days hours minutes seconds pct percent rate"
+    )
+)
+"""First words of columns that count or measure what the words behind them name."""
+_COUNTED = frozenset(
+    parts("count cnt total sum qty quantity amount avg average pct percent ratio rate")
+)
+"""Last words of such columns."""
+_KEY_ENDS = frozenset({"id", "key", "fk", "ref", "uuid", "code", "cd"})
 _WITH_ROWS = ("table", "materialized view", "foreign table")
 _MOST_OF_NAME = 8
 """Tables with a column of one name; of more, only those count where it is unique by declaration."""
@@ -69,6 +86,7 @@ class Joins:
     """The likely joins among tables. Building costs about as much as a search index."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
+        self._linked = _linked_schemas(tables)
         self._by_words: dict[tuple[str, ...], list[_Target]] = defaultdict(list)
         self._by_key: dict[str, list[_Target]] = defaultdict(list)
         self._by_end: dict[tuple[str, ...], list[_Target]] = defaultdict(list)
@@ -96,6 +114,8 @@ class Joins:
         found: dict[str, Join] = {}
         for column in table.columns:
             if column.name in declared or (own is not None and column.name == own.name):
+                continue
+            if _counts(column):
                 continue
             target = self._target(table, column)
             if target is not None:
@@ -142,13 +162,25 @@ class Joins:
                     break
         if not candidates:
             candidates = _fitting(table, column, self._by_key.get(column.name.casefold(), ()))
+        candidates = [each for each in candidates if self._may_refer(table, column, each)]
         return [each for each in candidates if each[0].schema == table.schema] or candidates
+
+    def _may_refer(self, table: Table, column: ColumnInfo, target: _Target) -> bool:
+        """Whether a key is of the table's own schema, of one that is linked to it, or has the
+        column's name, which says of which table it is the key."""
+        other, key = target
+        if other.schema == table.schema or (table.schema, other.schema) in self._linked:
+            return True
+        same = key.name.casefold() == column.name.casefold()
+        return same and len(split(key.name)) > 1 and _names_table(split(key.name), other)
 
     def _possible(
         self, table: Table, column: ColumnInfo, is_key: bool
     ) -> Iterator[tuple[Sign, _Target]]:
         """What values may confirm, the likeliest first."""
         words = split(column.name)
+        if _counts(column):
+            return
         named = self._named(table, column)
         if is_key:  # of a table with further columns of what another table is about
             for target in named:
@@ -157,14 +189,19 @@ class Joins:
             return
         for target in named:
             yield "name", target
+
+        def fitting(targets: Iterable[_Target]) -> list[_Target]:
+            found = _fitting(table, column, targets)
+            return [each for each in found if self._may_refer(table, column, each)]
+
         if len(words) > 1:
-            for target in _fitting(table, column, self._by_end.get(tuple(words[-2:]), ())):
+            for target in fitting(self._by_end.get(tuple(words[-2:]), ())):
                 yield "ending", target
         for start in range(len(words)):
-            for target in _fitting(table, column, self._by_stem.get(tuple(words[start:]), ())):
+            for target in fitting(self._by_stem.get(tuple(words[start:]), ())):
                 yield "ending", target
         if column.name.casefold() in self._by_name:
-            same = _fitting(table, column, self._by_name.get(column.name.casefold(), ()))
+            same = fitting(self._by_name.get(column.name.casefold(), ()))
             if len(same) >= _MOST_OF_NAME:
                 same = [each for each in same if _is_unique(*each)]
             same.sort(key=lambda each: (not _is_unique(*each), each[0].schema != table.schema))
@@ -244,6 +281,29 @@ def _guess(sign: Sign, table: Table, column: ColumnInfo, target: _Target) -> Gue
         unique,
         _names_table(split(column.name), other),
     )
+
+
+def _counts(column: ColumnInfo) -> bool:
+    """Whether the name is one of an amount: `num_semesters`, `order_count`, `years_employed`, or
+    the plural `semesters`. What ends like a key, `total_id`, is none."""
+    words = parts(column.name)
+    if not words or words[-1] in _KEY_ENDS or _kind(column.type) in ("text", "uuid"):
+        return False
+    if len(words) > 1 and (words[0] in _COUNTING or words[-1] in _COUNTED or words[1] == "of"):
+        return True
+    return stem(words[-1]) != words[-1]
+
+
+def _linked_schemas(tables: Sequence[Table]) -> set[tuple[str, str]]:
+    """The pairs of schemas, each in both orders, that a declared key or inheritance joins."""
+    linked: set[tuple[str, str]] = set()
+    for table in tables:
+        ends = [key.schema for key in table.foreign_keys if key.schema]
+        ends += [schema for schema, _ in table.reads]
+        for schema in ends:
+            if schema != table.schema:
+                linked |= {(table.schema, schema), (schema, table.schema)}
+    return linked
 
 
 def _fitting(table: Table, column: ColumnInfo, targets: Iterable[_Target]) -> list[_Target]:

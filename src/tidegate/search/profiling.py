@@ -34,6 +34,21 @@ _DATE = re.compile(
     r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
     r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([T ]\d\d:?\d\d.*)?"
 )
+_MONTH_NAME = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_MONTH = re.compile(
+    rf"{_MONTH_NAME}[-/ ,']{{0,2}}\d{{2}}(?:\d\d)?|(?:19|20)\d\d[-/ ,]{{0,2}}{_MONTH_NAME}"
+    r"|(?:0?[1-9]|1[0-2])[-/.](?:19|20)\d\d|(?:19|20)\d\d[/.]?(?:0[1-9]|1[0-2])"
+    r"|(?:19|20)\d\d-?m(?:0?[1-9]|1[0-2])",
+    re.IGNORECASE,
+)
+"""A month of a year in forms that are no dates of ISO 8601: Jan 2026, 01/2026, 202601, 2026M01."""
+_FIRST_OF_MONTH = re.compile(r"\d{4}-\d\d-01([T ]00:00(:00(\.0+)?)?(Z|[-+]\d\d(:?\d\d)?)?)?")
+_FEWEST_MONTHS = 3
+MONTHS = "first of month"
+"""The remark on dates that stand for months."""
 _GROUPED = re.compile(r"\D*\d{1,3}(,\d{3})+(\.\d+)?\D*")
 _DECIMAL_COMMA = re.compile(r"\D*[\d. ]*\d,\d+\D*")
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -94,7 +109,9 @@ def with_statistics(
         elif known.low is None and _is_date(known):
             ends = [value for value in (*texts, low, high) if value is not None]
             if ends and all(map(_ISO.fullmatch, ends)):
-                better[name] = ColumnProfile(low=min(ends), high=max(ends), about=True)
+                better[name] = ColumnProfile(
+                    low=min(ends), high=max(ends), about=True, remarks=known.remarks
+                )
     return better
 
 
@@ -121,7 +138,7 @@ def with_bounds(profile: TableProfile, columns: Sequence[str], ends: Sequence[An
     better = dict(profile)
     for name, low, high in zip(columns, ends[::2], ends[1::2], strict=True):
         if isinstance(low, str) and isinstance(high, str):
-            better[name] = ColumnProfile(low=low, high=high)
+            better[name] = ColumnProfile(low=low, high=high, remarks=profile[name].remarks)
     return better
 
 
@@ -134,7 +151,9 @@ def with_joins(profile: TableProfile, joins: Mapping[str, tuple[Join, ...]]) -> 
 
 
 def _is_date(known: ColumnProfile) -> bool:
-    return known.example is not None and not known.remarks and bool(_ISO.fullmatch(known.example))
+    if known.example is None or not {MONTHS}.issuperset(known.remarks):
+        return False
+    return bool(_ISO.fullmatch(known.example))
 
 
 def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
@@ -144,9 +163,15 @@ def _of_text(known: list[str], complete: bool) -> ColumnProfile | None:
     if max(map(len, found)) > MOST_CHARS:
         return ColumnProfile(remarks=remarks) if remarks else None
     if all(map(_ISO.fullmatch, shown)) and all(map(_ISO.fullmatch, found)):
+        months = len(found) >= _FEWEST_MONTHS and all(map(_FIRST_OF_MONTH.fullmatch, found))
+        said = (MONTHS,) if months else ()
         if complete:
-            return ColumnProfile(low=min(found), high=max(found))
-        return ColumnProfile(example=shown[0])
+            return ColumnProfile(low=min(found), high=max(found), remarks=said)
+        return ColumnProfile(example=shown[0], remarks=said)
+    if all(_MONTH.fullmatch(value.strip()) for value in found):
+        more = len(found) > _FEWEST_MONTHS or not complete
+        values = tuple(shown[:_FEWEST_MONTHS])
+        return ColumnProfile(values, more=more, remarks=(*remarks, "months"))
     if all(map(_DATE.fullmatch, found)):
         # The greatest of 01/02/2026 and 28/02/2026 shows which part is the day.
         return ColumnProfile(example=max(found), remarks=(*remarks, "dates"))

@@ -28,12 +28,38 @@ _SHORT_TYPES = (
 _MOST_COMMENT, _MOST_TYPE = 200, 300
 """Characters that are shown: a table whose comment fills the answer would hide its own columns."""
 _WORDS = re.compile(r"[^\W\d]\w*(?:[ -]\w+)*")
+SIGNS = (
+    ("pk", re.compile(r" pk[,)?]|, pk\("), "pk primary key"),
+    (">", re.compile(r"[^~?]>"), ">t.c refers to"),
+    ("~>", re.compile(r"~>"), "~>t.c likely refers to"),
+    ("~?>", re.compile(r"~\?>"), "~?>t.c by name only"),
+    ("?", re.compile(r"\?(?!>)"), "? may be null"),
+    ("{", re.compile(r" \{"), "{a,b} all values, {a,…} some"),
+    ("[", re.compile(r" \["), "[a..b] range"),
+    ("like", re.compile(r" like '"), "like an example"),
+    ("!", re.compile(r" ![a-z]"), "! what is odd in the values"),
+)
+"""The signs of this notation: how each is found in a text, and what it means."""
+LONGEST_LEGEND = 195
+"""Bytes of a legend of all signs, with its line break."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _NO_PROFILE: TableProfile = {}
 _NO_JOINS: Mapping[str, Join] = {}
 _DISPLAY_WIDTH = re.compile(r"^((?:tiny|small|medium|big)?int(?:eger)?)\(\d+\)")
 """What MySQL and MariaDB write behind an integer type limits nothing."""
 _ZONED, _UNZONED = " with time zone", " without time zone"
+
+
+def legend(text: str, explained: Collection[str] = ()) -> tuple[str, list[str]]:
+    """One line on the signs in a text that are not `explained` yet, empty if there are none; and
+    which these are."""
+    found = [
+        (sign, meaning)
+        for sign, pattern, meaning in SIGNS
+        if sign not in explained and pattern.search(text)
+    ]
+    line = "Signs: " + "; ".join([meaning for _, meaning in found]) if found else ""
+    return line, [sign for sign, _ in found]
 
 
 def table_name(table: Table, catalog: Catalog) -> str:
@@ -55,7 +81,7 @@ def with_keys(
     they are known. With `only`, these columns, the keys and what refers to other tables; the others
     are counted."""
     dialect = catalog.dialect
-    joins = _with_values(guessed, profile)
+    joins = _with_values(guessed, profile, table.schema)
     targets = {key.columns[0]: key for key in table.foreign_keys if len(key.columns) == 1}
     unique = {index.columns for index in table.indexes if index.unique and not index.primary}
     key = [column.name for column in sorted(table.columns, key=_key_place) if column.key]
@@ -106,9 +132,12 @@ def printable(text: str) -> str:
     return "".join([char if char.isprintable() else "·" for char in text])
 
 
-def _with_values(guessed: Mapping[str, Join], profile: TableProfile) -> Mapping[str, Join]:
-    """The joins that names suggest, with what the values of the columns say of them."""
-    joins = dict(guessed)
+def _with_values(
+    guessed: Mapping[str, Join], profile: TableProfile, schema: str
+) -> Mapping[str, Join]:
+    """The joins that names suggest, with what the values of the columns say of them. Into another
+    schema names alone show none: two applications in one database use the same words."""
+    joins = {name: join for name, join in guessed.items() if join.schema == schema}
     for column, known in profile.items():
         if known.joins is not None:
             joins.pop(column, None)

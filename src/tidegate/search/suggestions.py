@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from heapq import nsmallest
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
@@ -274,7 +275,7 @@ def _described(table: Table, column: ColumnInfo, catalog: Catalog) -> str:
 
 
 def nearest_tables(name: str, catalog: Catalog) -> list[str]:
-    """Up to three table names that `name` may have been meant for, nearest first."""
+    """Up to three table names that `name` may have been meant for, nearest first, of all."""
     names = {table.name.casefold(): table_name(table, catalog) for table in catalog.tables}
     return [names[near] for near in _nearest(name, list(names))]
 
@@ -313,7 +314,21 @@ def _nearest(name: str, names: list[str]) -> list[str]:
         return []
     if wanted in names:
         return [wanted]
-    if len(names) > MOST_COMPARED:
-        # Mistakes are seldom made in the first letter.
-        names = sorted(names, key=lambda other: other[:1] != wanted[:1])[:MOST_COMPARED]
-    return get_close_matches(wanted, names, n=3, cutoff=0.7)
+    return get_close_matches(wanted, likeliest(wanted, names), n=3, cutoff=0.7)
+
+
+def likeliest(wanted: str, names: Sequence[str]) -> Sequence[str]:
+    """The names to compare letter by letter: all, or of very many those that share most pairs of
+    letters with the one that was wanted, wherever they stand in the list."""
+    if len(names) <= MOST_COMPARED:
+        return names
+    pairs = {wanted[at : at + 2] for at in range(max(1, len(wanted) - 1))}
+    length = len(wanted)
+    scored: list[tuple[int, int]] = []
+    for place, name in enumerate(names):
+        if 2 * abs(len(name) - length) <= length + 2:
+            shared = sum([pair in name for pair in pairs])
+            if shared:
+                scored.append((-shared, place))
+    best = nsmallest(MOST_COMPARED, scored)
+    return [names[place] for _, place in best]

@@ -47,9 +47,14 @@ class Match(msgspec.Struct, frozen=True):
 
 def split(name: str) -> list[str]:
     """The words of an identifier, folded and without plurals: `OrderItems2` is order, item, 2."""
+    return [stem(word) for word in parts(name)]
+
+
+def parts(name: str) -> list[str]:
+    """The words of an identifier as they are written, folded: `OrderItems2` is order, items, 2."""
     if not name.islower():
         name = _HUMP.sub(" ", name)
-    return [stem(word) for word in _WORD.findall(name.casefold())]
+    return _WORD.findall(name.casefold())
 
 
 def stem(word: str) -> str:

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Join, Place, Profiles, TableProfile
 from tidegate.model.requests import ReadProfiles
 from tidegate.model.schema import Catalog, Table
-from tidegate.search.shorthand import table_name, with_keys
+from tidegate.search.shorthand import printable, table_name, with_keys
 from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
@@ -23,12 +25,18 @@ if TYPE_CHECKING:
 
 _BUDGET = 2_500
 """Bytes of an answer of `search`, unless the caller says how many."""
+_TOPIC, _MOST_BUDGET = 400, 8_000
+"""Bytes that each further topic adds, and the most for all, unless the caller says how many."""
+_OF_TOPIC = 2
+"""Tables of one of several topics of which columns are shown, beside those that fit it best."""
 _MOST_MATCHES = 40
 _MOST_WHOLE = 8
 """Tables of which columns are shown."""
 _NEAR_BEST = 0.75
 """Share of the best table's score from which on a table's columns are shown, if it is not the best
 for one of the words."""
+_RELATED, _MOST_RELATED = 0.5, 2
+"""Share from which on the columns that matched are shown, of so many tables."""
 _SMALL = 20
 """Tables of a database that is shown whole, as far as there is room."""
 _ALSO_BYTES = 300
@@ -77,38 +85,103 @@ async def search_tables(
     context: ToolContext,
     source: str | None,
     catalog: Catalog,
-    words: str,
+    words: str | Sequence[str],
     max_bytes: int | None = None,
 ) -> str:
     """The tables of `catalog` that fit `words`, one a line: the best with columns, keys, joins and
-    values. Then the names of others. All within `max_bytes`, if the first name fits."""
+    values. Then the names of others. All within `max_bytes`, if the first name fits.
+
+    Several `words` are topics: each has its best tables among those that are shown.
+    """
+    topics = [words] if isinstance(words, str) else list(words)
     searched = _searched().of(catalog)
-    parts, own = searched.parts, searched.tables
+    own = searched.tables
     small = len(own) <= _SMALL
-    if not words.strip() and not small:
+    wordless = not any(topic.strip() for topic in topics)
+    if wordless and not small:
         return _all_names(catalog)
+    found = _merged([_matched(searched, topic, small=small) for topic in topics])
+    matches, total = found.matches, found.total
+    if not matches and not small:
+        return f"No match. Tables: {_all_names(catalog, 30)}"
+    heading: list[str] = []
+    if small:
+        # One answer that shows everything saves the searches that would follow.
+        heading = ["No match. All tables:"] if not matches and not wordless else []
+        matches, total = _with_others(matches, own, total)
+        found = _Found(matches, {id(match.table) for match in matches}, total)
+    tables = tuple([match.table for match in matches if id(match.table) in found.whole])
+    profiles = await _profiles(context, source, tables, searched)
+    missed = [] if small else [topic for topic in topics if topic in found.missed]
+    if missed:
+        heading.append(f"No match: {', '.join([printable(each[:60]) for each in missed[:8]])}")
+    budget = budget_for(topics, max_bytes)
+    return _written(found, catalog, searched, profiles, budget, _heading(catalog, tables) + heading)
+
+
+def budget_for(topics: Sequence[str], max_bytes: int | None) -> int:
+    """Bytes of the answer on so many topics."""
+    return max_bytes or min(_BUDGET + _TOPIC * (len(topics) - 1), _MOST_BUDGET)
+
+
+def _matched(searched: SearchedCatalog, words: str, *, small: bool) -> _Found:
+    """The tables that fit one topic. Those to be shown are its best, and of the others of about
+    half their score those that come next."""
+    parts = searched.parts
     matches, total = searched.index.search(
         words[:_MOST_ASKED],
         _MOST_MATCHES + len(parts),
         None if small else _MOST_WHOLE + len(parts),
     )
     kept = [match for match in matches if (match.table.schema, match.table.name) not in parts]
-    matches, total = kept[:_MOST_MATCHES], total - (len(matches) - len(kept))
-    if not matches and not small:
-        return f"No match. Tables: {_all_names(catalog, 30)}"
-    enough = max((match.score for match in matches), default=0.0) * _NEAR_BEST
-    strong = [match for match in matches if match.leads or match.score >= enough][:_MOST_WHOLE]
-    if small:
-        # One answer that shows everything saves the searches that would follow.
-        matches, total = _with_others(matches, own, total)
-        strong = matches
-    tables = tuple([match.table for match in strong])
-    profiles = await _profiles(context, source, tables, searched)
-    found = _Found(matches, {id(table) for table in tables}, total)
-    nothing_fits = bool(words.strip()) and not enough
-    heading = _heading(catalog, tables)
-    heading += ["No match. All tables:"] if nothing_fits else []
-    return _written(found, catalog, searched, profiles, max_bytes or _BUDGET, heading)
+    total -= len(matches) - len(kept)
+    best = max((match.score for match in kept), default=0.0)
+    strong = [match for match in kept if match.leads or match.score >= best * _NEAR_BEST]
+    strong = strong[:_MOST_WHOLE]
+    whole = {id(match.table) for match in strong}
+    others = [
+        match
+        for match in kept[:_MOST_WHOLE]
+        if id(match.table) not in whole and match.score >= best * _RELATED
+    ]
+    whole |= {id(match.table) for match in others[: min(_MOST_RELATED, _MOST_WHOLE - len(strong))]}
+    return _Found(
+        kept[:_MOST_MATCHES],
+        whole,
+        total,
+        frozenset([id(match.table) for match in strong]),
+        frozenset() if kept or not words.strip() else frozenset({words}),
+    )
+
+
+def _merged(topics: Sequence[_Found]) -> _Found:
+    """The tables of all topics: the best of each first, then the second of each, each once."""
+    if len(topics) == 1:
+        return topics[0]
+    order: dict[int, Match] = {}
+    columns: dict[int, dict[str, None]] = {}
+    deepest = max((len(topic.matches) for topic in topics), default=0)
+    whole: set[int] = set()
+    for place in range(deepest):
+        for topic in topics:
+            if place >= len(topic.matches):
+                continue
+            match = topic.matches[place]
+            key = id(match.table)
+            order.setdefault(key, match)
+            columns.setdefault(key, {}).update(dict.fromkeys(match.columns))
+            if key in topic.whole and (place < _OF_TOPIC or key in (topic.strong or ())):
+                whole.add(key)
+    matches = [
+        msgspec.structs.replace(match, columns=tuple(columns[key])) for key, match in order.items()
+    ]
+    return _Found(
+        matches,
+        whole,
+        max([len(order), *[topic.total for topic in topics]]),
+        None,
+        frozenset().union(*[topic.missed for topic in topics]),
+    )
 
 
 async def outline_tables(
@@ -131,11 +204,15 @@ async def outline_tables(
 
 class _Found(NamedTuple):
     """Tables in the order in which they are shown. `whole` are the ids of those of which columns
-    are shown, `total` is how many there are with those that are not named."""
+    are shown, `total` is how many there are with those that are not named. `strong` are the ids of
+    those that fit best, whose columns are all shown if there is room; `missed` are topics that no
+    table fits."""
 
     matches: Sequence[Match]
     whole: set[int]
     total: int
+    strong: frozenset[int] | None = None
+    missed: frozenset[str] = frozenset()
 
 
 def _written(
@@ -147,19 +224,41 @@ def _written(
     lines: list[str],
     step: str = "add words",
 ) -> str:
-    """The tables as there is room for them: whole, with some columns, by name, counted."""
+    """The tables as there is room for them: whole, with some columns, by name, counted.
+
+    Each is first given the room of the columns that matched, the best ones next that of all: one
+    wide table does not leave others with their names alone.
+    """
     also = min(_ALSO_BYTES, budget // 4)
     left = budget - also - (len(_PENDING) + 1 if profiles.pending else 0)
-    named: list[str] = []
+    left -= sum([len(line.encode()) + 1 for line in lines])
+    chosen: dict[int, str] = {}
+    wide: list[tuple[int, str]] = []
     for match in found.matches:
-        line = ""
-        if id(match.table) in found.whole:
-            line = _line(match, catalog, profiles.tables, searched.joins.of(match.table), left)
-        if line:
-            lines.append(line)
-            left -= len(line.encode()) + 1
-        else:
-            named.append(table_name(match.table, catalog))
+        key = id(match.table)
+        if key not in found.whole:
+            continue
+        table = match.table
+        profile = profiles.tables.get((table.schema, table.name), {})
+        joins = searched.joins.of(table)
+        whole = _shown(table, catalog, profile, joins)
+        brief = _shown(table, catalog, profile, joins, only=match.columns)
+        if len(brief) >= len(whole):
+            brief = whole
+        if len(brief.encode()) <= left:
+            chosen[key] = brief
+            left -= len(brief.encode()) + 1
+            if brief != whole and (found.strong is None or key in found.strong):
+                wide.append((key, whole))
+    for key, whole in wide:
+        more = len(whole.encode()) - len(chosen[key].encode())
+        if more <= left:
+            chosen[key] = whole
+            left -= more
+    lines += [chosen[id(match.table)] for match in found.matches if id(match.table) in chosen]
+    named = [
+        table_name(match.table, catalog) for match in found.matches if id(match.table) not in chosen
+    ]
     more = found.total - len(found.matches)
     if named or more > 0:
         lines.append(_also(named, more, also, step))
@@ -179,14 +278,14 @@ def _parts(catalog: Catalog) -> set[Place]:
 
 
 def _with_others(
-    matches: list[Match], tables: Sequence[Table], total: int
+    matches: Sequence[Match], tables: Sequence[Table], total: int
 ) -> tuple[list[Match], int]:
     """The matches, then the tables that no word fits, and how many there are in all."""
     from tidegate.search.words import Match
 
     found = {(match.table.schema, match.table.name) for match in matches}
     others = [Match(table, 0.0) for table in tables if (table.schema, table.name) not in found]
-    return matches + others, total + len(others)
+    return [*matches, *others], total + len(others)
 
 
 async def _profiles(
@@ -201,23 +300,6 @@ async def _profiles(
         return await context.handle(request, source, Profiles)
     except TidegateError:
         return Profiles()
-
-
-def _line(
-    match: Match,
-    catalog: Catalog,
-    profiles: Mapping[Place, TableProfile],
-    joins: Mapping[str, Join],
-    room: int,
-) -> str:
-    """The table as far as there is room: whole, or with the columns that matched; else nothing."""
-    table = match.table
-    profile = profiles.get((table.schema, table.name), {})
-    whole = _shown(table, catalog, profile, joins)
-    if len(whole.encode()) <= room:
-        return whole
-    matched = _shown(table, catalog, profile, joins, only=match.columns)
-    return matched if len(matched.encode()) <= room else ""
 
 
 def _shown(

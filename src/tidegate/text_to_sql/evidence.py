@@ -316,8 +316,10 @@ def _text_dates(scope: Scope, profiles: Mapping[Place, TableProfile]) -> Iterato
             known = profile.get(found.column.name)
             if known is None:
                 continue
-            example = known.example or known.low
-            if "dates" in known.remarks and not (example and _ISO.fullmatch(example)):
+            example = known.example or known.low or next(map(str, known.values), None)
+            if {"dates", "months"}.intersection(known.remarks) and not (
+                example and _ISO.fullmatch(example)
+            ):
                 seen.add(found.path)
                 yield Check(
                     "text_dates",

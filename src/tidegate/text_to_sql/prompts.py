@@ -16,7 +16,7 @@ from tidegate.errors import TidegateError
 from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import Catalog, Table
 from tidegate.search.shorthand import table_name, with_keys
-from tidegate.search.suggestions import hint_on
+from tidegate.search.suggestions import hint_on, likeliest
 from tidegate.sql import redaction
 from tidegate.sql.dialects import find
 from tidegate.store.records import AnswerEntry
@@ -48,7 +48,6 @@ _NO_TABLE = re.compile(
 )
 _MOST_DEFINITIONS = 40
 _MOST_NAMED = 100
-_MOST_COMPARED = 500
 
 
 def rules_for(dialect: str) -> tuple[str, ...]:
@@ -128,8 +127,9 @@ def repair_prompt(sql: str, error: TidegateError, catalog: Catalog, tables: Sequ
 def _alike(name: str, catalog: Catalog) -> list[Table]:
     """Tables whose names are a little like one that there is not."""
     wanted = name.rpartition(".")[2].casefold()
-    names = {table.name.casefold(): table for table in catalog.tables[:_MOST_COMPARED]}
-    return [names[near] for near in get_close_matches(wanted, names, n=3, cutoff=0.4)]
+    names = {table.name.casefold(): table for table in catalog.tables}
+    compared = likeliest(wanted, list(names))
+    return [names[near] for near in get_close_matches(wanted, compared, n=3, cutoff=0.4)]
 
 
 def without_values(message: str, sql: str, catalog: Catalog) -> str:

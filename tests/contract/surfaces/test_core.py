@@ -85,7 +85,7 @@ def test_no_words_list_the_names_and_no_match_too(tmp_path: Path) -> None:
 
 def test_a_small_database_is_shown_whole(gate: SqliteGate) -> None:
     def tables(lines: list[str]) -> list[str]:
-        return [line.partition("(")[0] for line in lines]
+        return [line.partition("(")[0] for line in lines if not line.startswith("Signs: ")]
 
     whole = ["view big_orders", "customers", "orders"]
     assert tables(read(gate, "search", words=" ").splitlines()) == whole
@@ -109,7 +109,115 @@ def test_the_best_tables_are_shown_and_the_others_named(tmp_path: Path) -> None:
     lines = read(parts(tmp_path, 21), "search", words="part").splitlines()
     assert lines[0] == "part_000(id int pk)"
     others = ",".join(f"part_{number:03}" for number in range(8, 21))
-    assert lines[8:] == [f"Also: {others}"]
+    assert lines[8:] == [f"Also: {others}", "Signs: pk primary key"]
+
+
+def many_tables(path: Path) -> SqliteGate:
+    """A source of 40 tables, of which some are about books, readers and fines."""
+    wide = ", ".join(f"loan_detail_{number} TEXT" for number in range(80))
+    connection = sqlite3.connect(path / "many.db")
+    connection.executescript(
+        f"CREATE TABLE books (id INTEGER PRIMARY KEY, isbn TEXT, shelf TEXT, {wide});"
+        "CREATE TABLE readers (id INTEGER PRIMARY KEY, city TEXT);"
+        "CREATE TABLE fines (id INTEGER PRIMARY KEY, reader_id INTEGER, amount NUMERIC);"
+    )
+    for number in range(37):
+        connection.execute(f"CREATE TABLE other_{number:02} (id INTEGER PRIMARY KEY, remark TEXT)")
+    connection.close()
+    return SqliteGate(path, sqlite_source(path / "many.db"))
+
+
+def test_each_of_several_topics_has_its_tables_within_one_budget(tmp_path: Path) -> None:
+    gate = many_tables(tmp_path)
+    topics = ["books on a shelf", "cities of readers", "unpaid fines", "zeppelins"]
+    answer = read(gate, "search", words=topics, max_bytes=900)
+    assert len(answer.encode()) <= 900
+    lines = answer.splitlines()
+    assert lines[0] == "No match: zeppelins"
+    shown = [line.partition("(")[0] for line in lines[1:] if "(" in line]
+    assert {"books", "readers", "fines"} <= set(shown)
+    assert "shelf text?" in answer and "more)" in answer  # of the wide table what matched
+
+
+def test_one_wide_table_does_not_leave_others_with_their_names_alone(tmp_path: Path) -> None:
+    answer = read(many_tables(tmp_path), "search", words="shelf city amount", max_bytes=800)
+    shown = [line.partition("(")[0] for line in answer.splitlines() if "(" in line]
+    assert {"books", "readers", "fines"} <= set(shown)
+
+
+def test_topics_may_come_as_the_json_of_an_array(gate: SqliteGate) -> None:
+    as_text = read(gate, "search", words='["orders", "customers"]')
+    assert as_text == read(gate, "search", words=["orders", "customers"])
+
+
+def test_no_parameter_is_a_union_of_types(gate: SqliteGate) -> None:
+    for tool in converse(gate, lambda peer: peer.request("tools/list"))["result"]["tools"]:
+        assert "anyOf" not in str(tool["inputSchema"])
+
+
+def test_signs_are_explained_once_in_a_session(gate: SqliteGate) -> None:
+    async def talk(peer: Peer) -> list[str]:
+        return [await peer.text("search", words="orders") for _ in range(2)]
+
+    first, second = converse(gate, talk)
+    *body, legend = first.splitlines()
+    assert legend.startswith("Signs: pk primary key; >t.c refers to; ")
+    assert second.splitlines() == body
+
+
+def test_without_sessions_each_answer_explains_its_signs(gate: SqliteGate) -> None:
+    async def whole() -> list[str]:
+        async with gate.opened():
+            peer = Peer(core.surface(gate))
+            texts: list[str] = []
+            for _ in range(2):
+                reply = await peer.request(
+                    *("tools/call",),
+                    name="search",
+                    arguments={"words": "orders"},
+                    _meta=STATELESS,
+                )
+                texts.append(reply["result"]["content"][0]["text"])
+            return texts
+
+    for text in asyncio.run(whole()):
+        assert text.splitlines()[-1].startswith("Signs: ")
+
+
+def test_a_search_that_names_no_source_looks_through_all(two_sources: SqliteGate) -> None:
+    answer = read(two_sources, "search", words="orders", max_bytes=1500)
+    assert len(answer.encode()) <= 1500
+    first, second = answer.split("source shop:\n")
+    assert first.startswith("source crm:\n")
+    assert "orders(id int pk" in first and "orders(id int pk" in second
+
+
+def test_a_search_of_many_sources_names_those_that_it_left_out(tmp_path: Path) -> None:
+    ids = [f"{number:08}-2e3d-4b14-9c3a-1d2f4ad1f6f1" for number in range(12)]
+    shop = build_shop(tmp_path / "shop.db")
+    sources = [sqlite_source(shop, f"s{number:02}", id) for number, id in enumerate(ids)]
+    answer = read(SqliteGate(tmp_path, *sources), "search", words="orders")
+    assert "source s07:" in answer
+    assert "Not searched, name one in `source`: s08, s09, s10, s11" in answer
+
+
+def test_a_source_that_cannot_be_opened_is_named_beside_the_others(tmp_path: Path) -> None:
+    gone = sqlite_source(tmp_path / "gone.db", "gone", OTHER_ID)
+    gate = SqliteGate(tmp_path, sqlite_source(build_shop(tmp_path / "shop.db")), gone)
+    answer = read(gate, "search", words="orders")
+    assert "source gone:\nsource." in answer
+    assert "orders(id int pk" in answer
+
+
+def test_the_nearest_name_is_found_in_any_number_of_tables(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "big.db")
+    for number in range(700):
+        connection.execute(f"CREATE TABLE c_{number:03} (id INTEGER PRIMARY KEY)")
+    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+    connection.close()
+    gate = SqliteGate(tmp_path, sqlite_source(tmp_path / "big.db"))
+    assert "Nearest: customers." in complaint(gate, "query", sql="SELECT * FROM custmers")
+    assert "Nearest: customers." in complaint(gate, "query", sql="SELECT * FROM ustomers")
 
 
 def test_an_answer_stays_within_the_bytes_that_the_caller_sets(tmp_path: Path) -> None:
@@ -131,7 +239,7 @@ def test_a_wide_table_shows_what_matched_and_counts_the_rest(tmp_path: Path) -> 
 
 
 def test_describe_takes_several_tables_in_any_case(gate: SqliteGate) -> None:
-    lines = read(gate, "describe", tables=["Customers", "main.orders"]).splitlines()
+    *lines, _ = read(gate, "describe", tables=["Customers", "main.orders"]).splitlines()
     assert [line.partition("(")[0] for line in lines] == ["customers", "orders"]
 
 

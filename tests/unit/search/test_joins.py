@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
 from tidegate.model.profiles import Join
 from tidegate.model.schema import ColumnInfo, ForeignKey, Table
 from tidegate.search.joins import Joins, confirm
@@ -149,3 +152,56 @@ def test_of_two_tables_with_the_same_keys_the_names_say_which_refers_to_the_othe
     assert [join.table for join in decided(high, state, 50)["state_name"]] == ["state"]
     assert decided(state, high, 50) == {"state_name": ()}
     assert [join.table for join in decided(state, high, 60)["state_name"]] == ["high_point"]
+
+
+def signs(of: str, *tables: Table) -> set[tuple[str, str]]:
+    found = Joins(tables).to_compare(next(each for each in tables if each.name == of))
+    return {(each.comparison.join.column, each.comparison.join.table) for each in found}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("num_semesters", "semesters", "number_of_semesters", "semester_count"),
+        *("NumSemester", "total_semester", "max_semester", "avgSemester"),
+    ],
+)
+def test_a_column_that_counts_refers_to_nothing_whatever_its_values(column: str) -> None:
+    tables = table("semester", "semester_id", key=""), table("program", "program_id", column)
+    assert signs("program", *tables) == set()
+    assert joins("program", *tables) == {}
+
+
+def test_a_column_that_ends_like_a_key_refers_to_it() -> None:
+    tables = table("semester", "semester_id", key=""), table("exam", "exam_id", "last_semester")
+    assert signs("exam", *tables) == {("last_semester", "semester")}
+
+
+def test_unrelated_schemas_refer_to_each_other_by_no_words_in_common() -> None:
+    tables = (
+        table("semester", "semester_id", schema="school", key=""),
+        table("author", "aid", "name text", schema="library", key="aid"),
+        table("trip", "trip_id", "last_semester", "aid", "author_id", schema="travel", key=""),
+    )
+    assert signs("trip", *tables) == set()
+    assert joins("trip", *tables) == {}
+
+
+def test_schemas_that_a_key_links_and_names_of_whole_keys_lead_across() -> None:
+    author = table("author", "id", schema="library")
+    key = ForeignKey("fk", ("author_ref",), "author", ("id",), schema="library")
+    linked = (
+        author,
+        msgspec.structs.replace(
+            table("review", "author_ref", "author_id", schema="press"), foreign_keys=(key,)
+        ),
+    )
+    assert joins("review", *linked) == {"author_id": "library.author.id"}
+    whole = (
+        table("customers", "customer_no", schema="sales", key=""),
+        table("visits", "visit_no", "customer_no", schema="web", key=""),
+    )
+    assert signs("visits", *whole) == {("customer_no", "customers")}  # if the values say so
+    assert joins("visits", *whole) == {}
+    whole = table("customers", "customer_no", schema="sales", key="customer_no"), whole[1]
+    assert joins("visits", *whole) == {"customer_no": "sales.customers.customer_no"}

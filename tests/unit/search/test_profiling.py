@@ -87,6 +87,26 @@ def test_what_is_odd_is_said(values: list[Any], remark: str) -> None:
     assert known.remarks == (remark,)
 
 
+@pytest.mark.parametrize(
+    "form", ["Jan 2{:03}", "2{:03}/07", "07/2{:03}", "January 2{:03}", "2{:03}07", "Sept-2{:03}"]
+)
+def test_a_text_that_holds_months_shows_some_however_many_there_are(form: str) -> None:
+    months = [form.format(number) for number in range(50)]
+    known = profile(months, complete=False)
+    assert known == ColumnProfile(tuple(months[:3]), more=True, remarks=("months",))
+
+
+def test_dates_that_stand_for_months_are_said_to() -> None:
+    months = [f"2026-{number:02}-01" for number in range(1, 8)]
+    said = ColumnProfile(low="2026-01-01", high="2026-07-01", remarks=("first of month",))
+    assert profile(months) == said
+    part = profile(months, complete=False)
+    assert part == ColumnProfile(example="2026-01-01", remarks=("first of month",))
+    assert part is not None
+    known = with_bounds({"c": part}, ["c"], ["2025-01-01", "2026-07-01"])["c"]
+    assert (known.low, known.high, known.remarks) == ("2025-01-01", "2026-07-01", said.remarks)
+
+
 def test_only_null_is_said_of_whole_tables_alone() -> None:
     known = profile([None, None], complete=False)
     assert known is not None and known.remarks == ("mostly null",)

@@ -58,8 +58,12 @@ SOURCES = SurfaceTool(
 def _terse(args: type[msgspec.Struct]) -> dict[str, Any]:
     """The schema of `args` with no word that a model can do without."""
     schema = schema_of(args, nullable=False)
-    for shape in schema["properties"].values():
+    for name, shape in schema["properties"].items():
         shape.pop("default", None)
+        arrays = [each for each in shape.get("anyOf", ()) if each.get("type") == "array"]
+        if arrays:
+            # A single text is taken as well. Some clients and models refuse a union of types.
+            schema["properties"][name] = arrays[0]
     return schema
 
 

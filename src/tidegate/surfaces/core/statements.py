@@ -23,6 +23,7 @@ from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.results.notes import may_be_mistaken, page_note
+from tidegate.results.numbers import unify_numbers
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
@@ -211,7 +212,7 @@ def _answer(page: Page, source: str | None, note: str = "") -> bytes:
     parts: list[bytes] = []
     if page.columns:
         parts += (b'"columns":', encode([column.name for column in page.columns]))
-        parts += (b',"rows":', page.rows)
+        parts += (b',"rows":', unify_numbers(page.columns, page.rows))
     if page.affected or not page.columns:
         parts += (b',"affected":' if parts else b'"affected":', encode(page.affected))
     if page.more is not None:

@@ -13,6 +13,8 @@ from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
 
+MOST_TOPICS = 30
+"""Topics that one search takes."""
 READS = Annotations(read_only_hint=True, open_world_hint=False)
 
 
@@ -22,7 +24,9 @@ def plain(text: str) -> ToolResult:
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    words: str
+    """`words` of several topics are an array; one text is taken as one topic."""
+
+    words: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_TOPICS)]
     max_bytes: Annotated[int, Meta(ge=1)] | None = None
     source: str | None = None
 
@@ -33,15 +37,14 @@ class Describe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def _search(context: ToolContext, args: Search) -> ToolResult:
-    from tidegate.surfaces.table_search import search_tables  # only who searches pays for it
+    from tidegate.surfaces.core.search import search_all, topics_of  # only who searches pays for it
 
-    catalog = await context.handle(Browse("catalog"), args.source, Catalog)
-    return plain(await search_tables(context, args.source, catalog, args.words, args.max_bytes))
+    return plain(await search_all(context, args.source, topics_of(args.words), args.max_bytes))
 
 
 SEARCH = SurfaceTool(
     name="search",
-    description="Find tables by words: columns, keys, values",
+    description="Find tables by words (one text a topic): columns, keys, values",
     args=Search,
     run=_search,
     annotations=READS,
@@ -49,10 +52,12 @@ SEARCH = SurfaceTool(
 
 
 async def _describe(context: ToolContext, args: Describe) -> ToolResult:
+    from tidegate.surfaces.core.search import with_legend
     from tidegate.surfaces.table_search import describe_tables
 
     catalog = await context.handle(Browse("catalog"), args.source, Catalog)
-    return plain(await describe_tables(context, args.source, catalog, args.tables))
+    found = await describe_tables(context, args.source, catalog, args.tables)
+    return plain(with_legend(context, found))
 
 
 DESCRIBE = SurfaceTool(
