@@ -92,7 +92,7 @@ class AuditLog:
         try:
             lock = self._acquire(fresh=False)
         except TidegateError as error:
-            failure = error.message
+            failure = str(error.details.get("reason", error.message.rstrip(".")))
             lock = _placeholder(directory)
         self._writer = Writer(lock, clock())
         self._sync = GroupCommit(self._writer.descriptor, maintain=self._maintain)

@@ -247,4 +247,8 @@ class GroupCommit:
 
 def unavailable(reason: str) -> TidegateError:
     """The error for a record that could not be written."""
-    return TidegateError(Code.AUDIT_UNAVAILABLE, f"The audit log cannot be written: {reason}.")
+    return TidegateError(
+        Code.AUDIT_UNAVAILABLE,
+        f"The audit log cannot be written: {reason}.",
+        details={"reason": reason},
+    )

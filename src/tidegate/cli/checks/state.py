@@ -64,6 +64,10 @@ def check_database(directory: Path) -> Iterator[Finding]:
     if not path.exists():
         yield ok("database", "there is none yet; the first command that needs it makes it")
         return
+    if not os.access(path, os.W_OK):
+        to_do = "Mount its disk for writing, or make it this account's"
+        yield fault("database", f"{path} can be read only: nothing can be recorded", to_do)
+        return
     try:
         connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
         try:

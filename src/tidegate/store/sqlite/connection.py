@@ -9,6 +9,7 @@ a file of a newer version is refused.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Generator
@@ -29,6 +30,9 @@ APPLICATION_ID = 0x54474154
 NEWEST = 15
 """The number of the last script, so that a start needs no look into the directory."""
 
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""How the system refuses to open a file for writing."""
+
 _SCRIPTS = Path(__file__).parent.parent / "migrations"
 _BUSY_MS = 5_000
 _WAL_TRIES = 250
@@ -45,15 +49,26 @@ def scripts() -> list[Path]:
 def prepare(path: Path) -> None:
     """Make the file if it is not there, mode 0600, and bring its tables up to date.
 
-    Raises: TidegateError STATE_FAILED for a file that is foreign or of a newer version; apsw.Error
-    and OSError for one that cannot be opened or written.
+    A file that cannot be written, such as one on a disk that is mounted for reading, is left as it
+    is: what only reads works there. Raises: TidegateError STATE_FAILED for a file that is foreign
+    or of another version; apsw.Error and OSError for one that cannot be opened.
     """
     # Not left to SQLite, which would let others read it. The -wal and -shm files get its mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        if error.errno not in READ_ONLY or not path.exists():
+            raise
     connection = connect(path)
     try:
         with reading(connection):
             current = _version(connection, path) == NEWEST
+        if not current and connection.readonly("main"):
+            raise _refused(
+                f"`{path}` is of an earlier version of Tidegate, and cannot be written to bring "
+                "it up to date.",
+                hint="Make its directory writable, and run any command once.",
+            )
         if not current:
             _migrate(connection, path)
     finally:
@@ -63,10 +78,22 @@ def prepare(path: Path) -> None:
 def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw.Connection:
     """A connection to a file that `prepare` has seen. NORMAL may lose the last moments before a
     power cut; neither loses anything when the process dies."""
-    connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
+    if os.access(path, os.W_OK):
+        connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
+    else:
+        connection = _connect_for_reading(path)
     connection.set_busy_timeout(_BUSY_MS)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
+
+
+def _connect_for_reading(path: Path) -> apsw.Connection:
+    """A connection to a file that cannot be written. SQLite needs a write-ahead log to read what
+    others write; where there is none, nobody writes, and it must be told so."""
+    uri = path.absolute().as_uri() + "?mode=ro"
+    if not path.with_name(f"{path.name}-wal").exists():
+        uri += "&immutable=1"
+    return apsw.Connection(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def reserve_room(connection: apsw.Connection, path: Path) -> bool:
@@ -172,6 +199,13 @@ def failed(error: Exception) -> TidegateError:
             Code.STATE_FAILED,
             "The state database cannot be written: its disk is full.",
             hint="Free some space on the disk of the state directory, then run it again.",
+        )
+    if isinstance(error, apsw.ReadOnlyError) or getattr(error, "errno", None) in READ_ONLY:
+        return TidegateError(
+            Code.STATE_FAILED,
+            "The state database can be read only: its disk is mounted for reading, or it belongs "
+            "to another account.",
+            hint="Make the state directory writable for this account, or name another --state.",
         )
     return TidegateError(
         Code.STATE_FAILED, f"Reading or writing the state database failed: {error}."
