@@ -11,6 +11,7 @@ import pytest
 
 from support.command_line import GRANTS, Ended, tidegate
 from support.operator_terminal import operator_terminal
+from support.terminal import terminal
 
 PASSPHRASE = "seven tide pools"
 
@@ -206,3 +207,27 @@ def test_each_command_that_gives_rights_takes_the_passphrase_from_a_file(
     words: tuple[str, str],
 ) -> None:
     assert "--passphrase-file" in tidegate(*words, "--help", stdin="").out
+
+
+PIPED = ("source", "add", "far", "mysql://ann@127.0.0.1:9/shop", "--password-stdin", "--anyway")
+
+
+@pytest.mark.parametrize(("typed", "status"), [("add", 0), ("no", 77)])
+def test_a_person_agrees_on_the_terminal_while_the_password_comes_from_a_pipe(
+    state: Path, typed: str, status: int
+) -> None:
+    with terminal(PIPED, state, piped="hunter2\n") as person:
+        person.until("to agree: ")
+        person.type(typed)
+        assert person.end() == status, person.said
+        assert "hunter2" not in person.said
+    assert ("far" in names(state, "source")) is (status == 0)
+
+
+def test_an_operators_passphrase_is_asked_on_the_terminal_too(state: Path) -> None:
+    at_terminal("passphrase", "set", state=state, typed=(PASSPHRASE, PASSPHRASE))
+    with terminal(PIPED, state, piped="hunter2\n") as person:
+        person.until("passphrase: ")
+        person.type(PASSPHRASE)
+        assert person.end() == 0
+    assert "far" in names(state, "source")

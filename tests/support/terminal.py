@@ -69,17 +69,29 @@ def terminal(
     state: Path,
     cwd: Path | None = None,
     variables: Mapping[str, str] | None = None,
+    piped: str | None = None,
 ) -> Generator[Terminal]:
-    """`tidegate WORDS` on a terminal; killed at the end of the block if it is still there."""
+    """`tidegate WORDS` on a terminal; killed at the end of the block if it is still there. `piped`
+    comes from a pipe in place of the terminal, as in `printf SECRET | tidegate ...`."""
     master, slave = pty.openpty()
+    given, giving = os.pipe()
+    os.write(giving, (piped or "").encode())
+    os.close(giving)
+
+    def enter() -> None:
+        os.login_tty(slave)
+        if piped is not None:
+            os.dup2(given, 0)
+
     process = subprocess.Popen(
         [sys.executable, "-m", "tidegate", *words],
-        preexec_fn=lambda: os.login_tty(slave),
-        pass_fds=[slave],
+        preexec_fn=enter,
+        pass_fds=[slave, given],
         env={**environment(state), "TERM": "dumb", **(variables or {})},
         cwd=cwd,
     )
     os.close(slave)
+    os.close(given)
     try:
         yield Terminal(process, master)
     finally:

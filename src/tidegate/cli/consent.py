@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tidegate.app import App
-from tidegate.cli.terminal import ask_secret, write_to_terminal
+from tidegate.cli.terminal import ask_secret, open_terminal, write_to_terminal
 from tidegate.errors import Code, TidegateError
 
 _TRIES = 3
@@ -31,38 +31,44 @@ def require_consent(
     Raises: TidegateError OPERATOR_CONSENT if they do not agree or cannot be asked, and then
     nothing has been changed.
     """
+    taken = getattr(arguments, "password_stdin", False)
     if app.operator_passphrase.is_set:
-        _require_passphrase(app, what, arguments.passphrase_file)
+        _require_passphrase(app, what, arguments.passphrase_file, input_is_taken=taken)
     elif not no_word:
-        _require_word(word, what)
+        _require_word(word, what, input_is_taken=taken)
 
 
-def _require_word(word: str, what: str) -> None:
-    if not sys.stdin.isatty():
+def _require_word(word: str, what: str, *, input_is_taken: bool) -> None:
+    terminal = open_terminal(input_is_taken=input_is_taken)
+    if terminal is None:
         raise TidegateError(
             Code.OPERATOR_CONSENT,
             f"To {what}, a person must agree on a terminal, and standard input is none.",
             hint="Run it in a terminal; or set a passphrase there with `tidegate passphrase set`,"
             " and give it with --passphrase-file.",
         )
-    write_to_terminal(f"This will {what}.\nType {word} to agree: ")
-    if sys.stdin.readline().strip() != word:
+    with terminal:
+        write_to_terminal(f"This will {what}.\nType {word} to agree: ", terminal)
+        typed = terminal.readline().strip()
+    if typed != word:
         raise TidegateError(
             Code.OPERATOR_CONSENT, f"{word!r} was not typed; nothing was changed.",
             hint="Run it again if you agree.",
         )  # fmt: skip
 
 
-def _require_passphrase(app: App, what: str, file: str | None) -> None:
+def _require_passphrase(app: App, what: str, file: str | None, *, input_is_taken: bool) -> None:
     if file is not None:
         if app.operator_passphrase.matches(read_passphrase(file)):
             return
-    elif sys.stdin.isatty():
-        write_to_terminal(f"This will {what}.\n")
-        for _ in range(_TRIES):
-            if app.operator_passphrase.matches(ask_secret("Operator's passphrase: ")):
-                return
-            write_to_terminal("That is not the passphrase.\n")
+    elif terminal := open_terminal(input_is_taken=input_is_taken):
+        with terminal:
+            write_to_terminal(f"This will {what}.\n", terminal)
+            for _ in range(_TRIES):
+                typed = ask_secret("Operator's passphrase: ", terminal)
+                if app.operator_passphrase.matches(typed):
+                    return
+                write_to_terminal("That is not the passphrase.\n", terminal)
     else:
         raise TidegateError(
             Code.OPERATOR_CONSENT,

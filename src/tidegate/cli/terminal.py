@@ -60,36 +60,50 @@ def ask_line(question: str, proposed: str = "") -> str:
     return line.strip() or proposed
 
 
-def ask_secret(prompt: str) -> str:
-    """What a person types at the terminal that is standard input, without its being shown. Empty
-    at the end of the input."""
+def open_terminal(*, input_is_taken: bool) -> TextIO | None:
+    """Where a person can be asked: standard input if it is a terminal. Where a command reads
+    something else from it (`input_is_taken`), the terminal that the command was started on. None
+    if there is neither. The caller closes it."""
+    if sys.stdin.isatty():
+        return open(os.dup(sys.stdin.fileno()), encoding="utf-8")  # noqa: PTH123
+    if input_is_taken:
+        with suppress(OSError):
+            return open("/dev/tty", encoding="utf-8")  # noqa: PTH123
+    return None
+
+
+def ask_secret(prompt: str, terminal: TextIO | None = None) -> str:
+    """What a person types at the terminal, by default standard input, without its being shown.
+    Empty at the end of the input."""
+    source = terminal or sys.stdin
     try:
         import termios
     except ImportError:  # Windows
         import getpass
 
         return getpass.getpass(prompt)
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
+    number = source.fileno()
+    before = termios.tcgetattr(number)
     hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
     # Not `getpass`, which prefers the controlling terminal to standard input.
-    termios.tcsetattr(terminal, termios.TCSADRAIN, hidden)
+    termios.tcsetattr(number, termios.TCSADRAIN, hidden)
     try:
-        write_to_terminal(prompt)
-        return sys.stdin.readline().rstrip("\n")
+        write_to_terminal(prompt, source)
+        return source.readline().rstrip("\n")
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-        write_to_terminal("\n")
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+        write_to_terminal("\n", source)
 
 
-def write_to_terminal(text: str) -> None:
+def write_to_terminal(text: str, terminal: TextIO | None = None) -> None:
     """Where the person looks even if standard output and standard error go into files."""
     with suppress(OSError):
-        terminal = os.open(os.ttyname(sys.stdin.fileno()), os.O_WRONLY | os.O_NOCTTY)
+        name = os.ttyname((terminal or sys.stdin).fileno())
+        number = os.open(name, os.O_WRONLY | os.O_NOCTTY)
         try:
-            os.write(terminal, text.encode())
+            os.write(number, text.encode())
         finally:
-            os.close(terminal)
+            os.close(number)
         return
     sys.stderr.write(text)
     sys.stderr.flush()
