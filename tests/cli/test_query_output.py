@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from support.command_line import Ended
+from support.command_line import Ended, environment
 
 Run = Callable[..., Ended]
 
@@ -172,3 +174,23 @@ def test_explain_and_judge_take_the_order_of_query_and_the_old_one_with_a_note(
     assert run(command, "towns", "--file", str(tmp_path / "q.sql")).out == new.out
     assert run(command, "towns", "-", stdin="SELECT 1").status in (0, 2)
     assert run(command, "towns", "SELECT 1", "more").status == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_a_terminal_shows_what_its_encoding_lacks_as_escapes(
+    towns: Path, state: Path, encoding: str
+) -> None:
+    words = ["query", "towns", "SELECT 'caf\u00e9' AS \"\u2603\", '\U0001f600' AS \"\u00fc\""]
+    done = subprocess.run(
+        [sys.executable, "-m", "tidegate", *words], capture_output=True, check=False,
+        env={**environment(state), "PYTHONIOENCODING": encoding},
+    )  # fmt: skip
+    shown = done.stdout.decode(encoding)
+    assert done.returncode == 0, done.stderr
+    for character in "\u00e9\u2603\U0001f600\u00fc":
+        assert character.encode(encoding, "backslashreplace").decode(encoding) in shown
+    csv = subprocess.run(
+        [sys.executable, "-m", "tidegate", *words, "--format", "csv"], capture_output=True,
+        env={**environment(state), "PYTHONIOENCODING": encoding}, check=True,
+    )  # fmt: skip
+    assert "caf\u00e9" in csv.stdout.decode("utf-8")

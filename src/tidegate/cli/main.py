@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from errno import EBADF, ENOENT
 from importlib import import_module
+from io import TextIOWrapper
 
 from tidegate.errors import FATES, Code, TidegateError
 
@@ -81,7 +82,8 @@ def _check_encodable(words: Sequence[str]) -> None:
 
 
 def _keep_streams() -> None:
-    """Open /dev/null for closed standard streams, so that no other file gets their numbers.
+    """Open /dev/null for closed standard streams, so that no other file gets their numbers, and
+    escape what the terminal's encoding lacks, as `\\u2603`.
 
     Raises: OSError if standard output is closed.
     """
@@ -96,6 +98,9 @@ def _keep_streams() -> None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as above
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
         raise OSError(EBADF, os.strerror(EBADF))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:
