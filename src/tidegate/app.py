@@ -140,6 +140,12 @@ class App:
             note_anonymous=self.server_audit.record_anonymous,
             lockout=self._lockout("console"),
         )
+        self.console_address = ""
+        """Where this process serves the console; empty if it does not."""
+
+        def console() -> str:
+            return config.console.origin or self.console_address
+
         self.approvals = Approvals(
             self.state.approvals,
             config.approvals,
@@ -148,13 +154,12 @@ class App:
             name_of=self.name_of,
             operators=lambda: self.operators.list(),
             revoked=self.tokens.revoked,
+            console=console,
         )
-        self.console_address = ""
-        """Where this process serves the console; empty if it does not."""
         self.webhook = WebhookSender(
             self.state.webhook,
             config.approvals.webhook,
-            address=lambda: config.console.origin or self.console_address,
+            address=console,
             note=self.server_audit.record_done,
         )
         self.settings_listeners: list[Callable[[Config], None]] = [

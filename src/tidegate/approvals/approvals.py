@@ -60,13 +60,24 @@ class ApprovalNeeded(TidegateError):
     """
 
     def __init__(
-        self, question: PendingApproval, *, client_may_ask: bool, message: str = ""
+        self,
+        question: PendingApproval,
+        *,
+        client_may_ask: bool,
+        message: str = "",
+        console: str = "",
     ) -> None:
+        """`console` is the address of the console; empty if this process serves none."""
+        place = (
+            f"the Inbox at {console}/console"
+            if console
+            else "the Inbox that `tidegate console` opens on the server's machine"
+        )
         super().__init__(
             Code.APPROVAL_NEEDED,
             message or "A person must approve this call",
-            hint="The question waits for the operator of the gate. Ask the user to answer it there,"
-            " then send the same call again.",
+            hint=f"The question waits in {place}. Ask the user to answer it there, then send the same"
+            " call again.",
             details={"effect": question.subject.effect, "rule": question.subject.rule},
         )
         self.question = question
@@ -96,7 +107,8 @@ def _none_of(ids: Collection[str]) -> Collection[str]:
 class Approvals:
     """Questions kept in `book`, which processes share. `note` puts on record what is decided.
     `operators` gives the people with accounts, `revoked` those of some callers' ids whose token was
-    revoked, `clock` the time and `count` seconds that go by whatever the clock does."""
+    revoked, `console` the address of the console (empty if this process serves none), `clock` the
+    time and `count` seconds that go by whatever the clock does."""
 
     def __init__(
         self,
@@ -108,6 +120,7 @@ class Approvals:
         name_of: Callable[[str], str] | None = None,
         operators: Callable[[], Sequence[OperatorEntry]] = tuple,
         revoked: Callable[[Collection[str]], Collection[str]] = _none_of,
+        console: Callable[[], str] = str,
         clock: Callable[[], float] = time.time,
         count: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -117,10 +130,18 @@ class Approvals:
         self._name_of = name_of
         self._operators = operators
         self._revoked = revoked
+        self._console = console
         self._note_done = note_done or self._note
         self._clock = clock
         self._deadlines = Deadlines(clock, count)
         self._swept_at = 0.0
+
+    def _needed(
+        self, question: PendingApproval, *, client_may_ask: bool = False, message: str = ""
+    ) -> ApprovalNeeded:
+        return ApprovalNeeded(
+            question, client_may_ask=client_may_ask, message=message, console=self._console()
+        )
 
     async def approve(
         self,
@@ -161,17 +182,17 @@ class Approvals:
         if client_may_ask and await asyncio.to_thread(self.why_not, question, "") is not None:
             client_may_ask = False  # no yes from there counts: it is not asked
         if client_may_ask or not call.waits or not self.settings.wait_s:
-            raise ApprovalNeeded(question, client_may_ask=client_may_ask)
+            raise self._needed(question, client_may_ask=client_may_ask)
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
         if not await self.wait(question, call.cancellation, self.settings.wait_s):
             if call.cancellation.cancelled:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-            raise ApprovalNeeded(question, client_may_ask=False)
+            raise self._needed(question)
         answer = await self.find_answer(approval_request)
         if answer is None:
             message = "What a person approved was used by another call like this one"
-            raise ApprovalNeeded(question, client_may_ask=False, message=message)
+            raise self._needed(question, message=message)
         return answer.id
 
     async def _still_fits(

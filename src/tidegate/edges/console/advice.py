@@ -59,8 +59,6 @@ HINTS: Mapping[str, str] = {
     "Ask the user to have the operator of the gate answer them.": (
         "Answer some of them in the Inbox."
     ),
-    "The question waits for the operator of the gate. Ask the user to answer it there, then send"
-    " the same call again.": "Answer it in the Inbox, then run it again.",
     BY_OPERATOR: "Ask the person who cancelled it before you run it again.",
     "Send it again.": "Run it again.",
     "Send the call again.": "Run it again.",
@@ -81,6 +79,8 @@ def advice(error: TidegateError) -> str:
     """What to do about an error, for a person at a page."""
     if error.code is Code.APPROVAL_DECLINED and error.hint != error.fate.hint:
         return f"The reason: {error.hint}"  # the words of the person who denied it
+    if error.hint.startswith("The question waits in "):
+        return "Answer it in the Inbox, then run it again."
     if error.hint in HINTS:
         return HINTS[error.hint]
     hint = GUIDE.hint(error)
