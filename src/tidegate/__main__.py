@@ -4,7 +4,26 @@ from __future__ import annotations
 
 import sys
 
-from tidegate.cli.main import main
+NO_POSIX = (
+    "tidegate: Tidegate runs on Linux and macOS. Use WSL, or connect to a gate by its address and"
+    " sign in."
+)
+UNAVAILABLE = 69
+
+
+def main() -> int:
+    """Run the command line; returns its exit status. Where the system has no POSIX file locks, as
+    Windows, only the help and the version are there."""
+    try:
+        import fcntl  # noqa: F401  pyright: ignore[reportUnusedImport]
+    except ImportError:
+        if not {"--help", "-h", "--version", "version"} & set(sys.argv[1:]):
+            print(NO_POSIX, file=sys.stderr)  # noqa: T201
+            return UNAVAILABLE
+    from tidegate.cli.main import main as run
+
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

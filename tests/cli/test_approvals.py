@@ -42,7 +42,8 @@ def question(run: Run, refusal: str) -> str:
     """The question that waits, of which the agent reads neither id nor command."""
     assert "approval.needed" in refusal
     (waiting,) = run("approvals", "list", "--json").json["approvals"]
-    assert waiting["id"] not in refusal and "tidegate" not in refusal
+    assert waiting["id"] not in refusal and "tidegate approvals" not in refusal
+    assert "in the Inbox that `tidegate console` opens" in refusal
     return waiting["id"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,9 @@ ALLOW = {"action": "accept", "content": {"decision": "allow once"}}
 DENY = {"action": "accept", "content": {"decision": "deny"}}
 ERAS = ("2025-06-18", "2025-11-25", MODERN)
 each_era = pytest.mark.parametrize("revision", ERAS)
+
+COMMANDS = re.compile("tidegate [a-z]+")
+"""Those that a text names."""
 
 
 class Harness:
@@ -55,10 +59,12 @@ class Harness:
         return self.run("approvals", "list", "--json", *more).json["approvals"]
 
     def question(self, refused: Outcome) -> str:
-        """The newest question that waits, of which the caller reads neither id nor command."""
+        """The newest question that waits, of which the caller reads the place and neither its id
+        nor a command that answers it."""
         assert "approval.needed" in refused.text
         id: str = self.waiting()[-1]["id"]
-        assert id not in refused.text and "tidegate" not in refused.text
+        assert id not in refused.text
+        assert COMMANDS.findall(refused.text) == ["tidegate console"]
         return id
 
     def records(self) -> list[dict[str, Any]]:

@@ -76,8 +76,8 @@ class ApprovalNeeded(TidegateError):
         super().__init__(
             Code.APPROVAL_NEEDED,
             message or "A person must approve this call",
-            hint=f"The question waits in {place}. Ask the user to answer it there, then send the same"
-            " call again.",
+            hint=f"The question waits in {place}. Ask the user to answer it there, then send the"
+            " same call again.",
             details={"effect": question.subject.effect, "rule": question.subject.rule},
         )
         self.question = question
