@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 NO_POSIX = (
     "tidegate: Tidegate runs on Linux and macOS. Use WSL, or connect to a gate by its address and"
@@ -14,15 +15,20 @@ UNAVAILABLE = 69
 def main() -> int:
     """Run the command line; returns its exit status. Where the system has no POSIX file locks, as
     Windows, only the help and the version are there."""
-    try:
-        import fcntl  # noqa: F401  pyright: ignore[reportUnusedImport]
-    except ImportError:
-        if not {"--help", "-h", "--version", "version"} & set(sys.argv[1:]):
-            print(NO_POSIX, file=sys.stderr)  # noqa: T201
-            return UNAVAILABLE
+    if not _has_posix() and not {"--help", "-h", "--version", "version"} & set(sys.argv[1:]):
+        print(NO_POSIX, file=sys.stderr)  # noqa: T201
+        return UNAVAILABLE
     from tidegate.cli.main import main as run
 
     return run()
+
+
+def _has_posix() -> bool:
+    try:
+        import_module("fcntl")
+    except ImportError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -229,8 +229,29 @@ def test_it_works_without_a_terminal(
     assert done.status == 0, done.err
     assert entry_of(home)["args"][-2:] == ["--state", str(state)]
     assert tidegate("query", "shop", "SELECT 1", state=state).status == 0
-    again = without_a_terminal(state, home, *words, "--password-stdin", stdin=f"{SECRET}\n")
+    other = ("--url", url(server, "postgres"), *words[2:], "--password-stdin")
+    again = without_a_terminal(state, home, *other, stdin=f"{SECRET}\n")
     assert again.status == 2 and "already a source" in again.err
+
+
+def test_a_second_client_gets_an_entry_and_the_database_no_second_name(
+    server: postgres_server.Server, name: str, state: Path, home: Path
+) -> None:
+    words = ("--url", url(server, name), "--password-stdin")
+    first = without_a_terminal(state, home, *words, "--client", "cursor", stdin=f"{SECRET}\n")
+    assert first.status == 0, first.err
+    sources = tidegate("source", "list", "--json", state=state).json
+    (only,) = sources["sources"]
+    for more in ((), ("--name", only["name"])):
+        # The kept password serves, so none is needed.
+        second = without_a_terminal(
+            state, home, "--url", url(server, name), "--client", "vscode", *more
+        )
+        assert second.status == 0, second.err
+        assert only["name"] in second.err and only["name"] in second.out
+    assert tidegate("source", "list", "--json", state=state).json == sources
+    written = [path for path in home.rglob("mcp.json") if "tidegate" in path.read_text()]
+    assert len(written) == 2
 
 
 def test_an_entry_that_cannot_be_written_leaves_no_source(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
-from tidegate.secrets import split_authority, split_password
+from tidegate.secrets import split_authority, split_password, without_password
 from tidegate.store.passwords import Place
 
 ENTRY = "tidegate"
@@ -73,10 +73,18 @@ def run(arguments: argparse.Namespace) -> int:
     # A person who has typed the URL here agrees to it.
     add = partial(save_new, arguments=arguments, no_word=arguments.url is None)
     check_place(arguments.keep_in)
-    taken = with_app(App.open(config), _names)
-    if arguments.name is not None:
+    saved = with_app(App.open(config), _saved)
+    taken = frozenset(saved)
+    if arguments.name is not None and not _is_saved(arguments.name, arguments.url, saved):
         _check_name(arguments.name, taken)
-    tried = _reached(config, arguments, taken)
+    tried = _reached(config, arguments, saved)
+    if isinstance(tried, Source):
+        print_status(f"this database is the source {tried.name} already")
+        client = _client(arguments)
+        if client is not None:
+            _entry_writer(arguments, client)()
+        _show_next(client, tried.name)
+        return 0
     _describe(tried)
     name = arguments.name or _ask_name(tried.settings.name, taken)
     tried = tried._replace(settings=msgspec.structs.replace(tried.settings, name=name))
@@ -85,22 +93,47 @@ def run(arguments: argparse.Namespace) -> int:
         print_status(f"it is for reading; {change} admit changes")
     place = _place(arguments, tried)
     client = _client(arguments)
-    if client is None:
-        _save(config, tried, place, add)
-        _offer_reader(config, name, arguments)
-        show(f"saved the source {name}; `tidegate install CLIENT` writes a client's entry")
-        return 0
-    file = ClientSettingsFile(settings_file(client, "user"))
-    entry = local_entry(client, _command(arguments), {})
-    force = arguments.force or _may_replace(file, client, entry)
-    _save(config, tried, place, add, partial(write_entry, file, client, ENTRY, entry, force))
+    _save(config, tried, place, add, client and _entry_writer(arguments, client))
     _offer_reader(config, name, arguments)
-    show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
+    _show_next(client, name)
     return 0
 
 
-async def _names(app: App) -> frozenset[str]:
-    return frozenset(source.name for source in app.state.sources.list())
+def _entry_writer(arguments: argparse.Namespace, client: Client) -> partial[None]:
+    """What writes the client's entry. Raises: TidegateError ARGUMENT_INVALID if another entry must
+    not be replaced, CLIENT_FILE."""
+    file = ClientSettingsFile(settings_file(client, "user"))
+    entry = local_entry(client, _command(arguments), {})
+    force = arguments.force or _may_replace(file, client, entry)
+    return partial(write_entry, file, client, ENTRY, entry, force)
+
+
+def _show_next(client: Client | None, name: str) -> None:
+    if client is None:
+        show(f"the source {name} is saved; `tidegate install CLIENT` writes a client's entry")
+    else:
+        show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
+
+
+async def _saved(app: App) -> dict[str, Source]:
+    return {source.name: source for source in app.state.sources.list()}
+
+
+def _is_saved(name: str, url: str | None, saved: Mapping[str, Source]) -> bool:
+    """Whether the source of this name is the database that is asked for."""
+    return (
+        url is not None and name in saved and _source_of(_as_given(url), [saved[name]]) is not None
+    )
+
+
+def _source_of(url: str, saved: Iterable[Source]) -> Source | None:
+    """The saved source of a database, whatever its password."""
+    wanted = without_password(url)
+    return next((each for each in saved if without_password(each.url) == wanted), None)
+
+
+def _as_given(url: str) -> str:
+    return absolute_file_url(_as_url(url))
 
 
 def _check_name(name: str, taken: frozenset[str]) -> None:
@@ -113,8 +146,11 @@ def _check_name(name: str, taken: frozenset[str]) -> None:
         )
 
 
-def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str]) -> Tried:
-    """The source, once it was reached. On a terminal, a wrong answer is asked for again.
+def _reached(
+    config: Config, arguments: argparse.Namespace, saved: Mapping[str, Source]
+) -> Tried | Source:
+    """The source, once it was reached, or the saved one of the same database, so that a second
+    client does not get it under a second name. On a terminal, a wrong answer is asked for again.
 
     Raises: TidegateError without a terminal, or for a mistake in an option.
     """
@@ -127,7 +163,10 @@ def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str
             url, password = _address(arguments)
             if password is not None:
                 _check_whole(url)
-            settings = SourceSettings(arguments.name or _free_name(url, taken), url)
+            known = _source_of(url, saved.values())
+            if known is not None and arguments.name in (None, known.name):
+                return known
+            settings = SourceSettings(arguments.name or _free_name(url, saved), url)
             source_from_settings(settings)
             if password is None:
                 password = given_password(
@@ -152,7 +191,7 @@ def _reached(config: Config, arguments: argparse.Namespace, taken: frozenset[str
 def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
     """The URL, and the password that a person typed in it or that its variable holds."""
     if arguments.url is not None:
-        return absolute_file_url(_as_url(arguments.url)), None
+        return _as_given(arguments.url), None
     found = list(_found())
     print_status(
         "Which database? A URL such as postgresql://user@host/database, a file, or a folder."
@@ -212,7 +251,7 @@ def _as_url(text: str) -> str:
     return f"{kind}:///{path.absolute()}"
 
 
-def _free_name(url: str, taken: frozenset[str]) -> str:
+def _free_name(url: str, taken: Collection[str]) -> str:
     """A name for the source, after its database."""
     last = url.partition("?")[0].rstrip("/").rpartition("/")[2]
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(last).stem).strip("-_")[:40] or "database"
