@@ -89,7 +89,7 @@ def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw
 
 def _connect_for_reading(path: Path) -> apsw.Connection:
     """A connection to a file that cannot be written. SQLite needs a write-ahead log to read what
-    others write; where there is none, nobody writes, and it must be told so."""
+    others write. Where the file has none, no process writes, and `immutable` says so."""
     uri = path.absolute().as_uri() + "?mode=ro"
     if not path.with_name(f"{path.name}-wal").exists():
         uri += "&immutable=1"
