@@ -20,6 +20,7 @@ from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
+from tidegate.config.descriptors import descriptor_exhaustion
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url
@@ -323,6 +324,8 @@ class App:
             self.tokens.generation()
         except TidegateError as error:
             failing["state"] = error.without_secrets().message
+        if exhausted := descriptor_exhaustion():
+            failing["descriptors"] = exhausted
         return failing
 
     def degraded(self) -> Mapping[str, str]:

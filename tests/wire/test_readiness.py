@@ -6,14 +6,18 @@ import asyncio
 import logging
 import os
 import re
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.eventually import wait_until
+from support.command_line import serving
+from support.eventually import HANG_S, wait_until
 from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.model import AuditSettings, Config
@@ -209,3 +213,34 @@ def test_b9_the_line_of_a_fault_has_its_calls_id() -> None:
             "tidegate.x", logging.ERROR, "", 0, "fault", None, (type(fault), fault, None)
         )
     assert " ERROR tidegate.x call=c-18 fault" in LogFormatter().format(record)
+
+
+FEW_DESCRIPTORS = (
+    "-c",
+    "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96));"
+    "from tidegate.cli.main import main; sys.exit(main(sys.argv[1:]))",
+)
+
+
+def test_a_server_without_a_free_descriptor_says_so_in_its_log_and_recovers(tmp_path: Path) -> None:
+    with ExitStack() as clients:
+        server = clients.enter_context(
+            serving(["serve", "--http", "127.0.0.1:0"], tmp_path, program=FEW_DESCRIPTORS)
+        )
+        line = server.until("serving")
+        port = int(re.findall(r":(\d+)/mcp", line)[0])
+        many = [
+            clients.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(120)
+        ]
+        assert "all 96 file descriptors are in use" in server.until("descriptors")
+        for each in many:
+            each.close()
+        assert health(port) == 200
+
+
+def health(port: int) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=HANG_S)
+    connection.request("GET", "/health")
+    status = connection.getresponse().status
+    connection.close()
+    return status
