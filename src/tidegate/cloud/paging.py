@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 from tidegate.cloud.graphql import GraphQlRequest, next_page
 from tidegate.cloud.model import Method, Pagination, Parameter
 from tidegate.cloud.requests import ApiRequest, sends_form
 from tidegate.cloud.schema import parse_object_key
-from tidegate.cloud.usual_pages import read_usual_pages
+from tidegate.cloud.usual_pages import AskedPage, list_of, read_usual_pages
 from tidegate.errors import Code, TidegateError
 
 _LINK: Final = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]*))*)")
@@ -24,6 +24,16 @@ _REL: Final = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", re.IGNORE
 _NEXT_LINKS: Final = ("nextLink", "@odata.nextLink", "odata.nextLink")
 _GOOGLE: Final = ("nextPageToken", "pageToken")
 """A field of the body, and the parameter that takes its value."""
+
+
+class Following(NamedTuple):
+    """The next `request`; None: the page was the last, or with `says_more` the next cannot be asked
+    for. `is_counted`: numbers alone say that there is one."""
+
+    request: ApiRequest | None
+    says_more: bool = False
+    is_counted: bool = False
+
 
 Resolve = Callable[[str, str], str]
 """The whole address for one that a reply names, and the address that the reply came from. Raises
@@ -41,26 +51,52 @@ def next_request(
     body: Any,
     resolve: Resolve = _join,
 ) -> ApiRequest | None:
-    """The request of the page after that which `request` gave; None: it was the last.
+    """The request of the page after that which `request` gave, a list's first; None: it was the
+    last. Raises: as `find_following`."""
+    return find_following(method, request, headers, body, resolve).request
 
-    `headers` have names in lower case; `body` is the response's, before its transform.
+
+def find_following(
+    method: Method,
+    request: ApiRequest,
+    headers: Mapping[str, str],
+    body: Any,
+    resolve: Resolve = _join,
+    *,
+    is_first: bool = True,
+    is_counted: bool = True,
+) -> Following:
+    """What follows the page that `request` gave.
+
+    `headers` have names in lower case; `body` is the response's, before its transform. `is_first`
+    and `is_counted` are as `AskedPage` has them.
 
     Raises: TidegateError PROVIDER_REPLY: the next page is on another host, or is this one again,
         or has no address that can be read.
     """
     pagination = method.settings.pagination
-    following: ApiRequest | None
+    asked = AskedPage(
+        request.url,
+        is_first,
+        is_counted,
+        list_of(body, None if method.response.transform else method.response.object_key),
+    )
     if isinstance(request, GraphQlRequest):
-        following = next_page(method, request, body)
+        following = Following(next_page(method, request, body))
     elif pagination is None:
-        following = _usual(method, request, headers, body, resolve)
+        following = _usual(method, request, headers, body, resolve, asked)
     else:
-        following = _declared(pagination, request, headers, body, resolve)
-    if following == request:
+        following = Following(_declared(pagination, request, headers, body, resolve))
+    if following.request == request:
         raise TidegateError(
             Code.PROVIDER_REPLY,
             f"{urlsplit(request.url).hostname} names the same page as the next one, without end.",
         )
+    if following.request is None and not following.says_more:
+        # What a document says of pages comes first; it has no use for totals.
+        counts = pagination is None and not isinstance(request, GraphQlRequest)
+        pages = read_usual_pages(method, body, headers, asked, counts=counts)
+        return following._replace(says_more=pages.says_more)
     return following
 
 
@@ -99,27 +135,28 @@ def _usual(
     headers: Mapping[str, str],
     body: Any,
     resolve: Resolve,
-) -> ApiRequest | None:
+    asked: AskedPage,
+) -> Following:
     if method.http_verb not in ("GET", "HEAD", "POST"):
-        return None
+        return Following(None)
     reads = method.http_verb != "POST"
     if reads and (linked := _linked(headers.get("link", ""))) is not None:
-        return _at(request, linked, resolve)
-    if not isinstance(body, dict):
-        return None
-    entries = cast("dict[str, Any]", body)
+        return Following(_at(request, linked, resolve))
+    entries = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     token = entries.get(_GOOGLE[0])
     if reads and isinstance(token, str) and token:
-        return _with_query(request, _GOOGLE[1], token)
+        return Following(_with_query(request, _GOOGLE[1], token))
     for name in _NEXT_LINKS:
         link = entries.get(name)
         if reads and isinstance(link, str) and link:
-            return _at(request, link, resolve)
-    values = read_usual_pages(method, body).values
+            return Following(_at(request, link, resolve))
+    pages = read_usual_pages(method, body, headers, asked)
+    if pages.address is not None:
+        return Following(_at(request, pages.address, resolve))
     following = request
-    for parameter, value in values:
+    for parameter, value in pages.values:
         following = _with_value(method, following, parameter, value)
-    return following if values else None
+    return Following(following if pages.values else None, pages.says_more, pages.is_counted)
 
 
 def _with_value(

@@ -1,6 +1,9 @@
-"""What a reply says of further pages where its provider's document says nothing of them: the token
-of the next page beside the rows, by the name of a parameter that takes it, and whether the list is
+"""What a reply says of further pages where its provider's document says nothing of them: the
+address of the next page, or the values of the parameters that ask for it, and whether the list is
 whole. Pure.
+
+A reply is read with its headers, since some say there what others have beside the rows. Names are
+compared without what is no letter, so `X-Next-Page`, `next_page` and `nextPage` are one.
 """
 
 from __future__ import annotations
@@ -8,44 +11,127 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
 
 from tidegate.cloud.model import Method, Parameter
 from tidegate.xml_tree import Element
 
 _PLACES: Final = ("query", "header", "body")
-_TOKEN: Final = re.compile(r"[a-z]*(?:token|cursor|marker)|page|offset|start")
+_TOKEN: Final = re.compile(r"[a-z]*(?:token|cursor|marker)|page|offset|start|after|key")
 """What the parameter of a page is called, less what is no letter."""
-_FLAGS: Final = ("istruncated", "truncated", "hasmore", "hasmoreresults")
-_ENVELOPES: Final = ("result_info", "pagination", "meta")
-"""Objects beside the rows that hold what others have there themselves."""
-_LAST_PAGES: Final = ("totalpages", "pages", "pagecount", "lastpage")
+_MORE: Final = (
+    "istruncated", "truncated", "hasmore", "hasmoreresults", "hasmoreitems", "hasmorepages",
+    "hasnextpage", "hasnext", "more", "moreresults", "moreavailable", "morerecords",
+)  # fmt: skip
+_LAST: Final = ("islast", "islastpage", "lastpage", "last", "isfinal", "endoflist")
+_ENVELOPES: Final = (
+    "resultinfo", "pagination", "paging", "pager", "pageinfo", "pagedetails", "meta", "metadata",
+    "responsemetadata", "links", "link", "cursors", "cursor", "page", "pages", "next",
+)  # fmt: skip
+"""Objects beside the rows that hold what others have there themselves, also one in another."""
+_AFTER: Final = ("cursors", "paging", "pagination", "meta")
+"""Those in which `after` is the token of the next page."""
+_DEEPEST: Final = 3
+_ADDRESSES: Final = (
+    "next", "nextlink", "nexturl", "nexturi", "nexthref", "nextpage", "nextpageurl", "nextpageuri",
+    "nextpagelink", "nextpagehref", "nextrecordsurl", "nextresultsurl",
+)  # fmt: skip
+_TOKENS: Final = (
+    "next", "nextcursor", "cursor", "after", "nexttoken", "pagetoken", "continuationtoken",
+    "continuation", "paginationtoken", "startingtoken", "startingafter", "marker", "bookmark",
+    "scrollid", "position",
+)  # fmt: skip
+"""Parameters that take a token, whatever its field is called, if the method has one of them."""
+_PAGES: Final = ("page", "pagenumber", "pageno", "currentpage", "pageindex", "number", "p")
+_PAGERS: Final = ("page", "pagenumber", "pageno", "currentpage", "pageindex", "p")
+"""The parameters that take the number of a page."""
+_LAST_PAGES: Final = ("totalpages", "pages", "pagecount", "lastpage", "totalpagecount", "pagetotal")
+_OFFSETS: Final = (
+    "offset", "pageoffset", "startat", "startindex", "skip", "firstresult", "startposition",
+    "start", "from",
+)  # fmt: skip
+_MAYBE_TIMES: Final = ("start", "from")
+"""Parameters that are an offset only if they are whole numbers."""
+_SIZES: Final = (
+    "limit", "pagelimit", "perpage", "pagesize", "maxresults", "itemsperpage", "size", "count",
+    "top", "resultsperpage", "pagecount", "rows", "take",
+)  # fmt: skip
+_TOTALS: Final = (
+    "totalcount", "totalresults", "totalitems", "totalsize", "totalrecords", "totalelements",
+    "totalentries", "total", "count", "totalhits",
+)  # fmt: skip
+_CERTAIN_TOTALS: Final = 7
+"""How many of them count a list wherever they stand."""
+_RANGE: Final = re.compile(r"\s*[\w-]+[ =](\d{1,18})-(\d{1,18})/(\d{1,18})\s*")
+_NUMBER: Final = re.compile(r"\d{1,18}")
 
 
 class UsualPages(NamedTuple):
-    """`values` are those of the parameters that ask for the next page; empty: it cannot be asked
-    for. `says_more`: the reply says that the list goes on."""
+    """`values` are those of the parameters that ask for the next page; `address` is where it is, if
+    the reply names that. Without either it cannot be asked for. `says_more`: the reply says that
+    the list goes on; `is_counted`, by numbers alone."""
 
-    values: tuple[tuple[Parameter, Any], ...]
-    says_more: bool
+    values: tuple[tuple[Parameter, Any], ...] = ()
+    says_more: bool = False
+    address: str | None = None
+    is_counted: bool = False
 
 
-_WHOLE: Final = UsualPages((), False)
+_WHOLE: Final = UsualPages()
 
 
-def read_usual_pages(method: Method, body: Any) -> UsualPages:
-    """What a reply to `method` says of the pages behind it. Raises nothing."""
-    if not isinstance(body, dict):
+class AskedPage(NamedTuple):
+    """What is known of the request, and of the list in its reply.
+
+    `is_counted`: it was the first of the list, or asked for because of what the one before it said
+    of numbers alone. `members` are None where there is no list, or where it is is not known."""
+
+    url: str = ""
+    is_first: bool = True
+    is_counted: bool = True
+    members: list[Any] | None = None
+
+
+def read_usual_pages(
+    method: Method,
+    body: Any,
+    headers: Mapping[str, str] | None = None,
+    asked: AskedPage | None = None,
+    *,
+    counts: bool = True,
+) -> UsualPages:
+    """What a reply to `method` says of the pages behind it. `counts`: by its totals as well, which
+    a document's own way of paging has no use for. Raises nothing."""
+    found: dict[str, Any] = {}
+    at = body
+    for step in (*(method.response.object_key or ()), None):
+        if isinstance(at, dict):
+            entries = cast("dict[str, Any]", at)
+            _gather(entries, found, 0)
+            at = entries.get(step) if step is not None else None
+    from_headers = _of_headers(headers or {})
+    for name, value in from_headers.items():
+        found.setdefault(name, value)
+    if not found:
         return _WHOLE
-    parameters = {
-        _letters(each.wire_name): each for each in method.parameters if each.place in _PLACES
-    }
-    entries = cast("dict[str, Any]", body)
-    inner = [entries[name] for name in _ENVELOPES if isinstance(entries.get(name), dict)]
-    for each in (entries, *inner):
-        found = _read(each, parameters)
-        if found.says_more or found.values:
-            return found
-    return _WHOLE
+    return _Reply(method, found, asked or AskedPage()).read(counts=counts)
+
+
+def list_of(body: Any, key: tuple[str, ...] | None) -> list[Any] | None:
+    """The list of a reply in JSON, at a document's path or else the only one that there is; None if
+    there is no such list."""
+    at = body
+    for step in key or ():
+        at = cast("dict[str, Any]", at).get(step) if isinstance(at, dict) else None
+    if isinstance(at, list):
+        return cast("list[Any]", at)
+    if key or not isinstance(at, dict):
+        return None
+    fields = cast("dict[str, Any]", at).values()
+    lists = [cast("list[Any]", each) for each in fields if isinstance(each, list)]
+    return lists[0] if len(lists) == 1 else None
 
 
 def envelope_of(root: Element) -> dict[str, str]:
@@ -64,63 +150,334 @@ def envelope_of(root: Element) -> dict[str, str]:
     return found
 
 
-def _read(entries: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> UsualPages:
-    named = {_letters(name): value for name, value in entries.items()}
-    is_cut = next((found for name in _FLAGS if (found := _flag(named.get(name))) is not None), None)
-    if is_cut is False:
-        return _WHOLE
-    values = dict(_tokens(entries, parameters, is_cut))
-    page, last = named.get("page"), next(filter(None, map(named.get, _LAST_PAGES)), None)
-    has_pages = isinstance(page, int) and isinstance(last, int) and page < last
-    if has_pages and "page" in parameters and not values:
-        values["page"] = cast("int", page) + 1
-    return UsualPages(
-        tuple([(parameters[name], value) for name, value in values.items()]),
-        bool(is_cut or has_pages or values),
-    )
-
-
-def _tokens(
-    entries: Mapping[str, Any], parameters: Mapping[str, Parameter], is_cut: bool | None
-) -> Iterator[tuple[str, Any]]:
-    """The names of parameters, less what is no letter, and the values for the next page."""
-    cursors = entries.get("cursors")
-    if isinstance(cursors, dict) and "cursor" in parameters:
-        after = cast("dict[str, Any]", cursors).get("after")
-        if isinstance(after, str) and after:
-            yield "cursor", after
+def _gather(entries: Mapping[str, Any], found: dict[str, Any], depth: int) -> None:
+    """The fields of a reply and of the objects beside its rows, the outer ones first."""
     for name, value in entries.items():
-        if isinstance(value, bool) or not isinstance(value, (str, int, dict)) or not value:
+        found.setdefault(name, value)
+    for name, value in entries.items():
+        letters = _letters(name)
+        if letters not in _ENVELOPES or depth >= _DEEPEST:
             continue
-        if isinstance(value, str) and "://" in value:
-            continue  # a link, and no token
-        for wanted in _takers(name, is_cut):
-            parameter = parameters.get(wanted)
-            if parameter is None or (isinstance(value, dict) and parameter.place != "body"):
+        if letters == "next" and isinstance(value, dict):
+            _gather_next(cast("dict[str, Any]", value), found)
+        elif letters in ("links", "link") and isinstance(value, list):
+            _gather_relations(cast("list[Any]", value), found)
+        elif isinstance(value, dict):
+            found.pop(name, None)
+            inner = cast("dict[str, Any]", value)
+            if letters == "page":
+                inner = {_NUMBERED.get(key, key): each for key, each in inner.items()}
+            if letters == "cursors" and "before" in {_letters(key) for key in inner}:
+                # Both ways of this page: that there is a token does not say that there is a page.
+                inner = {f"cursor_{key}": each for key, each in inner.items()}
+            elif letters in _AFTER and inner.get("after"):
+                found["next_after"] = inner["after"]
+            _gather(inner, found, depth + 1)
+
+
+_NUMBERED: Final = {"total": "totalpages", "count": "totalpages"}
+"""In an object `page`, a total is one of pages where there is no other."""
+
+
+def _gather_next(value: Mapping[str, Any], found: dict[str, Any]) -> None:
+    """An object `next`: an address, or the token of the next page."""
+    found.pop("next", None)
+    for name, each in value.items():
+        letters = _letters(name)
+        if letters in ("href", "url", "uri", "link"):
+            found["next"] = each
+        elif letters in ("after", "cursor", "token", "page", "offset") and each not in (None, ""):
+            found[f"next_{letters}"] = each
+
+
+def _gather_relations(links: list[Any], found: dict[str, Any]) -> None:
+    """A list of links with what each is to this page."""
+    for each in links:
+        if not isinstance(each, dict):
+            continue
+        link = {_letters(name): value for name, value in cast("dict[str, Any]", each).items()}
+        if "next" in (link.get("rel"), link.get("relation")):
+            found["next"] = link.get("href") or link.get("url") or link.get("uri")
+
+
+def _of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in headers.items():
+        key = re.sub(r"^x-(?:wp-|ms-)?", "", name.lower())
+        letters = _letters(key)
+        if letters == "pagination" and text.lstrip()[:1] == "{":
+            try:
+                entries: Any = msgspec.json.decode(text)
+            except (msgspec.DecodeError, RecursionError):
                 continue
-            if _letters(name) == wanted == "marker" and parameter.wire_name != name:
-                continue  # S3 repeats the `marker` that it was asked with as `Marker`
-            yield wanted, value
-            break
+            _gather(entries, found, 0)
+        elif key == "content-range" and (span := _RANGE.fullmatch(text)):
+            found |= {"offset": int(span[1]), "totalcount": int(span[3])}
+        elif (
+            key != name.lower()
+            and letters in (*_PAGES, *_LAST_PAGES, *_TOTALS, *_MORE, *_SIZES[:7])
+        ) or letters in (
+            "totalcount",
+            "totalpages",
+            "nextpage",
+            "nextcursor",
+            "nexttoken",
+            "hasmore",
+            "continuation",
+            "continuationtoken",
+            "nextpagetoken",
+        ):
+            found[letters] = int(text) if _NUMBER.fullmatch(text.strip()) else text.strip()
+    return found
 
 
-def _takers(name: str, is_cut: bool | None) -> tuple[str, ...]:
-    """The parameters that may take the value of a field for the next page."""
-    key = _letters(name)
-    if key.startswith("next") and _TOKEN.fullmatch(key[4:]):
-        return key, key[4:]
-    if key.startswith("lastevaluated"):
-        return (f"exclusivestart{key.removeprefix('lastevaluated')}",)
-    if key == "marker" and is_cut:
-        return ("marker",)
-    if key == "continuationtoken" and is_cut is None:
-        return ("continuationtoken",)  # where a flag stands, this repeats what was asked with
-    if key == "lastid" and is_cut:
-        return ("after", "afterid")
-    return ()
+class _Reply:
+    """A reply's fields beside its rows, and the parameters that could ask for more."""
+
+    def __init__(self, method: Method, found: Mapping[str, Any], asked: AskedPage) -> None:
+        self._found = found
+        self._named: dict[str, Any] = {}
+        for name, value in found.items():
+            self._named.setdefault(_letters(name), value)
+        self._asked = asked
+        self._parameters = {
+            _letters(each.wire_name): each for each in method.parameters if each.place in _PLACES
+        }
+        self._given = {
+            _letters(name): value for name, value in parse_qsl(urlsplit(asked.url).query)
+        }
+        self._reads = method.http_verb in ("GET", "HEAD")
+        self._lists = asked.members is not None
+        """A thing may name a next one as well, which is no page of it."""
+
+    def read(self, *, counts: bool) -> UsualPages:
+        is_cut = self._flag()
+        if is_cut is False:
+            return _WHOLE
+        address = self._address()
+        if address is not None and self._reads:
+            return UsualPages((), True, address)
+        values = dict(self._tokens(is_cut))
+        says_more = bool(is_cut or values or address is not None or self._has_token())
+        is_counted = False
+        if not values and self._asked.is_counted and counts and not self._is_ended():
+            name, value, is_left = self._counted(is_cut)
+            says_more = says_more or is_left
+            if name is not None:
+                values[name], is_counted = value, True
+        return UsualPages(
+            tuple([(self._parameters[name], value) for name, value in values.items()]),
+            says_more,
+            is_counted=is_counted,
+        )
+
+    def _flag(self) -> bool | None:
+        for name in _MORE:
+            if (said := _truth(self._named.get(name))) is not None:
+                return said
+        for name in _LAST:
+            if (said := _truth(self._named.get(name))) is not None:
+                return not said
+        return None
+
+    def _address(self) -> str | None:
+        if not self._lists:
+            return None
+        for name in _ADDRESSES:
+            value = self._named.get(name)
+            if isinstance(value, str) and _is_address(value):
+                return value
+        return None
+
+    def _is_ended(self) -> bool:
+        """Whether the reply has a place for what comes next, and nothing in it."""
+        return any(
+            name in self._named and self._named[name] in (None, "", False)
+            for name in (*_ADDRESSES, "nextcursor", "nexttoken", "nextpagetoken", "nextoffset")
+        )
+
+    def _has_token(self) -> bool:
+        """Whether something names the next page that no parameter takes."""
+        return self._lists and any(
+            isinstance(value, (str, int))
+            and not isinstance(value, bool)
+            and bool(value)
+            and (name in _ADDRESSES or (name.startswith("next") and _is_token(name[4:])))
+            and name not in ("nextpage", "nextoffset")
+            for name, value in self._named.items()
+        )
+
+    def _tokens(self, is_cut: bool | None) -> Iterator[tuple[str, Any]]:
+        """The names of parameters, less what is no letter, and the values for the next page."""
+        parameters = self._parameters
+        end = self._named.get("endcursor")
+        name = self._taker(("after", "cursor"))
+        if isinstance(end, str) and end and is_cut and name is not None:
+            yield name, end
+            return
+        name = self._taker(("startingafter",))
+        last = self._last_id()
+        if is_cut and name is not None and last is not None:
+            yield name, last
+            return
+        for field, value in self._found.items():
+            if isinstance(value, bool) or not isinstance(value, (str, int, dict)) or not value:
+                continue
+            if isinstance(value, str) and "://" in value:
+                continue  # a link, and no token
+            for wanted in self._takers(field, value, is_cut):
+                parameter = parameters.get(wanted)
+                if parameter is None or (isinstance(value, dict) and parameter.place != "body"):
+                    continue
+                if _letters(field) == wanted == "marker" and parameter.wire_name != field:
+                    continue  # S3 repeats the `marker` that it was asked with as `Marker`
+                yield wanted, value
+                break
+
+    def _takers(self, field: str, value: Any, is_cut: bool | None) -> tuple[str, ...]:
+        """The parameters that may take the value of a field for the next page."""
+        key = _letters(field)
+        if key == "next" or (key.startswith("next") and _is_token(key[4:])):
+            own = (key, key[4:]) if key != "next" else ()
+            if key == "nextafter":
+                own = ("after", "cursor")
+            if isinstance(value, str) and _is_address(value):
+                return ()
+            others = _TOKENS
+            if str(value).isdigit():
+                others = (*_TOKENS, *_PAGERS, *_OFFSETS[:4])
+            one = [each for each in others if each in self._parameters]
+            fitting = [each for each in own if each in self._parameters]
+            return tuple(fitting) or (tuple(one) if len(one) == 1 and self._lists else ())
+        if key == "cursorafter" and self._asked.members:
+            return ("after", "cursor")
+        if key.startswith("lastevaluated"):
+            return (f"exclusivestart{key.removeprefix('lastevaluated')}",)
+        if key == "marker" and is_cut:
+            return ("marker",)
+        if key == "continuationtoken" and is_cut is None:
+            return ("continuationtoken",)  # where a flag stands, this repeats what was asked with
+        if key == "continuation" and is_cut is not False:
+            return ("continuation", "continuationtoken")
+        if key == "lastid" and is_cut:
+            return ("after", "afterid", "startingafter")
+        return ()
+
+    def _taker(self, names: tuple[str, ...]) -> str | None:
+        return next((name for name in names if name in self._parameters), None)
+
+    def _offset_taker(self) -> str | None:
+        for name in _OFFSETS:
+            parameter = self._parameters.get(name)
+            if parameter is None:
+                continue
+            if name not in _MAYBE_TIMES or parameter.schema.get("type") == "integer":
+                return name
+        return None
+
+    def _last_id(self) -> Any:
+        """The id of the list's last member."""
+        members = self._asked.members
+        last = members[-1] if members else None
+        value = cast("dict[str, Any]", last).get("id") if isinstance(last, dict) else None
+        return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+    def _counted(self, is_cut: bool | None) -> tuple[str | None, Any, bool]:
+        """The parameter and its value for what the counts of a reply say is left, and whether
+        anything is."""
+        members = None if self._asked.members is None else len(self._asked.members)
+        if members == 0:
+            # What a total counts may be more than what this caller may see.
+            return None, None, False
+        page, last = self._number(_PAGES), self._number(_LAST_PAGES)
+        pager = self._taker(_PAGERS)
+        if page is None and pager is not None and pager not in self._named:
+            page = self._asked_number((pager,)) or (1 if self._asked.is_first else None)
+        if page is not None and last is not None:
+            if page >= last:
+                return None, None, bool(is_cut)
+            return pager, page + 1, True
+        if last is not None and last > 1 and self._asked.is_first and not self._asks_further():
+            return None, None, True
+        total = self._total()
+        offset_name = self._offset_taker()
+        offset = self._number(_OFFSETS)
+        if offset is None and offset_name is not None:
+            offset = self._asked_number((offset_name,))
+            if offset is None and self._asked.is_first:
+                offset = 1 if offset_name == "startindex" else 0
+        if members is not None and offset is not None and (total is not None or is_cut):
+            begins = 1 if "startindex" in (offset_name, *self._named) and offset > 0 else 0
+            if total is not None and offset - begins + members >= total:
+                return None, None, bool(is_cut)
+            if offset_name is not None:
+                return offset_name, offset + members, True
+            if pager is None:
+                return None, None, True
+        if page is not None and pager is not None and (total is not None or is_cut):
+            size = self._asked_number(_SIZES) or self._number(_SIZES[:7])
+            seen = (page - 1) * size + (members or 0) if size else None
+            if page == 1 and seen is None:
+                seen = members
+            if total is not None and seen is not None and seen >= total:
+                return None, None, bool(is_cut)
+            return pager, page + 1, True
+        is_left = (
+            total is not None
+            and members is not None
+            and self._asked.is_first
+            and not self._asks_further()
+            and total > members
+        )
+        return None, None, bool(is_cut or is_left)
+
+    def _total(self) -> int | None:
+        """How many members the whole list has. `total` and `count` may count something else, where
+        nothing says that the list has pages."""
+        exact = self._named.get("total")
+        if isinstance(exact, dict):  # Elasticsearch says how exact it is
+            return _number(cast("dict[str, Any]", exact).get("value"))
+        pages = any(
+            name in self._named or name in self._parameters
+            for name in (*_OFFSETS, *_SIZES[:7], *_PAGES[:3], "next", "previous")
+        )
+        for name in _TOTALS if pages else _TOTALS[:_CERTAIN_TOTALS]:
+            value = self._named.get(name)
+            if (number := _number(value)) is not None:
+                return number
+        return None
+
+    def _asks_further(self) -> bool:
+        """Whether the caller has asked for another page than the first."""
+        names = (*_OFFSETS, *_PAGERS, *_TOKENS)
+        return any(name in self._given for name in names)
+
+    def _number(self, names: tuple[str, ...]) -> int | None:
+        found = (_number(self._named.get(name)) for name in names)
+        return next((each for each in found if each is not None), None)
+
+    def _asked_number(self, names: tuple[str, ...]) -> int | None:
+        found = (_number(self._given.get(name)) for name in names)
+        return next((each for each in found if each is not None), None)
 
 
-def _flag(value: Any) -> bool | None:
+def _number(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else None
+
+
+def _is_token(name: str) -> bool:
+    return bool(name) and _TOKEN.fullmatch(name) is not None
+
+
+def _is_address(value: str) -> bool:
+    return "://" in value or value[:1] in ("/", "?") or value.startswith("./")
+
+
+def _truth(value: Any) -> bool | None:
     if isinstance(value, bool):
         return value
     return {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else None

@@ -19,10 +19,9 @@ from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.hosts import HostRules, redirected
 from tidegate.cloud.model import Method
-from tidegate.cloud.paging import next_request
+from tidegate.cloud.paging import find_following
 from tidegate.cloud.requests import ApiRequest, build_request, signing_region
 from tidegate.cloud.responses import ApiPage, read_page
-from tidegate.cloud.usual_pages import read_usual_pages
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.engines.cloud.http_client import HttpClient, HttpResponse, RequestFailed
 from tidegate.engines.cloud.options import CloudOptions
@@ -63,6 +62,8 @@ class ReplyPage(NamedTuple):
     response: HttpResponse
     following: ApiRequest | None
     says_more: bool = False
+    is_counted: bool = True
+    """Whether numbers alone say what follows."""
 
 
 class ProviderCalls:
@@ -107,8 +108,10 @@ class ProviderCalls:
         if known is not None:
             replies, age_s = known
             counts.add_hit(age_s)
+            before: ReplyPage | None = None
             for asked, response in replies:
-                yield await self._parsed(found, method, asked, response)
+                before = await self._parsed(found, method, asked, response, before)
+                yield before
             return
         mark = cache.begin(provider)
         kept: list[tuple[ApiRequest, HttpResponse]] = []
@@ -132,6 +135,7 @@ class ProviderCalls:
         counts: CallCounts,
     ) -> AsyncIterator[ReplyPage]:
         asked: set[ApiRequest] = set()
+        read: ReplyPage | None = None
         while request is not None:
             if request in asked:
                 raise TidegateError(
@@ -144,7 +148,7 @@ class ProviderCalls:
                 return
             asked.add(request)
             check_status(found, method, response)
-            read = await self._parsed(found, method, request, response)
+            read = await self._parsed(found, method, request, response, read)
             counts.add_page()
             yield read
             request = read.following
@@ -258,10 +262,12 @@ class ProviderCalls:
         method: Method,
         request: ApiRequest,
         response: HttpResponse,
+        before: ReplyPage | None,
     ) -> ReplyPage:
+        """The page of a reply; `before` is the one that named it."""
         if len(response.body) < 16_384:
-            return self._parse(found, method, request, response)
-        return await asyncio.to_thread(self._parse, found, method, request, response)
+            return self._parse(found, method, request, response, before)
+        return await asyncio.to_thread(self._parse, found, method, request, response, before)
 
     def _parse(
         self,
@@ -269,6 +275,7 @@ class ProviderCalls:
         method: Method,
         request: ApiRequest,
         response: HttpResponse,
+        before: ReplyPage | None,
     ) -> ReplyPage:
         page = read_page(
             method,
@@ -278,9 +285,12 @@ class ProviderCalls:
             renames=found.provider.renames_columns,
             columns=columns_of(found, method),
         )
-        following = next_request(method, request, response.headers, page.body, self._hosts.restore)
-        says_more = following is None and read_usual_pages(method, page.body).says_more
-        return ReplyPage(page, response, following, says_more)
+        following = find_following(
+            *(method, request, response.headers, page.body, self._hosts.restore),
+            is_first=before is None,
+            is_counted=before is None or before.is_counted,
+        )
+        return ReplyPage(page, response, *following)
 
     async def _keep_quiet(self, provider: str) -> None:
         """Wait for as long as the provider has asked all of us to."""
