@@ -24,6 +24,7 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.policy.verdict import evaluate
+from tidegate.sql.dialects import find
 
 BY_PERSON = Verdict(
     "ask", "surface.confirm", "This surface has a person confirm each query, by its settings"
@@ -69,6 +70,8 @@ async def decide(ctx: CallContext) -> None:
             ctx.text_judgement, ctx.judged_text = ctx.judgement, text
             return
     await classify(ctx)
+    if ctx.judgement.functions and _tells_of_session(ctx):
+        key = None  # whether it may run depends on the call's transaction
     apply_policy(ctx)
     if isinstance(request, EngineRequest) and ctx.source is not NO_SOURCE:
         bind_caller(ctx)
@@ -80,6 +83,22 @@ async def decide(ctx: CallContext) -> None:
                 *(call.actor, ctx.language, ctx.judgement, ctx.verdict),
                 *(ctx.identity, ctx.data_rules),
             )
+
+
+def _tells_of_session(ctx: CallContext) -> bool:
+    """Whether the statement asks what its session did last. Raises: TidegateError SQL_FUNCTION
+    outside a transaction, where that may be another caller's session."""
+    state = find(ctx.source.dialect).session_state
+    found = [name for name in ctx.judgement.functions if name in state]
+    if found and not ctx.call.transaction and isinstance(ctx.call.request, Query):
+        raise TidegateError(
+            Code.SQL_FUNCTION,
+            f"{found[0]} tells what the session did last, and each statement may have another"
+            " session, which other callers use too.",
+            hint="Use RETURNING in the change itself, or ask in the same transaction block.",
+            details={"rule": f"function.{found[0]}"},
+        )
+    return bool(found)
 
 
 async def classify(ctx: CallContext) -> None:

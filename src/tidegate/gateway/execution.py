@@ -172,6 +172,8 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             raise without_key(error, ctx.services.masking_key(ctx.source.name)) from error.__cause__
         raise
     page = sink.page(affected=cursor.affected, elapsed_ms=(time.perf_counter() - began) * 1000)
+    if not cursor.columns and permit.effect is Effect.READ:
+        page = structs.replace(page, reads_nothing=True)
     if has_upstream(cursor):
         page = structs.replace(
             page,

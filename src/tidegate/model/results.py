@@ -117,7 +117,8 @@ class Page(msgspec.Struct, frozen=True):
     statement touched: its rows, conditions and counts are of the masks and not of the values.
     `size` is how many bytes went to a sink that counts them; None: those of `rows`. `upstream` is
     there where the source is made of APIs. `change` is the id of the change whose rows are kept,
-    empty if none are.
+    empty if none are. `reads_nothing`: the statement is a query whose rows have no column
+    (`SELECT FROM t`), and no change.
     """
 
     columns: tuple[Column, ...]
@@ -132,6 +133,7 @@ class Page(msgspec.Struct, frozen=True):
     size: int | None = None
     upstream: UpstreamUse | None = None
     change: str = ""
+    reads_nothing: bool = False
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.lex import NAME, NUMBER, OP, PARAM, STRING, WORD, Token
 from tidegate.sql.query_statement import Reading, read_query_statement
-from tidegate.sql.token_checks import check_tokens
+from tidegate.sql.token_checks import check_tokens, state_refused
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 _RUNS = frozenset({"ANALYZE", "ANALYSE"})
@@ -259,6 +259,14 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
             return Reading([])
         raise _unlisted_show(tokens)
     keys = [token.key for token in tokens[1:4]]
+    if keys and f"SHOW {keys[0]}" in dialect.statement_state:
+        state = state_refused(f"SHOW {keys[0]}")
+        raise Refusal(
+            Code.SQL_FUNCTION,
+            "show.statement_state",
+            state.reason,
+            "An error comes with its whole text in the answer of its own statement.",
+        )
     if keys and keys[0] in dialect.shows and not _is_private(keys):
         return Reading([])
     if dialect.show_describes:

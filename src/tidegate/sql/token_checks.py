@@ -61,6 +61,8 @@ def check_tokens(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Wor
             named = previous.key == "AS" and before.key != "."
             if not named and (key in VERBS or key in dialect.reserved_verbs):
                 _verb(words, tokens, index, previous, dialect)
+        elif token.kind == PARAM and token.text[:2] == "@@" and dialect.statement_state:
+            _variable(words, token, tokens[index + 1 : index + 3], dialect)
         elif token.kind == PARAM and dialect.remotes and _is_remote(token, previous):
             words.opinions.append(_unknown("text.remote", f"{token.text} may be another database"))
         elif token.kind == STRING and dialect.reads_files and previous.key in _SOURCES:
@@ -107,6 +109,8 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
         or (name in dialect.table_functions and _names_a_table(tokens, index))
     ):
         words.functions[name] = None
+        if name in dialect.statement_state:
+            words.opinions.append(state_refused(name))
     else:
         words.unlisted.setdefault(name, []).append(index)
 
@@ -234,6 +238,28 @@ def function_refused(name: str) -> Finding:
         Code.SQL_FUNCTION,
         "Leave it out, or use a built-in function that only reads.",
     )
+
+
+def state_refused(name: str) -> Finding:
+    """The opinion on what tells of an earlier statement, which was anybody's."""
+    return Finding(
+        Effect.UNKNOWN,
+        f"function.{name}",
+        f"{name} tells of the statement before on the same connection, and connections are shared:"
+        " that was any caller's",
+        Code.SQL_FUNCTION,
+        "A change tells how many rows it changed, and RETURNING gives what it stored.",
+    )
+
+
+def _variable(words: Words, token: Token, following: list[Token], dialect: Dialect) -> None:
+    """Note a variable of the server that tells of an earlier statement, however it is written."""
+    written = token.text
+    if following and (written.endswith(".") or following[0].key == "."):
+        written = following[0 if written.endswith(".") else -1].text
+    name = "@@" + written.lower().replace("`", "").rpartition(".")[2].removeprefix("@@")
+    if name in dialect.statement_state:
+        words.opinions.append(state_refused(name))
 
 
 def _locks() -> Finding:

@@ -370,7 +370,7 @@ def test_grants_are_read_whatever_they_are_on():
 
 async def test_an_explanation_comes_as_text_and_as_json(shop):
     async with shop.opened() as engine:
-        assert await shop.explain(engine, "SELECT * FROM items WHERE id = ?")
+        assert await shop.explain(engine, "SELECT * FROM items WHERE id = ?", (1,))
         ((text,),) = await shop.explain(engine, "FORMAT=JSON SELECT * FROM items")
         assert "query_block" in text
         assert await shop.explain(engine, "DELETE FROM items WHERE id = 1")
@@ -553,3 +553,26 @@ def test_only_short_texts_that_read_are_kept_as_known():
     assert cache.get(("SELECT 1", "other")) is None
     assert cache.get(("DELETE FROM t", "shop")) is None
     assert cache.get((long, "shop")) is None
+
+
+async def test_a_query_is_analyzed_and_a_change_or_a_table_is_not(shop):
+    before = await shop.digest(None)
+    async with shop.opened() as engine:
+        for text in (
+            "ANALYZE SELECT * FROM items",
+            "analyze format=json SELECT count(*) FROM items",
+            "/* a */ ANALYZE WITH a AS (SELECT id FROM items) SELECT * FROM a",
+        ):
+            assert await shop.ask(engine, text), text
+        for text in (
+            "ANALYZE TABLE items",
+            "ANALYZE UPDATE items SET name = 'x'",
+            "ANALYZE FORMAT=JSON DELETE FROM items",
+            "ANALYZE INSERT INTO items VALUES (99, 'a')",
+            "SHOW WARNINGS",
+            "SHOW COUNT(*) ERRORS",
+            "SHOW ERRORS LIMIT 1",
+        ):
+            with pytest.raises(TidegateError):
+                await shop.ask(engine, text)
+    assert await shop.digest(None) == before

@@ -244,3 +244,19 @@ def test_several_reads_run_in_one_call_and_a_fault_stands_beside_results(
     assert engine_shop.count("orders") == before
     sent = [call for call in gate.calls if call.tool == "query"]
     assert len({id(call.request) for call in sent if call.request.kind == "query"}) == 4
+
+
+def test_a_query_without_columns_answers_with_its_rows_and_as_no_change(
+    engine_shop: EngineShop,
+) -> None:
+    if engine_shop.dialect != "postgres":
+        return
+    engine_shop.script(TICKETS)
+    for text, rows in (
+        ("SELECT", [[]]),
+        ("SELECT FROM tickets WHERE id < 4", [[], [], []]),
+        ("SELECT FROM tickets WHERE false", []),
+    ):
+        asked = text
+        found, _ = converse(engine_shop, lambda peer, asked=asked: peer.text("query", sql=asked))
+        assert msgspec.json.decode(found) == {"columns": [], "rows": rows}

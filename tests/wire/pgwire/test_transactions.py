@@ -592,3 +592,40 @@ def test_a_block_of_a_wire_client_is_one_change_that_is_taken_back(
             done = tidegate("undo", change["id"], *words, state=state, terminal=terminal)
         assert done.status == 0, done.err
         assert ledger.rows() == before
+
+
+def test_what_a_session_did_last_is_told_in_a_block_alone(server: WireServer, ledger: Ledger):
+    ledger.ask("DROP TABLE IF EXISTS counted; CREATE TABLE counted (id serial, note text)")
+    try:
+        with gate(server) as one, gate(server) as other:
+            one.autocommit = True
+            for text in ("SELECT lastval()", "SELECT currval('counted_id_seq')"):
+                with pytest.raises(errors.InsufficientPrivilege, match="other callers"):
+                    one.execute(text)
+            one.autocommit = False
+            one.execute("INSERT INTO counted (note) VALUES ('a')")
+            other.execute("INSERT INTO counted (note) VALUES ('b')")
+            assert one.execute("SELECT lastval(), currval('counted_id_seq')").fetchone() == (1, 1)
+            assert other.execute("SELECT lastval()").fetchone() == (2,)
+            one.commit()
+            one.autocommit = True
+            with pytest.raises(errors.InsufficientPrivilege):  # not from the memory of the block
+                one.execute("SELECT lastval(), currval('counted_id_seq')")
+    finally:
+        ledger.ask("DROP TABLE counted")
+
+
+@pytest.mark.parametrize("text", ["SELECT", "SELECT FROM ledger", "SELECT FROM ledger WHERE false"])
+def test_a_query_without_columns_gives_rows_as_on_postgresql_itself(
+    server: WireServer, ledger: Ledger, postgres: PostgresShop, text: str
+):
+    ledger.ask("INSERT INTO ledger VALUES (1, 'a'), (2, 'b')")
+    seen: list[Any] = []
+    for conninfo in (server.conninfo("pg"), postgres.server.conninfo(postgres.database)):
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            cursor = connection.execute(text)
+            simple = connection.pgconn.exec_(text.encode())
+            seen.append((cursor.statusmessage, cursor.fetchall(), simple.status, simple.ntuples))
+            with connection.cursor().copy(f"COPY ({text}) TO STDOUT") as copy:
+                seen[-1] += ([bytes(line) for line in copy],)
+    assert seen[0] == seen[1]

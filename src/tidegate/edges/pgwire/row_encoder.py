@@ -87,6 +87,9 @@ class RowEncoder:
         that is none of its column's type, of which the binary format has no room."""
         if not rows:
             return
+        if not self._encoders:
+            buffer += (self._kind + INT32.pack(6) + self._count) * len(rows)
+            return
         try:
             # Column by column: one function serves all of its values in a row.
             columns = [

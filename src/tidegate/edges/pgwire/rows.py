@@ -51,6 +51,7 @@ class RowSender:
         self._formats = formats
         self._describes = describes
         self._says_nothing = says_nothing
+        self._described = False
         self._encoder: RowEncoder | None = None
         self.form = _one_form(formats)
         self.columns: tuple[Column, ...] = ()
@@ -62,17 +63,20 @@ class RowSender:
     def begin(self, columns: tuple[Column, ...]) -> None:
         self.columns = columns
 
-    def finish(self) -> None:
-        """Describe the columns of a result without rows."""
+    def finish(self, *, reads_nothing: bool = False) -> None:
+        """Describe the columns of a result without rows. `reads_nothing`: see `Page`."""
         if self._encoder is None:
-            self._describe(())
+            self._describe((), rows_follow=reads_nothing)
 
-    def _describe(self, rows: Rows) -> None:
+    def _describe(self, rows: Rows, *, rows_follow: bool = False) -> None:
         columns = self.columns
         if self._describes:
             columns = with_kinds_of(columns, rows, self._dialect)
         self._encoder = row_encoder(columns, self._dialect, tuple(self._formats))
-        if self._describes and columns:
+        if self._describes and (
+            columns or rows or rows_follow
+        ):  # the rows of a query may have no column
+            self._described = True
             self._client.write(messages.row_description(self._encoder.fields))
         elif self._describes and self._says_nothing:
             self._client.write(messages.NO_DATA)
@@ -80,7 +84,7 @@ class RowSender:
     async def write(self, rows: Rows) -> None:
         if self._encoder is None:
             self._describe(rows)
-        if self._encoder is None or not self.columns:
+        if self._encoder is None or not (self.columns or self._described):
             return
         buffer = bytearray()
         self._encoder.append(buffer, rows)
@@ -92,8 +96,8 @@ class RowSender:
 
     async def write_data_rows(self, rows: DataRows) -> None:
         if self._encoder is None:
-            self._describe(())
-        if self.columns:
+            self._describe((), rows_follow=bool(rows.messages))
+        if self.columns or self._described:
             self._client.write(rows.messages)
             await self._client.drain()
 

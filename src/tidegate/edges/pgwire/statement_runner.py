@@ -110,10 +110,11 @@ class StatementRunner:
                 "The columns of the result are others than those that were described.",
                 "Prepare the statement again.",
             )
-        sender.finish()
         if isinstance(sender, CopySender):
+            sender.finish()
             send_complete(self._client, f"COPY {payload.row_count}", payload)
         else:
+            sender.finish(reads_nothing=payload.reads_nothing)
             self._complete(text, payload)
 
     async def is_change(self, text: str) -> bool:

@@ -18,7 +18,7 @@ def command_tag(text: str, page: Page, dialect: str) -> str:
         return f"INSERT 0 {page.affected or page.row_count}"
     if verb in _CHANGES:
         return f"{verb} {page.affected or page.row_count}"
-    if page.columns:
+    if page.columns or page.reads_nothing:
         return f"SELECT {page.row_count}"
     return verb
 

@@ -110,3 +110,13 @@ def folder_is_read_only() -> TidegateError:
         "A folder of files is only read.",
         hint="Change the files with another program: the next statement sees them.",
     )
+
+
+def no_values() -> TidegateError:
+    """The refusal to plan a statement whose placeholders have no values, by databases that plan for
+    values: with NULL in their places the plan would be one that finds nothing."""
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "This database plans a statement for its values, and the placeholders have none.",
+        hint="Write typical values in the place of the placeholders.",
+    )

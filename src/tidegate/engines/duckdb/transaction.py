@@ -8,6 +8,7 @@ from typing import Any, cast
 import duckdb
 import msgspec
 
+from tidegate.engines.common.errors import no_values
 from tidegate.engines.common.row_images import too_many_rows
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import Reading, body, read
@@ -253,8 +254,8 @@ def parameters_of(reading: Reading, run: Run) -> list[Any] | None:
             "Placeholders must be numbered without gaps.",
             hint="Write $1, $2, and so on.",
         )
-    if run.explain and not given:
-        return [None] * len(names) or None
+    if run.explain and names and not given:
+        raise no_values()
     if given != len(names):
         raise TidegateError(
             Code.ARGUMENT_INVALID,

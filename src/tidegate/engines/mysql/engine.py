@@ -16,6 +16,7 @@ from tidegate.engines.api import Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
+from tidegate.engines.common.errors import no_values
 from tidegate.engines.common.held_connection import HeldConnection
 from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.late_transaction import LateTransaction
@@ -397,9 +398,9 @@ async def _send(
         line.query(encoded)
         return False
     statement, _, count = await line.prepare(encoded)
-    if explains and params is None:
-        params = (None,) * count
     try:
+        if explains and params is None and count:
+            raise no_values()
         check_count(count, params)
         line.execute(statement, pack(params or ()))
     except TidegateError:

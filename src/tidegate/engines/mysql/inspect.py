@@ -179,6 +179,9 @@ _BEFORE = re.compile(
     r"(?:\s|\(|#[^\n]*(?:\n|$)|--(?:[^\S\n][^\n]*)?(?:\n|$)|/\*(?![!M]).*?\*/)*", re.DOTALL
 )
 _WORD = re.compile(r"[A-Za-z]+")
+_ANALYZED = re.compile(
+    r"ANALYZE\s+(?:FORMAT\s*=\s*(?:JSON|TRADITIONAL)\s+)?(?:SELECT|WITH)\b", re.IGNORECASE
+)
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -201,6 +204,13 @@ def first_word(text: str) -> str:
     return word[0].upper() if word else ""
 
 
+def _analyzes_read(text: str) -> bool:
+    """Whether MariaDB is asked to run a query and to show its plan with what was counted. ANALYZE
+    of a table or of a change begins alike."""
+    before = _BEFORE.match(text)
+    return _ANALYZED.match(text, before.end() if before else 0) is not None
+
+
 async def prepare(session: MysqlSession, text: str, encoded: bytes) -> Prepared:
     """What a text is. Raises: TidegateError SOURCE_UNREACHABLE."""
     try:
@@ -212,7 +222,7 @@ async def prepare(session: MysqlSession, text: str, encoded: bytes) -> Prepared:
             return Prepared(Effect.WRITE, "The server sees a statement that it does not prepare.")
         return Prepared(Effect.UNKNOWN, "The server cannot prepare it.", error)
     session.line.forget(statement)
-    if columns and first_word(text) in READING_WORDS:
+    if columns and (first_word(text) in READING_WORDS or _analyzes_read(text)):
         return _READS
     return Prepared(Effect.WRITE, "The server sees a statement that does more than give rows.")
 

@@ -165,6 +165,16 @@ class PostgresSession(ServerSession[CommandProtocol]):
         await self.line.sync()
         return (await self._answers(1))[0]
 
+    async def prepare_plan(self, text: bytes, count: int, schema: bytes | None) -> bytes:
+        """Prepare a statement with `count` placeholders, to be planned; returns the EXPLAIN of it.
+        It is planned and run by nothing else, and gone when the session is reset. Raises:
+        TidegateError."""
+        self.needs_reset = True
+        if schema is not None:
+            await self.own(b"SELECT pg_catalog.set_config('search_path', $1, false)", [schema])
+        await self.own(b"PREPARE tidegate_plan AS " + text)
+        return b"EXPLAIN EXECUTE tidegate_plan (" + b", ".join([b"NULL"] * count) + b")"
+
     async def change(self, *texts: bytes) -> None:
         """Run statements of ours in one transaction that may change, all of them or none.
 

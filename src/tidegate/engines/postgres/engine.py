@@ -75,6 +75,7 @@ SUPERUSER = (
 )
 
 _WITH = re.compile(r"\bwith\b", re.IGNORECASE)
+GENERIC_PLAN = ("plan_cache_mode", "force_generic_plan")
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
@@ -120,7 +121,6 @@ class PostgresEngine:
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
         self._databases = Databases(self._server, target, first.setting.database)
         self._schema = SchemaVersion()
-        self._server_version = first.line.server_version
         self._status = Status(
             first.setting.database,
             first.setting.schema,
@@ -207,6 +207,14 @@ class PostgresEngine:
                     permit, session, encoded, schema, running.timeout_ms
                 )
                 counter = counter_of(permit) if writes else None
+                tuning = request.tuning
+                if explains and params and not request.statement.params:
+                    # With NULL in the place of each value it would be seen that nothing is found;
+                    # GENERIC_PLAN of PostgreSQL 16 takes no placeholders in this protocol.
+                    encoded = await session.prepare_plan(
+                        encode_statement(request.statement.text), len(params), schema
+                    )
+                    params, tuning = [], (*tuning, GENERIC_PLAN)
                 first = await session.begin(
                     encoded,
                     params,
@@ -215,7 +223,7 @@ class PostgresEngine:
                     permit.identity,
                     writes=writes,
                     pin=self._pin(permit, request),
-                    tuning=request.tuning,
+                    tuning=tuning,
                     form=int(binary),
                     before=None if counter is None else (COUNT, counter.begin),
                 )
@@ -326,7 +334,8 @@ class PostgresEngine:
         explains = isinstance(request, Explain)
         text, params = request.statement.text, dump(request.statement.params)
         if explains:
-            text, params = self._explanation(text, params)
+            params = params or [None] * _placeholders(text)
+            text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
         schema = None if request.schema is None else self._path(request.schema)
         left_s = permit.limits.timeout_s
@@ -545,10 +554,8 @@ class PostgresEngine:
     def _path(self, schema: str) -> bytes:
         return f"{_quote(schema)}, {self._setting.path}".encode()
 
-    def _explanation(self, text: str, params: list[bytes | None]) -> tuple[str, list[bytes | None]]:
-        """EXPLAIN before a statement; placeholders without values are planned for any value."""
-        count = max([int(number) for number in _PLACEHOLDER.findall(text)], default=0)
-        if params or not 0 < count < 1000:
-            return f"EXPLAIN {text}", params
-        how = " (GENERIC_PLAN)" if self._server_version >= 160000 else ""
-        return f"EXPLAIN{how} {text}", [None] * count
+
+def _placeholders(text: str) -> int:
+    """How many values a statement takes; 0 where its numbers are no placeholders."""
+    count = max([int(number) for number in _PLACEHOLDER.findall(text)], default=0)
+    return count if count < 1000 else 0

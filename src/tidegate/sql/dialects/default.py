@@ -137,7 +137,11 @@ DIALECT = Dialect(
     },
     functions=STANDARD | TYPES | _FUNCTIONS,
     keywords=frozenset({"APPLY", "KEEP", "OPTION", "PIVOT", "TOP", "UNPIVOT"}),
-    attributes=frozenset({"nextval"}),
+    attributes=frozenset({"nextval", "currval"}),
+    statement_state=words("""
+    @@error @@error_count @@fetch_status @@identity @@insert_id @@last_insert_id @@nestlevel
+    @@rowcount @@trancount @@warning_count
+    """),
     secrets=(
         "system.*",
         "mysql.*",

@@ -296,6 +296,7 @@ DIALECT = _Duckdb(
     knows_bounds=True,
     plain_selects=True,
     parser="duckdb",
+    session_state=frozenset({"currval"}),
     lexical_rules=LexicalRules(
         operators=_OPERATORS,
         operator_runs=True,

@@ -95,6 +95,9 @@ class Dialect(msgspec.Struct, frozen=True):
     some that it does, `respellings` runs of tokens to others: `'` is a string, `#` a number, `@` a
     word, `*` what holds no bracket, and a digit in the second text the token at that place of the
     first.
+    `statement_state` are functions and variables (with their `@@`) that tell of the statement
+    before on the same session, and `session_state` functions that tell of what the session did:
+    both of others' statements, where sessions are shared; the latter are right in a block.
     `worded` maps functions whose arguments are parted by words to some that have commas. With
     `remotes` a name with `@` behind it is looked for in another database.
 
@@ -109,6 +112,8 @@ class Dialect(msgspec.Struct, frozen=True):
     bare_functions: frozenset[str] = frozenset()
     table_functions: frozenset[str] = frozenset()
     changing_functions: frozenset[str] = frozenset()
+    statement_state: frozenset[str] = frozenset()
+    session_state: frozenset[str] = frozenset()
     change_words: frozenset[str] = frozenset()
     definition_words: frozenset[str] = frozenset()
     index_words: frozenset[str] = frozenset()

@@ -219,6 +219,12 @@ DIALECT = _Mysql(
     functions=_FUNCTIONS | STANDARD | TYPES,
     keywords=frozenset({"PARTITION"}),
     bare_functions=frozenset({"last_insert_id"}),
+    statement_state=words("""
+    found_rows row_count @@error_count @@identity @@insert_id @@last_insert_id @@rand_seed1
+    @@rand_seed2 @@warning_count
+    """)
+    | {"SHOW COUNT", "SHOW ERRORS", "SHOW WARNINGS"},
+    session_state=words("last_insert_id lastval"),
     changing_functions=frozenset({"last_insert_id", "nextval", "setval"}),
     change_words=frozenset({"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"}),
     definition_words=frozenset({"ADD", "COLUMN"}),
@@ -240,9 +246,9 @@ DIALECT = _Mysql(
     performance_schema.session_status performance_schema.session_variables
     """),
     shows=words("""
-    CHARACTER CHARSET COLLATION COLUMNS COUNT CREATE DATABASES ENGINE ENGINES ERRORS EVENTS EXTENDED
+    CHARACTER CHARSET COLLATION COLUMNS CREATE DATABASES ENGINE ENGINES EVENTS EXTENDED
     FIELDS FULL FUNCTION GLOBAL INDEX INDEXES KEYS OPEN PACKAGE PLUGINS PRIVILEGES PROCEDURE
-    SCHEMAS SESSION STATUS STORAGE TABLE TABLES TRIGGERS VARIABLES WARNINGS
+    SCHEMAS SESSION STATUS STORAGE TABLE TABLES TRIGGERS VARIABLES
     """),
     stand_ins={},
     compound=frozenset({"TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE"}),

@@ -511,6 +511,7 @@ DIALECT = _Postgres(
     plain_selects=True,
     parser="postgres",
     masked_shows=None,
+    session_state=words("currval lastval"),
     lexical_rules=LexicalRules(
         operators=_OPERATORS,
         operator_runs=True,

@@ -108,6 +108,7 @@ DIALECT = _Sqlite(
     row_number="rowid",
     plain_selects=True,
     parser="sqlite",
+    statement_state=words("changes last_insert_rowid total_changes"),
     lexical_rules=LexicalRules(
         operators=PREDICATES | words("== || -> ->> << >> & | ~"),
         executable_comments=False,

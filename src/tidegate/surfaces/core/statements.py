@@ -210,10 +210,10 @@ async def _advised(
 def _answer(page: Page, source: str | None, note: str = "") -> bytes:
     encode = msgspec.json.encode
     parts: list[bytes] = []
-    if page.columns:
+    if page.columns or page.reads_nothing:
         parts += (b'"columns":', encode([column.name for column in page.columns]))
         parts += (b',"rows":', unify_numbers(page.columns, page.rows))
-    if page.affected or not page.columns:
+    if page.affected or not parts:
         parts += (b',"affected":' if parts else b'"affected":', encode(page.affected))
     if page.more is not None:
         handle = page.more if source is None else f"{source}/{page.more}"
