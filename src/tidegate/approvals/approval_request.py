@@ -19,7 +19,8 @@ from tidegate.store.records import Subject
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
-    """One request of one caller. `database` and `schema` say where the statement would run, `plan`
+    """One request of one caller. `database` and `schema` say where the statement would run and
+    `settings` with which of its session's, `plan`
     is a digest of what it would send, where that is known, and `reason` what the caller says it is
     for. `reversible`: whether its rows can be put back. A change of more than `max_rows_changed`
     rows is rolled back; `uncounted` says which rows do not count."""
@@ -39,6 +40,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     reversible: Reversibility | None = None
     max_rows_changed: int | None = None
     uncounted: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def digest(self) -> str:
@@ -56,6 +58,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             self.source.url,
             self.actor.id,
             *((self.plan,) if self.plan else ()),
+            *((self.settings,) if self.settings else ()),
         )
         # Not as JSON, where the text 'AA==' and the byte 0 look the same.
         return sha256(repr(bound).encode()).hexdigest()

@@ -53,6 +53,7 @@ async def approve(ctx: CallContext) -> None:
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
         ctx.plan, call.reason, ctx.reversible, ctx.max_rows_changed, ctx.uncounted,
+        request.settings,
     )  # fmt: skip
     tried: DryRun | None = None
     if ctx.max_rows_changed is not None and ctx.engine.capabilities.dry_runs:

@@ -22,6 +22,8 @@ from tidegate.model.statements import Administration, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.policy.data_rules import digest_of, rules_for_people, verdict_of
 
+_MEANING = frozenset({"TimeZone", "DateStyle", "search_path"})
+"""Settings by which a condition may mean something else."""
 _PART = 16
 """Characters of a key. Each is one of sixteen."""
 
@@ -63,7 +65,10 @@ async def mask(ctx: CallContext) -> None:
             if not checked_later:
                 raise
             checked_later = False  # the refusal may be due to a catalog that has changed
-            rewritten = await _rewritten(ctx, rules, await read_catalog(ctx))
+            catalog = await read_catalog(ctx)
+            rewritten = await _rewritten(ctx, rules, catalog)
+        if request.settings and _text(rewritten) != _text(request):
+            _check_session(ctx, rules, catalog)
     except TidegateError as refusal:
         ctx.verdict = verdict_of(refusal)
         raise
@@ -77,6 +82,26 @@ async def mask(ctx: CallContext) -> None:
                 ctx, SHORT_TO_REWRITE, classify, rewritten, ctx.source
             )
             ctx.judged_text = text
+
+
+def _text(request: EngineRequest) -> str:
+    return request.statement.text if isinstance(request, (Query, Explain, Prepare)) else ""
+
+
+def _check_session(ctx: CallContext, rules: DataRules, catalog: Catalog) -> None:
+    """Refuse what hides less or more by the settings of the caller's session. Raises: TidegateError
+    POLICY_MASKED."""
+    if not any(name in _MEANING for name, _ in ctx.request.settings):
+        return
+    table = language_of(ctx.source).bound_to_session(catalog, ctx.source, rules)
+    if table is not None:
+        raise masking_refused(
+            f"What is hidden of `{table}` from this caller depends on the time zone, the order of"
+            " dates or the search path, and those of this session are not the source's own",
+            "masking.session",
+            "Send SET TIME ZONE 'UTC', SET DateStyle = 'ISO, MDY' and RESET search_path before it;"
+            " Java takes -Duser.timezone=UTC.",
+        )
 
 
 def _check_administration(

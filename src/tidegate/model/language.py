@@ -72,6 +72,11 @@ class Language(Protocol):
         who look at `catalog`, the whole one of the database. Nothing if the rules do not fit it."""
         return {}
 
+    def bound_to_session(self, catalog: Catalog, source: Source, rules: DataRules) -> str | None:
+        """The table of which `rules` may hide less or more by the settings of a session
+        (`EngineRequest.settings`); None if what they hide is the same for all."""
+        return None
+
     def ddl(self, table: Table, source: Source) -> str | None:
         """A definition of `table` that names only what `table` holds, for callers who may not see
         the database's own. None if the language has no definitions."""

@@ -69,12 +69,15 @@ class EngineRequest(Request, frozen=True, kw_only=True):
     class without a `judgement` of its own is judged by the source's language. `database` and
     `schema` say where it runs: without them where the caller switched to, or else where the
     source's URL says. `engine_rules` is set where a request is rewritten, for an engine that makes
-    the tables of its statements itself, and hides there what the caller may not see.
+    the tables of its statements itself, and hides there what the caller may not see. `settings` are
+    those of the caller's session, as (name, value), by which the database reads and writes values:
+    they hold for this request alone, and an engine refuses those that are not on its list.
     """
 
     limits: Limits = Limits()
     database: str | None = None
     schema: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
     engine_rules: EngineRules | None = None
 
 
@@ -105,7 +108,7 @@ class Query(EngineRequest, frozen=True):
         return self.statement.text
 
     def recorded_arguments(self) -> Mapping[str, Any] | None:
-        return dict(self.tuning) if self.tuning else None
+        return dict((*self.settings, *self.tuning)) or None
 
     def shown_statement(self) -> Statement:
         return self.statement
@@ -171,12 +174,17 @@ class Prepare(EngineRequest, frozen=True):
 
 
 class Browse(EngineRequest, frozen=True):
-    """Read metadata. `aspect` says which; `table` and `schema` narrow it where that makes sense."""
+    """Read metadata. `aspect` says which; `table` and `schema` narrow it where that makes sense.
+
+    "settings" are those of the database's session called `names`, as they are once those of
+    `settings` are set: what they are set to is read, and checked, as the database does.
+    """
 
     kind: ClassVar[str] = "browse"
     judgement: ClassVar[Judgement | None] = METADATA
 
-    aspect: Literal["catalog", "ddl", "counts", "databases"]
+    aspect: Literal["catalog", "ddl", "counts", "databases", "settings"]
+    names: tuple[str, ...] = ()
     table: str | None = None
 
 

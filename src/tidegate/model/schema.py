@@ -113,13 +113,21 @@ class Databases(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
 
 
+class DatabaseSettings(msgspec.Struct, frozen=True):
+    """Settings of the database's session, as (name, value)."""
+
+    values: tuple[tuple[str, str], ...]
+
+
 class Status(msgspec.Struct, frozen=True):
-    """What an open source says of itself; `warnings` are for the operator alone."""
+    """What an open source says of itself; `warnings` are for the operator alone. `session` are the
+    settings, as (name, value), that the account's own sessions begin with there."""
 
     database: str
     schema: str | None
     server_version: str
     warnings: tuple[str, ...] = ()
+    session: tuple[tuple[str, str], ...] = ()
 
 
-Description = Catalog | Ddl | Counts | Databases
+Description = Catalog | Ddl | Counts | Databases | DatabaseSettings

@@ -66,6 +66,11 @@ class SqlLanguage(Language):
         statement, masked = rewrite.rewrite_noting(*given)
         return structs.replace(request, statement=statement, masked=masked)
 
+    def bound_to_session(self, catalog: Catalog, source: Source, rules: DataRules) -> str | None:
+        from tidegate.sql.masking.session_settings import table_bound_to_session
+
+        return table_bound_to_session(rules, catalog, source.dialect)
+
     def masked_columns(
         self, catalog: Catalog, source: Source, rules: DataRules
     ) -> Mapping[tuple[str, str], Mapping[str, Show]]:

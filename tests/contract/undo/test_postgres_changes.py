@@ -166,3 +166,40 @@ async def undone(gate: Gate, change: str) -> str:
     except Exception:  # noqa: BLE001
         return "refused"
     return "done"
+
+
+ZONED = (("TimeZone", "Asia/Tokyo"), ("DateStyle", "ISO, DMY"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE logged SET note = 'later' WHERE day = '03/04/2025'",
+        "DELETE FROM logged WHERE at::date = '02/02/2025'",
+        "INSERT INTO logged VALUES ('01/02/2025 08:00', '05/04/2025', 'new')",
+    ],
+)
+async def test_a_change_of_a_session_in_another_time_zone_is_taken_back(
+    shop: PostgresShop, text: str
+) -> None:
+    shop.script(
+        "CREATE TABLE logged (at timestamptz PRIMARY KEY, day date, note text);"
+        "INSERT INTO logged VALUES ('2025-02-01 20:00+00', '2025-04-03', 'here'),"
+        " ('2025-02-01 10:00+00', '2025-03-04', 'stays')"
+    )
+    before = shop.contents("logged")
+    async with gate_of(shop) as gate:
+        page = await gate.ask(Query(Statement(text), settings=ZONED))
+        assert page.affected == 1
+        changed = shop.contents("logged")
+        assert changed != before
+        assert "stays" in repr(changed)
+        undone = await gate.undo(page.change)
+        assert shop.contents("logged") == before, undone
+
+
+async def test_a_statement_runs_with_no_other_setting_of_a_session(shop: PostgresShop) -> None:
+    async with gate_of(shop) as gate:
+        for name, value in (("DateStyle", "German"), ("role", "postgres"), ("work_mem", "1GB")):
+            request = Query(Statement("SELECT 1"), settings=((name, value),))
+            assert (await gate.error(request)).code is Code.UNSUPPORTED

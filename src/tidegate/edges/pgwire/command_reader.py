@@ -202,6 +202,12 @@ def _set(reader: CommandTokens) -> Command | None:
         reader.take("SESSION")
     if reader.take("TIME", "ZONE"):
         name = "timezone"
+        if reader.take("LOCAL"):
+            return SetValue(name, None, local)
+        if reader.take("INTERVAL"):
+            offset = reader.text_value()
+            reader.take("HOUR", "TO", "MINUTE")
+            return None if offset is None else SetValue(name, f"INTERVAL '{offset}'", local)
     elif reader.take("NAMES"):
         name = "client_encoding"
     else:
@@ -214,7 +220,7 @@ def _set(reader: CommandTokens) -> Command | None:
         return SetValue(name, None, local)
     values: list[str] = []
     while True:
-        value = reader.value()
+        value = reader.item() if name == "search_path" else reader.value()
         if value is None:
             return None
         values.append(value)
@@ -308,11 +314,12 @@ def _select(reader: CommandTokens) -> Command | None:
 
 def _setting(reader: CommandTokens) -> Setting | None:
     if reader.take("CURRENT_SETTING", "("):
-        label, name, value = "current_setting", reader.text_value(), None
+        label, name, value, local = "current_setting", reader.text_value(), None, False
     elif reader.take("SET_CONFIG", "("):
         label, name = "set_config", reader.text_value()
         value = reader.text_value() if reader.take(",") else None
-        if value is None or not reader.take(",", "FALSE"):
+        local = reader.take(",", "TRUE")
+        if value is None or not (local or reader.take(",", "FALSE")):
             return None
     else:
         return None
@@ -320,7 +327,7 @@ def _setting(reader: CommandTokens) -> Setting | None:
         return None
     if reader.take("AS"):
         label = reader.name()
-    return Setting(label, name.lower(), value) if label else None
+    return Setting(label, name.lower(), value, local) if label else None
 
 
 _READERS: dict[str, _Read] = {

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from tidegate.sql.lex import NAME, NUMBER, STRING, WORD, Token
+
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*|\$user")
 
 
 class CommandTokens:
@@ -54,6 +58,15 @@ class CommandTokens:
             return None
         self.at += 1
         return sign + self.tokens[self.at - 1].text
+
+    def item(self) -> str | None:
+        """A value as one name of a list of names, in quotes where it would not be read as one
+        without; None if there is none."""
+        plain = not self.at_end and self.tokens[self.at].kind == WORD
+        value = self.value()
+        if value is None or plain or _PLAIN_NAME.fullmatch(value):
+            return None if value is None else value.lower()
+        return '"' + value.replace('"', '""') + '"'
 
     def text_value(self) -> str | None:
         """A string; None if there is none."""

@@ -116,15 +116,17 @@ class UnlockAll(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One column of a SetConfig: `value` None shows the setting, else it is set first."""
+    """One column of a SetConfig: `value` None shows the setting, else it is set first; `local`:
+    until the block ends."""
 
     label: str
     name: str
     value: str | None
+    local: bool = False
 
 
 class SetConfig(NamedTuple):
-    """SELECT of nothing but current_setting('…') and set_config('…', '…', false), as drivers send
+    """SELECT of nothing but current_setting('…') and set_config('…', '…', …), as drivers send
     it after they have connected."""
 
     settings: tuple[Setting, ...]

@@ -21,11 +21,13 @@ from tidegate.edges.pgwire.authentication import decoy_secret
 from tidegate.edges.pgwire.catalog.catalogs import catalog_turns
 from tidegate.edges.pgwire.catalog.shared import SharedCatalogs
 from tidegate.edges.pgwire.connection import WireConnection
+from tidegate.edges.pgwire.errors import warning
 from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.held_memory import HeldMemory
 from tidegate.edges.pgwire.logins import Logins
 from tidegate.edges.pgwire.reading import reading_turns
 from tidegate.edges.pgwire.session import Session, SessionTurns
+from tidegate.edges.pgwire.setting_changes import SettingChanges
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.statement_runner import SURFACE
 from tidegate.errors import Code, TidegateError
@@ -49,7 +51,7 @@ LONG_SECRET = 32
 """Bytes of the key to cancel with: version 3.0 of the protocol has room for four."""
 WARNING_S = 60.0
 """Between warnings of a flood."""
-_QUIET = frozenset({"client_encoding", "database", "options"})
+_QUIET = frozenset({"client_encoding", "database"})
 
 
 class WireServer:
@@ -262,15 +264,14 @@ class WireServer:
         address = connection.address
         source = await self._find(actor, database, user, address)
         await self._ask(actor, Connect(), source.name, address)
-        version = None
+        version, arrived = None, ()
         if find(source.dialect).is_postgres:
             reply = await self._ask(actor, ShowStatus(), source.name, address)
             if isinstance(reply, ConnectionState) and reply.current is not None:
-                version = reply.current.server_version
-        settings = SessionSettings(user, version, source.dialect, is_proxy=actor.proxy)
-        for name, value in startup.items():
-            if name not in _QUIET and not name.startswith("_pq_."):
-                settings.set(name, value)
+                version, arrived = reply.current.server_version, reply.current.session
+        settings = SessionSettings(
+            user, version, source.dialect, is_proxy=actor.proxy, arrived=arrived
+        )
         encoding = startup.get("client_encoding", "utf8").strip("'").lower()
         if encoding not in ("utf8", "utf-8", "unicode", "auto", "sql_ascii"):
             raise TidegateError(
@@ -279,6 +280,17 @@ class WireServer:
                 hint="Set client_encoding (PGCLIENTENCODING) to UTF8.",
                 details={"sqlstate": "22023"},
             )
+        wanted = {
+            name: value
+            for name, value in startup.items()
+            if name not in _QUIET and not name.startswith("_pq_.")
+        }
+
+        async def ask(request: Request) -> object:
+            return await self._ask(actor, request, source.name, address)
+
+        for note in await SettingChanges(settings, ask).begin_with(wanted):
+            connection.write(warning("01000", note))
         return Session(
             self._gateway if self._gate_of is None else self._gate_of(source),
             connection,

@@ -129,6 +129,9 @@ class Session:
 
     def failed(self) -> None:
         """A statement has failed: the block, if there is one, can only be rolled back."""
+        if self._block.is_open and not self._block.has_failed:
+            for each in self.settings.fail_block():
+                self._client.write(messages.parameter_status(*each))
         self._block.fail()
 
     # Simple queries

@@ -32,6 +32,8 @@ from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import Portal, PreparedStatement, SessionObjects
 from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender
+from tidegate.edges.pgwire.setting_changes import SettingChanges
+from tidegate.edges.pgwire.setting_defaults import REPORTED
 from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings, is_on
 from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
 from tidegate.edges.pgwire.transaction import TransactionBlock
@@ -59,6 +61,7 @@ class SessionCommands:
         self._dialect = dialect
         self._settings = settings
         self._block = block
+        self._changes = SettingChanges(settings, runner.ask)
         self._objects = objects
         self._runner = runner
 
@@ -67,7 +70,7 @@ class SessionCommands:
         if isinstance(command, Show):
             if command.name == "all":
                 return tuple([structs.replace(_TEXT, name=each) for each in ("name", "setting")])
-            return (structs.replace(_TEXT, name=command.name),)
+            return (structs.replace(_TEXT, name=REPORTED.get(command.name, command.name)),)
         if isinstance(command, SetConfig):
             return tuple([structs.replace(_TEXT, name=each.label) for each in command.settings])
         if isinstance(command, UnlockAll):
@@ -115,7 +118,7 @@ class SessionCommands:
         elif isinstance(command, SetValue):
             await self._set(command)
         elif isinstance(command, Reset):
-            self._reset(command.name)
+            await self._reset(command.name)
         elif isinstance(command, Discard):
             await self._discard(command)
         elif isinstance(command, Deallocate):
@@ -142,9 +145,9 @@ class SessionCommands:
     async def _show(self, command: Show, formats: Sequence[int], describes: bool) -> None:
         columns = self.columns(command)
         if command.name == "all":
-            await self._send(columns, self._settings.items(), formats, describes, "SHOW")
+            await self._send(columns, await self._changes.show_all(), formats, describes, "SHOW")
             return
-        value = self._settings.get(command.name)
+        value = await self._changes.show(command.name)
         if value is not None:
             await self._send(columns, [(value,)], formats, describes, "SHOW")
         elif find(self._dialect).is_postgres:
@@ -164,9 +167,10 @@ class SessionCommands:
     ) -> None:
         row: list[str] = []
         for each in command.settings:
-            if each.value is not None:
-                self._report(self._settings.set(each.name, each.value))
-            value = self._settings.get(each.name)
+            if each.value is not None and (not each.local or self._block.is_open):
+                self._report(await self._changes.set(each.name, each.value, local=each.local))
+            is_gone = each.local and not self._block.is_open  # with this statement
+            value = each.value if is_gone else await self._changes.show(each.name)
             if value is None:
                 raise _unknown_setting(each.name)
             row.append(value)
@@ -180,15 +184,15 @@ class SessionCommands:
             note = "SET LOCAL can only be used in transaction blocks."
             self._client.write(warning("25P01", note))
         else:
-            changed = self._settings.set(command.name, command.value, local=command.local)
+            changed = await self._changes.set(command.name, command.value, local=command.local)
             self._report(changed)
         send_complete(self._client, "SET")
 
-    def _reset(self, name: str) -> None:
+    async def _reset(self, name: str) -> None:
         if name == "all":
             self._reset_all()
         else:
-            self._report(self._settings.set(name, None))
+            self._report(await self._changes.set(name, None))
         send_complete(self._client, "RESET")
 
     def _reset_all(self) -> None:

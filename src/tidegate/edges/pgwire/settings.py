@@ -11,77 +11,35 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from tidegate import __version__
 from tidegate.edges.pgwire.errors import refused
+from tidegate.edges.pgwire.setting_defaults import DEFAULTS, REPORTED
 from tidegate.model.transactions import Isolation
+from tidegate.sql.dialects import find
 from tidegate.surfaces.confirmation import PHRASE
 
-_DEFAULTS = {
-    "application_name": "",
-    "bytea_output": "hex",
-    "client_encoding": "UTF8",
-    "client_min_messages": "notice",
-    "datestyle": "ISO, MDY",
-    "default_table_access_method": "heap",
-    "default_tablespace": "",
-    "default_transaction_isolation": "read committed",
-    "default_transaction_read_only": "off",
-    "extra_float_digits": "1",
-    "idle_in_transaction_session_timeout": "0",
-    "integer_datetimes": "on",
-    "intervalstyle": "postgres",
-    "is_superuser": "off",
-    "jit": "off",
-    "lock_timeout": "0",
-    "max_identifier_length": "63",
-    "max_index_keys": "32",
-    "row_security": "off",
-    "search_path": "",
-    "server_encoding": "UTF8",
-    "server_version": "17.0",
-    "server_version_num": "170000",
-    "session_authorization": "",
-    "standard_conforming_strings": "on",
-    "statement_timeout": "0",
-    "synchronize_seqscans": "on",
-    "tidegate.confirm": "",
-    "tidegate.dialect": "",
-    "tidegate.max_rows": "0",
-    "tidegate.on_behalf_of": "",
-    "tidegate.plan": "",
-    "tidegate.version": __version__,
-    "timezone": "UTC",
-    "transaction_isolation": "read committed",
-    "transaction_read_only": "off",
-}
+_PINNED = {"timezone": "UTC", "datestyle": "ISO, MDY", "row_security": "on"}
+"""What a PostgreSQL source runs every statement with that says nothing else
+(`engines.postgres.connection.PINNED`)."""
+_APPLIED = (*_PINNED, "lock_timeout", "search_path")
+"""What a PostgreSQL source runs the statements of a session with as the session has it."""
 
-_REPORTED = {
-    "application_name": "application_name",
-    "client_encoding": "client_encoding",
-    "datestyle": "DateStyle",
-    "default_transaction_read_only": "default_transaction_read_only",
-    "in_hot_standby": "in_hot_standby",
-    "integer_datetimes": "integer_datetimes",
-    "intervalstyle": "IntervalStyle",
-    "is_superuser": "is_superuser",
-    "search_path": "search_path",
-    "server_encoding": "server_encoding",
-    "server_version": "server_version",
-    "session_authorization": "session_authorization",
-    "tidegate.dialect": "tidegate.dialect",
-    "tidegate.version": "tidegate.version",
-    "standard_conforming_strings": "standard_conforming_strings",
-    "timezone": "TimeZone",
-}
-"""What PostgreSQL reports by itself, under the names by which it does."""
+_FORGIVEN = frozenset({"timezone", "datestyle", "extra_float_digits", "intervalstyle"})
+"""What drivers send at every login, of their own accord, and is no reason to refuse one where the
+source is no PostgreSQL."""
+
+_UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "uct", "zulu", "universal", "z", "0"})
+_PLAIN_STYLE = re.compile(r"iso(?:\s*,\s*(?:mdy|us|noneuro\w*))?|mdy|us", re.IGNORECASE)
 
 _FIXED = {
     "bytea_output": {"hex"},
+    "extra_float_digits": {"1", "2", "3"},
     "client_encoding": {"utf8", "utf-8", "unicode", "sql_ascii"},
     "integer_datetimes": {"on"},
     "intervalstyle": {"postgres"},
     "standard_conforming_strings": {"on", "true", "1"},
     "row_security": {"on", "off"},
+    "default_tablespace": {""},
+    "default_table_access_method": {"heap"},
 }
 """Settings on which the form of values depends, and what they may be set to. psql asks for
 SQL_ASCII where no language is set: PostgreSQL converts nothing then, and what is here is UTF8."""
@@ -137,11 +95,19 @@ class SessionSettings:
     """The settings of one session: PostgreSQL's defaults, and what its client has set."""
 
     def __init__(
-        self, user: str, server_version: str | None, dialect: str = "", *, is_proxy: bool = False
+        self,
+        user: str,
+        server_version: str | None,
+        dialect: str = "",
+        *,
+        is_proxy: bool = False,
+        arrived: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`dialect` is the source's; `is_proxy` that the client may speak for other callers."""
+        """`dialect` is the source's; `is_proxy` that the client may speak for other callers.
+        `arrived` is what the sessions of a PostgreSQL source's account begin with."""
         self._is_proxy = is_proxy
-        self._defaults = dict(_DEFAULTS)
+        self._is_postgres = bool(dialect) and find(dialect).is_postgres
+        self._defaults = dict(DEFAULTS)
         self._defaults["tidegate.dialect"] = dialect
         self._defaults["session_authorization"] = user
         if server_version is not None:
@@ -149,13 +115,21 @@ class SessionSettings:
             if version is not None:
                 self._defaults["server_version"] = version[0]
                 self._defaults["server_version_num"] = _version_number(version[0])
+        if self._is_postgres:
+            self._defaults["row_security"] = "on"
+            for name, value in arrived:
+                self._defaults[name.lower()] = value
+            _, _, order = self._defaults["datestyle"].partition(", ")
+            self._defaults["datestyle"] = f"ISO, {order or 'MDY'}"
+        self._path = self._defaults["search_path"]
+        self._lock_timeout = self._defaults["lock_timeout"]
         self._values = dict(self._defaults)
         self._block: _Block | None = None
         self._is_confirmed = False
 
     def reported(self) -> Iterator[tuple[str, str]]:
         """What is reported when a session begins."""
-        for name, shown in _REPORTED.items():
+        for name, shown in REPORTED.items():
             yield shown, self._values.get(name, "off")
 
     def get(self, name: str) -> str | None:
@@ -166,6 +140,53 @@ class SessionSettings:
         """All settings, by name."""
         return sorted(self._values.items())
 
+    @property
+    def forgiven(self) -> frozenset[str]:
+        """Settings that a startup message may ask for in vain: then their default holds, and the
+        client is told."""
+        return frozenset() if self._is_postgres else _FORGIVEN
+
+    def is_of_database(self, name: str) -> bool:
+        """Whether the source's database says what a setting may be."""
+        key = name.lower()
+        if not self._is_postgres or "." in key:
+            return False
+        return key in _APPLIED or key not in self._values
+
+    def applied(self) -> tuple[tuple[str, str], ...]:
+        """What statements run with at a PostgreSQL source, where that is not what it does anyway:
+        as (name, value)."""
+        if not self._is_postgres:
+            return ()
+        values = self._values
+        found = [
+            (REPORTED.get(name, name), values[name])
+            for name, own in _PINNED.items()
+            if values[name] != own
+        ]
+        if values["lock_timeout"] != self._lock_timeout:
+            found.append(("lock_timeout", values["lock_timeout"]))
+        if values["search_path"] != self._path:
+            found.append(("search_path", values["search_path"]))
+        return tuple(found)
+
+    def keep(self, name: str, value: str, *, local: bool = False) -> tuple[str, str] | None:
+        """Keep what the source's database has taken, in its words. Returns what is to be reported.
+        Raises: TidegateError 22023."""
+        if name == "datestyle" and not value.startswith("ISO"):
+            raise refused(
+                "22023",
+                "Dates are in ISO format here.",
+                "Leave DateStyle at ISO; its order may be set.",
+            )
+        self._keep(name, value, local=local)
+        shown = REPORTED.get(name)
+        return None if shown is None else (shown, value)
+
+    def make_defaults(self) -> None:
+        """What is set now is what RESET goes back to."""
+        self._defaults = dict(self._values)
+
     def begin_block(self) -> None:
         """A transaction block begins: what is set in it is undone with it."""
         self._block = _Block(dict(self._values), dict(self._values))
@@ -175,6 +196,14 @@ class SessionSettings:
         Returns what is to be reported."""
         block, self._block = self._block, None
         return [] if block is None else self._restore(block.after if commit else block.before)
+
+    def fail_block(self) -> list[tuple[str, str]]:
+        """A statement of the block has failed: what was set in it, or since its last savepoint, is
+        undone there and then. Returns what is to be reported."""
+        block = self._block
+        if block is None:
+            return []
+        return self._restore(dict(block.marks[-1][1] if block.marks else block.before))
 
     def mark(self, name: str) -> None:
         """A savepoint was set. Raises: TidegateError 54000."""
@@ -211,7 +240,7 @@ class SessionSettings:
     def _restore(self, values: dict[str, str]) -> list[tuple[str, str]]:
         changed = [
             (shown, values[name])
-            for name, shown in _REPORTED.items()
+            for name, shown in REPORTED.items()
             if name in values and self._values.get(name) != values[name]
         ]
         self._values = values
@@ -226,18 +255,20 @@ class SessionSettings:
         """Set a setting, with `local` until the block ends; None sets its default. Returns what is
         to be reported.
 
-        The time zone stays UTC: values with a time zone travel with their offset.
+        Where the source is no PostgreSQL the time zone stays UTC: values with a time zone travel
+        with their offset.
         Raises: TidegateError with SQLSTATE 42501, 42704, 55P02 or 22023.
         """
         key = name.lower()
-        if len(key) + len(value or "") > _LONGEST:
-            raise refused("22023", f'The value of "{key[:80]}" is too long.')
-        others = sum([len(each) + len(kept) for each, kept in self._values.items() if each != key])
-        if value is not None and others + len(key) + len(value) > _LONGEST_TOGETHER:
-            raise refused(
-                "53400", f"The settings of a session have {_LONGEST_TOGETHER:,} characters at most."
-            )
+        self.check_size(key, value)
         if key not in self._values:
+            if "." in key and self._is_postgres:
+                raise refused(
+                    "22023",
+                    f'The parameter "{name[:80]}" cannot be set here: what reads it on the server,'
+                    " such as a policy of rows, finds what the operator sets, not a caller.",
+                    "Ask the operator to set it for each caller: `run_as.variables`.",
+                )
             if "." in key and value is not None:  # a name of the client's own, as PostgreSQL has
                 if len(self._values) >= _MOST:
                     raise refused("53400", f"A session has {_MOST} settings at most.")
@@ -253,13 +284,25 @@ class SessionSettings:
         if key in _READ_ONLY:
             raise refused("55P02", f'The parameter "{key}" cannot be changed.')
         new = self._defaults[key] if value is None else value
+        if value is None and key in _APPLIED:
+            return self.keep(key, new, local=local)
         if key == "tidegate.confirm":
             self._confirm(new)
             return None
         new = self._checked(key, new)
         self._keep(key, new, local=local)
-        shown = _REPORTED.get(key)
+        shown = REPORTED.get(key)
         return None if shown is None else (shown, new)
+
+    def check_size(self, key: str, value: str | None) -> None:
+        """Raises: TidegateError 22023, 53400 for a name with a value that is too long."""
+        if len(key) + len(value or "") > _LONGEST:
+            raise refused("22023", f'The value of "{key[:80]}" is too long.')
+        others = sum([len(each) + len(kept) for each, kept in self._values.items() if each != key])
+        if value is not None and others + len(key) + len(value) > _LONGEST_TOGETHER:
+            raise refused(
+                "53400", f"The settings of a session have {_LONGEST_TOGETHER:,} characters at most."
+            )
 
     def _checked(self, key: str, new: str) -> str:
         """The value as the setting has it from now on. Raises: TidegateError 22023."""
@@ -270,12 +313,38 @@ class SessionSettings:
                 f'The parameter "{key}" cannot be {new[:80]!r} here.',
                 f"It stays {self._values[key]!r}.",
             )
-        if key == "datestyle" and not new.lower().startswith("iso"):
-            raise refused(
-                "22023", "Dates are in ISO format here.", "Leave DateStyle as it is: ISO."
-            )
-        if key == "timezone":
+        if key == "datestyle":
+            if _PLAIN_STYLE.fullmatch(new.strip()) is None:
+                raise refused(
+                    "22023",
+                    f"DateStyle cannot be {new[:80]!r} here: this source reads dates by rules"
+                    " of its own.",
+                    "It stays 'ISO, MDY': write dates as 2026-01-31.",
+                )
+            new = "ISO, MDY"
+        elif key == "timezone":
+            if new.strip().lower() not in _UTC:
+                raise refused(
+                    "22023",
+                    f"The time zone cannot be {new[:80]!r} here: this source computes in UTC.",
+                    "It stays 'UTC': convert moments in the client.",
+                )
             new = "UTC"
+        elif key == "lock_timeout":
+            if milliseconds(new):
+                raise refused(
+                    "22023",
+                    "This source has no time limit of its own for locks.",
+                    "Set statement_timeout, which covers the wait for locks.",
+                )
+            new = "0"
+        elif key == "search_path" and len(self._named(new)) > 1:
+            raise refused(
+                "22023",
+                f"This source looks for tables in one schema, and search_path names several:"
+                f" {new[:80]}.",
+                "Name one, and write the others before their tables.",
+            )
         elif key == "client_encoding":
             new = "UTF8"
         elif key == "application_name":
@@ -286,7 +355,7 @@ class SessionSettings:
             if not new.isdecimal() or len(new) > _MOST_DIGITS:
                 raise refused("22023", f'"{key}" is a number of rows; 0 is the server\'s most.')
         elif key.endswith("timeout"):
-            milliseconds(new)
+            new = _time_shown(milliseconds(new))
         elif key.endswith("read_only"):
             new = "on" if is_on(new) else "off"
         elif key.endswith("transaction_isolation"):
@@ -315,7 +384,7 @@ class SessionSettings:
         """Set every default. Returns what is to be reported."""
         changed = [
             (shown, self._defaults[name])
-            for name, shown in _REPORTED.items()
+            for name, shown in REPORTED.items()
             if name in self._defaults and self._values[name] != self._defaults[name]
         ]
         self._values = dict(self._defaults)
@@ -368,11 +437,16 @@ class SessionSettings:
     def schema(self) -> str | None:
         """The first schema of the search path that is a name; None for the source's own.
         PostgreSQL always looks in `pg_catalog`, named or not."""
-        for part in self._values["search_path"].split(","):
-            name = part.strip().strip('"')
-            if name and name not in ("$user", "pg_catalog"):
-                return name
-        return None
+        path = self._values["search_path"]
+        if self._is_postgres and path == self._path:
+            return None
+        return next(iter(self._named(path)), None)
+
+    def _named(self, path: str) -> list[str]:
+        names = [part.strip().strip('"') for part in path.split(",")]
+        found = [name for name in names if name and name not in ("$user", "pg_catalog")]
+        # Clients name PostgreSQL's own schema for tables behind another one.
+        return found[:1] + [name for name in found[1:] if self._is_postgres or name != "public"]
 
 
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
@@ -395,6 +469,16 @@ def milliseconds(text: str) -> float:
     if not 0 <= found <= 2**31:
         raise refused("22023", f"The time {text[:40]!r} is out of range.")
     return found
+
+
+def _time_shown(time_ms: float) -> str:
+    """A time as PostgreSQL shows it: in the largest unit of which it is a whole number."""
+    whole = round(time_ms)
+    for unit in ("d", "h", "min", "s"):
+        size = round(_UNITS_MS[unit])
+        if whole and whole % size == 0:
+            return f"{whole // size}{unit}"
+    return f"{whole}ms" if whole else "0"
 
 
 def _version_number(version: str) -> str:

@@ -133,6 +133,7 @@ class StatementRunner:
             changes=True,
             limits=self._bounds(),
             schema=self._settings.schema,
+            settings=self._settings.applied(),
         )
         prepared = (await self._handle(request, whole=True)).payload
         if not isinstance(prepared, Prepared):
@@ -302,6 +303,7 @@ class StatementRunner:
             in_parts=in_parts,
             limits=self._bounds(),
             schema=self._settings.schema,
+            settings=self._settings.applied(),
         )
 
     def _bounds(self) -> Limits:

@@ -89,7 +89,15 @@ def _write_time(value: Any) -> bytes:
         written = f"{written[:10]} {written[11:]}"
     if written.endswith("Z"):
         written = written[:-1] + "+00"
+    found = _CLOCK.fullmatch(written)
+    if found is not None:  # no zeros that say nothing, as PostgreSQL writes it
+        head, fraction, zone = found.groups("")
+        fraction = fraction.rstrip("0")
+        written = head + (fraction if fraction != "." else "") + zone.removesuffix(":00")
     return written.encode()
+
+
+_CLOCK = re.compile(r"(.*\d\d:\d\d:\d\d)(\.\d+)?([+-]\d\d(?::\d\d)*)?", re.ASCII)
 
 
 def _write_interval(value: Any) -> bytes:

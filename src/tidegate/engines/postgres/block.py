@@ -103,6 +103,8 @@ class PostgresTransaction:
         self._cursors = 0
         self._rows = BlockRows()
         self.database = database
+        self.settings_seen: set[str] = set()
+        """The names of the settings that statements had here so far."""
 
     @property
     def writes(self) -> bool:
@@ -204,7 +206,10 @@ class PostgresTransaction:
         async with running as session:
             await session.be_ready_in_block()
             settings = _before(statement, session, running.timeout_ms, None)
-            change = changes.Change(*(statement.encoded, params, outline, permit, keeper.max_bytes))
+            change = changes.Change(
+                *(statement.encoded, params, outline, permit, keeper.max_bytes),
+                statement.tuning,
+            )
             ran = await changes.run_in_block(session, settings, change, keeper, self._rows)
             columns, reader = await statement.types.columns(shape_of(ran.result))
             width = ran.width
@@ -248,7 +253,8 @@ class PostgresTransaction:
                     from tidegate.engines.postgres.changes import keep_block
 
                     await session.be_ready_in_block()
-                    await keep_block(session, self._rows, permit.keeper)
+                    tuned = tuple([(name, "") for name in sorted(self.settings_seen)])
+                    await keep_block(session, self._rows, permit.keeper, tuned)
                 running.committing = True
                 result = await session.end(COMMIT)
                 if result.status in FAILED:

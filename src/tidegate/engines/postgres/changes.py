@@ -38,7 +38,7 @@ from tidegate.engines.common.kept_rows import (
 )
 from tidegate.engines.common.row_images import RowComparison
 from tidegate.engines.postgres.command_protocol import FAILED, Params
-from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSession
+from tidegate.engines.postgres.connection import COMMIT, PINNED, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.kept_tables import (
     VERSION,
@@ -55,7 +55,7 @@ from tidegate.engines.postgres.kept_tables import (
 )
 from tidegate.engines.postgres.own_queries import rows_of, send_queries
 from tidegate.engines.postgres.row_counts import AT_ONCE, COUNT, counter_of
-from tidegate.engines.postgres.transaction import settings_query
+from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import (
@@ -76,6 +76,10 @@ _quote = find("postgres").quote
 BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 _READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 TRIES = 5
+_OWN_SETTINGS = (
+    "its session has a time zone or an order of dates of its own, and the statement may change rows"
+    " that are there."
+)
 _CONSTRAINT = "23"
 _SERIALIZATION = ("40001", "40P01")
 
@@ -86,16 +90,18 @@ class Settings(NamedTuple):
     timeout_ms: int
     schema: bytes | None = None
     identity: Identity | None = None
+    tuning: Tuning = ()
 
 
 class Change(NamedTuple):
-    """A change that is to run."""
+    """A change that is to run. `tuning` are the settings of its caller's session."""
 
     text: bytes
     params: Sequence[bytes | None]
     outline: ChangeOutline
     permit: Permit
     max_bytes: int
+    tuning: Tuning = ()
 
 
 class Ran(NamedTuple):
@@ -141,7 +147,7 @@ async def run_kept(
     for attempt in range(TRIES):
         try:
             before = (BEGIN, None), _settings(settings)
-            change = Change(text, params, outline, permit, keeper.max_bytes)
+            change = Change(text, params, outline, permit, keeper.max_bytes, settings.tuning)
             ran = await _change(session, before, change, ends=True)
             if isinstance(ran.image, str):
                 await asyncio.to_thread(keeper.give_up, ran.image)
@@ -174,11 +180,16 @@ async def run_in_block(
     return ran
 
 
-async def keep_block(session: PostgresSession, block: BlockRows, keeper: ChangeKeeper) -> None:
-    """Keep what a transaction has changed, before its COMMIT. Raises: TidegateError."""
+async def keep_block(
+    session: PostgresSession, block: BlockRows, keeper: ChangeKeeper, tuned: Tuning
+) -> None:
+    """Keep what a transaction has changed, before its COMMIT; `tuned` are settings that statements
+    of it had. Raises: TidegateError."""
     tables: list[TableImage] = []
     if not block.reason:
         await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
+        if tuned:
+            await send_queries(session, _as_pinned(tuned))
         for table, keys in block.tables:
             (now,) = await send_queries(session, reading_by_keys(table, keys, ""))
             rows = rows_of(now)
@@ -198,7 +209,7 @@ async def _change(
 ) -> Ran:
     """Run a change behind what comes `first`, between two readings of its rows. With `ends` it is
     the only one of its transaction, and what is deferred is done."""
-    text, params, outline, permit, max_bytes = change
+    text, params, outline, permit, max_bytes, tuning = change
     counter = counter_of(permit)
     *_, look = await send_queries(session, *first, look_by_name(outline))
     table = table_to_keep(found_in(look, outline, session.line.server_version))
@@ -209,7 +220,11 @@ async def _change(
         most = row_bound(max_bytes)
         (locked,) = await send_queries(session, locking(outline, table, params, most + 1))
         before = each_once(rows_of(locked), table.key_places)
+        if tuning and before:
+            before = await _read_alike(session, table, before, tuning)
         table = too_large(max_bytes) if len(before) > most else table
+    if tuning and not isinstance(table, str) and outline.upserts:
+        table = _OWN_SETTINGS  # what RETURNING shows of the rows before is written by them
     adds = not isinstance(table, str) and not outline.rows.text
     if not isinstance(table, str) and adds:
         text = returning(outline, shown_of_added(outline, table)).encode()
@@ -226,8 +241,36 @@ async def _change(
     if adds:
         width -= len(table.names) * (2 if outline.upserts else 1)
         before, keyed = _added(outline, table, [row[width:] for row in rows_of(done)])
+    if tuning:
+        await send_queries(session, _as_pinned(tuning))
     image = await _image(session, table, outline, before, keyed, affected)
     return Ran(done, width, affected, counted, table, image)
+
+
+async def _read_alike(
+    session: PostgresSession, table: KeptTable, rows: Rows, tuning: Tuning
+) -> Rows:
+    """The same rows, as texts that do not depend on the settings of the caller's session."""
+    keys = [tuple([row[place] for place in table.key_places]) for row in rows]
+    again = await send_queries(
+        session,
+        _as_pinned(tuning),
+        reading_by_keys(table, keys, VERSION),
+        _query_of(tuning),
+    )
+    return rows_of(again[1])
+
+
+def _as_pinned(tuning: Tuning) -> tuple[bytes, Params]:
+    return _query_of(tuple([(name, PINNED[name]) for name, _ in tuning if name in PINNED]))
+
+
+def _query_of(tuning: Tuning) -> tuple[bytes, Params]:
+    calls = [
+        b"pg_catalog.set_config($%d, $%d, true)" % (2 * place + 1, 2 * place + 2)
+        for place in range(len(tuning))
+    ]
+    return b"SELECT " + b", ".join(calls), [part.encode() for each in tuning for part in each]
 
 
 def _added(outline: ChangeOutline, table: KeptTable, shown: Rows) -> tuple[Rows, Rows]:
@@ -402,4 +445,6 @@ async def _commit(session: PostgresSession) -> None:
 
 
 def _settings(settings: Settings) -> tuple[bytes, Params]:
-    return settings_query(settings.timeout_ms, settings.schema, settings.identity)
+    return settings_query(
+        settings.timeout_ms, settings.schema, settings.identity, tuning=settings.tuning
+    )

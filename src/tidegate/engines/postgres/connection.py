@@ -30,7 +30,7 @@ from tidegate.engines.postgres.errors import is_stale_plan, is_unknown_name, rej
 from tidegate.engines.postgres.prepared_statements import PreparedStatements
 from tidegate.engines.postgres.schema_state import SCHEMA_STATE, PinnedSchema, version_of
 from tidegate.engines.postgres.search_path import pinned_path
-from tidegate.engines.postgres.transaction import Tuning, settings_query
+from tidegate.engines.postgres.transaction import Tuning, milliseconds_of, settings_query
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import TidegateError
@@ -50,22 +50,38 @@ MAX_TRIES = 4
 CHUNK_ROWS = 32
 """Rows that libpq passes on at once: so few that wide ones do not add up, and already quick."""
 
-_SETTINGS = (
-    ("standard_conforming_strings", "on"),  # the judge reads backslashes so
-    ("backslash_quote", "safe_encoding"),
-    ("DateStyle", "ISO"),
-    ("IntervalStyle", "postgres"),
-    ("bytea_output", "hex"),
-    ("extra_float_digits", "1"),
-    ("xmloption", "content"),
-    ("default_transaction_read_only", "on"),
-    ("search_path", None),
-)
+PINNED = {
+    "standard_conforming_strings": "on",  # the judge reads backslashes so
+    "backslash_quote": "safe_encoding",
+    "DateStyle": "ISO, MDY",
+    "TimeZone": "UTC",
+    "timezone_abbreviations": "Default",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "xmloption": "content",
+    "xmlbinary": "base64",
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    "quote_all_identifiers": "off",
+    "gin_fuzzy_search_limit": "0",
+    "row_security": "on",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "default_transaction_read_only": "on",
+}
+"""Settings by which the same text means the same, and the same value is written alike, whatever the
+server, the database and the account are set to."""
 
 _SETUP = "SELECT {}, pg_catalog.current_database(), pg_catalog.current_schema()".format(
     ", ".join(
-        f"pg_catalog.set_config('{name}', {'$1' if value is None else repr(value)}, false)"
-        for name, value in _SETTINGS
+        [
+            *[
+                f"pg_catalog.set_config('{name}', '{value}', false)"
+                for name, value in PINNED.items()
+            ],
+            "pg_catalog.set_config('search_path', $1, false)",
+        ]
     )
 ).encode()
 
@@ -75,7 +91,12 @@ _PRINT_TREES = (
     b" pg_catalog.set_config('debug_print_rewritten', 'on', true)"
 )
 
-_ARRIVAL = b"SELECT pg_catalog.current_setting('search_path'), pg_catalog.quote_ident(session_user)"
+ARRIVING = ("search_path", "TimeZone", "DateStyle", "row_security", "lock_timeout")
+"""What a session of the account begins with that its callers' sessions begin with as well."""
+
+_ARRIVAL = "SELECT pg_catalog.quote_ident(session_user), {}".format(
+    ", ".join(f"pg_catalog.current_setting('{name}')" for name in (*ARRIVING, "statement_timeout"))
+).encode()
 
 _ALONE = (
     b"SELECT pg_catalog.set_config('statement_timeout', $1, false),"
@@ -83,17 +104,24 @@ _ALONE = (
     b" pg_catalog.set_config('default_transaction_read_only', 'off', false)"
 )
 
+_SET_ALONE = b"SELECT pg_catalog.set_config($1, $2, false)"
+
 _CHECK_CLIENT = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
 """From version 14 on the server looks whether we are still there, and ends what runs if not."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What a session found where it came: `path` is the search path as it is pinned."""
+    """What a session found where it came: `path` is the search path as it is pinned, `user` the
+    account, as a quoted name, `arrived` what `ARRIVING` were set to, and `limit_ms` the account's
+    own time limit of statements; 0: none."""
 
     database: str
     schema: str | None
     path: str
     server_version: str
+    user: str = ""
+    arrived: tuple[tuple[str, str], ...] = ()
+    limit_ms: float = 0
 
 
 class _Read(NamedTuple):
@@ -149,15 +177,23 @@ class PostgresSession(ServerSession[CommandProtocol]):
 
     async def _set_up(self) -> None:
         line = self.line
-        ((path, user),) = await self.own(_ARRIVAL)
-        pinned = pinned_path(path or "", user)
+        ((user, *arrived, limit),) = await self.own(_ARRIVAL)
+        pinned = pinned_path(arrived[0] or "", user)
         (row,) = await self.own(_SETUP, [pinned.encode()])
         if line.server_version >= 140000:
             line.send((_CHECK_CLIENT, None))
             await line.sync()
             await self.settle()  # some systems have not got it
         version = line.parameter(b"server_version")
-        self.setting = Setting(row[-2] or "", row[-1], pinned, f"PostgreSQL {version}")
+        self.setting = Setting(
+            row[-2] or "",
+            row[-1],
+            pinned,
+            f"PostgreSQL {version}",
+            user,
+            tuple(zip(ARRIVING, [str(value) for value in arrived], strict=True)),
+            milliseconds_of(str(limit)),
+        )
 
     async def own(self, text: bytes, params: Params = None) -> Rows:
         """Run a statement of ours outside a transaction; its rows. Raises: TidegateError."""
@@ -240,7 +276,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         """
         line = self.line
         if writes:
-            settings = settings_query(timeout_ms, schema, identity)
+            settings = settings_query(timeout_ms, schema, identity, tuning=tuning)
             ours = () if before is None else ((before[0], None),)
             line.send((BEGIN_WRITE, None), settings, *ours, (text, params))
             await line.sync()
@@ -304,22 +340,31 @@ class PostgresSession(ServerSession[CommandProtocol]):
         return await self._next_result()
 
     async def begin_outside(
-        self, text: bytes, params: Params, timeout_ms: int, schema: bytes | None
+        self,
+        text: bytes,
+        params: Params,
+        timeout_ms: int,
+        schema: bytes | None,
+        tuning: Tuning = (),
     ) -> PGresult:
         """Send a statement that PostgreSQL runs in no transaction; its first result. What is set
         for it lasts until the session is reset. Raises: TidegateError."""
         await self.own(_ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()])
+        for each in tuning:
+            await self.own(_SET_ALONE, [part.encode() for part in each])
         self.line.send((text, params))  # the only command of its group: it refuses to have others
         await self.line.sync()
         self.line.stream(CHUNK_ROWS)
         return await self._next_result()
 
-    async def begin_copy(self, text: bytes, timeout_ms: int, schema: bytes | None) -> PGresult:
+    async def begin_copy(
+        self, text: bytes, timeout_ms: int, schema: bytes | None, tuning: Tuning = ()
+    ) -> PGresult:
         """Send a COPY ... TO STDOUT in a transaction that reads; its first result. The connection
         is of no further use. Raises: TidegateError."""
         await self.settle()
         self.line.leave_pipeline()
-        for before in ((BEGIN_READ, None), settings_query(timeout_ms, schema)):
+        for before in ((BEGIN_READ, None), settings_query(timeout_ms, schema, tuning=tuning)):
             result = await self.line.run_alone(*before)
             if result.status in FAILED:
                 raise translate(result)
@@ -442,13 +487,15 @@ class PostgresSession(ServerSession[CommandProtocol]):
         await self._drain()
         return result
 
-    async def analysed(self, text: bytes, schema: bytes | None, timeout_ms: int) -> bytes | None:
+    async def analysed(
+        self, text: bytes, schema: bytes | None, timeout_ms: int, tuning: Tuning = ()
+    ) -> bytes | None:
         """A statement as the server understands it, with views and policies expanded: the tree
         that `debug_print_rewritten` prints, with the oid of all that it calls. None if the server
         printed none. Nothing is planned or run. Raises: TidegateError.
         """
         line = self.line
-        path, params = settings_query(timeout_ms, schema)
+        path, params = settings_query(timeout_ms, schema, tuning=tuning)
         line.send((BEGIN_READ, None), (path, params), (_PRINT_TREES, None))
         line.prepare(text)
         line.send((ROLLBACK, None))
@@ -468,11 +515,12 @@ class PostgresSession(ServerSession[CommandProtocol]):
         schema: bytes | None,
         timeout_ms: int,
         identity: Identity | None = None,
+        tuning: Tuning = (),
     ) -> PGresult:
         """The parameters and the columns of a statement. Nothing is planned or run.
         Raises: TidegateError."""
         line = self.line
-        line.send((BEGIN_READ, None), settings_query(timeout_ms, schema, identity))
+        line.send((BEGIN_READ, None), settings_query(timeout_ms, schema, identity, tuning=tuning))
         line.prepare(text)
         line.describe_prepared()
         line.send((ROLLBACK, None))

@@ -14,6 +14,7 @@ from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.data_rows import BinaryFits, Key
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.inspect import CatalogSafetyCache
+from tidegate.engines.postgres.transaction import Tuning
 from tidegate.engines.postgres.types import TypeCache
 from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import Code, TidegateError
@@ -74,6 +75,7 @@ class Databases:
         *,
         database: str | None = None,
         schema: bytes | None = None,
+        tuning: Tuning = (),
     ) -> Judgement:
         """The judgement of a text, raised by what one database says, whose catalog is surveyed
         before."""
@@ -89,7 +91,7 @@ class Databases:
             if watch.is_due:
                 await watch.look(session, timeout_ms)
             if watch.needs_analysis:
-                return await watch.analysed(session, text, judgement, schema, timeout_ms)
+                return await watch.analysed(session, text, judgement, schema, timeout_ms, tuning)
             return await watch.joined(text, judgement)
 
     async def refuse(

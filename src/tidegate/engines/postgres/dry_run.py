@@ -20,7 +20,7 @@ from tidegate.engines.common.dry_run import (
 from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.own_queries import array_of, rows_of, send_queries
-from tidegate.engines.postgres.transaction import settings_query
+from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.model.sources import Identity
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import find
@@ -106,12 +106,13 @@ async def run_dry(
     schema: bytes | None,
     identity: Identity | None,
     max_rows: int,
+    tuning: Tuning = (),
 ) -> DryRun:
     """Try it, and leave no transaction open. The caller ends the session if this raises.
 
     Raises: TidegateError.
     """
-    first = settings_query(timeout_ms, schema, identity)
+    first = settings_query(timeout_ms, schema, identity, tuning=tuning)
     name = _name(outline)
     calls = array_of(sorted(outline.calls))
     look = (_LOOK, [name.encode(), calls.encode()])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable
 from time import monotonic
 from typing import NamedTuple
 
@@ -50,7 +49,8 @@ from tidegate.engines.postgres.inspect import CATALOG_RULE
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.row_counts import COUNT, UNCOUNTED, RowCounter, counter_of
 from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
-from tidegate.engines.postgres.transaction import check_run_as, may_tune
+from tidegate.engines.postgres.session_settings import applied, completed, path_of, settled
+from tidegate.engines.postgres.transaction import Tuning, check_run_as, may_tune
 from tidegate.engines.postgres.types import shape_of
 from tidegate.engines.postgres.url import Conninfo, own_login_only, parse_conninfo
 from tidegate.errors import Code, TidegateError
@@ -58,7 +58,7 @@ from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
-from tidegate.model.requests import Explain, Query
+from tidegate.model.requests import EngineRequest, Explain, Query
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -81,7 +81,7 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 class _Admitted(NamedTuple):
     """A statement that its permit covers, as far as the catalog knows. `left_s` is what is left of
-    its time limit."""
+    its time limit, `limit_s`; `tuning` are the settings that it runs with."""
 
     request: Query | Explain
     judgement: Judgement
@@ -91,6 +91,13 @@ class _Admitted(NamedTuple):
     params: list[bytes | None]
     schema: bytes | None
     left_s: float
+    limit_s: float
+    tuning: Tuning
+
+
+def _limit_of(session: PostgresSession) -> float:
+    """The account's own time limit of statements in seconds; 0: none."""
+    return session.setting.limit_ms / 1000
 
 
 class PostgresEngine:
@@ -113,10 +120,13 @@ class PostgresEngine:
         )
         self._setting = first.setting
 
-        def open_session(database: str | None) -> Awaitable[PostgresSession]:
-            return PostgresSession.open(
-                target, **({} if database is None else {"dbname": database})
-            )
+        self._account_s = _limit_of(first)
+
+        async def open_session(database: str | None) -> PostgresSession:
+            others = {} if database is None else {"dbname": database}
+            session = await PostgresSession.open(target, **others)
+            self._account_s = _limit_of(session)
+            return session
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
         self._databases = Databases(self._server, target, first.setting.database)
@@ -126,6 +136,7 @@ class PostgresEngine:
             first.setting.schema,
             first.setting.server_version,
             SUPERUSER if first.line.parameter(b"is_superuser") == "on" else (),
+            first.setting.arrived,
         )
 
     @classmethod
@@ -173,7 +184,9 @@ class PostgresEngine:
     async def _run(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
         """Run what is permitted; a read gives so many rows at once."""
         admitted = await self._admit(permit, cancellation)
-        request, judgement, opinion, text, encoded, params, schema, left_s = admitted
+        request, judgement, opinion, text, encoded, params, schema, left_s, limit_s, tuning = (
+            admitted
+        )
         explains = isinstance(request, Explain)
         administration = None if explains else opinion.administration
         copies = administration is not None and administration.runs_query
@@ -187,7 +200,7 @@ class PostgresEngine:
             cancellation,
             request.database,
             writes=writes,
-            limit_s=permit.limits.timeout_s,
+            limit_s=limit_s,
         )
         try:
             async with running as session:
@@ -195,16 +208,18 @@ class PostgresEngine:
                 session.chunk_rows = rows
                 session.prepared.follow(self._databases.of(request.database).watch.names_state)
                 if copies:
-                    return await self._copy(running, session, encoded, schema)
+                    return await self._copy(running, session, encoded, schema, tuning)
                 if not explains and judgement.outside_transaction:
                     if permit.identity is not None:
                         raise role_refused(NO_ROLE_OUTSIDE)
-                    first = await session.begin_outside(encoded, params, running.timeout_ms, schema)
+                    first = await session.begin_outside(
+                        encoded, params, running.timeout_ms, schema, tuning
+                    )
                     if first.status in FAILED:
                         raise failed_outside(first)
                     return await self._cursor(running, first, request, text)
                 binary = not writes and await self._is_binary(
-                    permit, session, encoded, schema, running.timeout_ms
+                    permit, session, encoded, schema, running.timeout_ms, tuning
                 )
                 counter = counter_of(permit) if writes else None
                 tuning = request.tuning
@@ -254,12 +269,14 @@ class PostgresEngine:
         running = await self._server.start(
             *(admitted.left_s, cancellation, database),
             writes=True,
-            limit_s=permit.limits.timeout_s,
+            limit_s=admitted.limit_s,
         )
         try:
             async with running as session:
                 session.needs_reset = running.committing = True
-                settings = changes.Settings(running.timeout_ms, admitted.schema, permit.identity)
+                settings = changes.Settings(
+                    running.timeout_ms, admitted.schema, permit.identity, admitted.tuning
+                )
                 ran = await changes.run_kept(
                     session, admitted.encoded, admitted.params, outline, settings, permit, keeper
                 )
@@ -337,27 +354,39 @@ class PostgresEngine:
             params = params or [None] * _placeholders(text)
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
-        schema = None if request.schema is None else self._path(request.schema)
-        left_s = permit.limits.timeout_s
+        schema, tuning = (
+            self._path(request),
+            applied(request, self._setting.arrived) + request.tuning,
+        )
+        left_s = limit_s = self._limit_s(permit)
         opinion = self._databases.known(text, judgement, request.database)
         if opinion is None:
             until = monotonic() + left_s
             opinion = await self._databases.joined(
-                text, judgement, left_s, cancellation, database=request.database, schema=schema
+                text,
+                judgement,
+                left_s,
+                cancellation,
+                database=request.database,
+                schema=schema,
+                tuning=tuning,
             )
             left_s = max(LEAST_S, until - monotonic())
         if opinion.effect > (Effect.READ if explains else permit.effect) or (
             permit.identity is not None and opinion.effect is Effect.SESSION
         ):
             await self._databases.refuse(encoded, opinion, permit, request.database)
-        return _Admitted(request, judgement, opinion, text, encoded, params, schema, left_s)
+        return _Admitted(
+            *(request, judgement, opinion, text, encoded, params, schema, left_s, limit_s),
+            tuning,
+        )
 
     async def begin(
         self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
     ) -> PostgresTransaction:
         self._server.check_open()
         check_cancelled(cancellation)
-        database, timeout_s = permit.request.database, permit.limits.timeout_s
+        database, timeout_s = permit.request.database, self._limit_s(permit)
         until = monotonic() + timeout_s
         held = await self._server.hold(timeout_s, database)
         transaction = PostgresTransaction(held, modes, database, self._run_in)
@@ -385,9 +414,9 @@ class PostgresEngine:
             admitted.params,
             admitted.schema,
             permit.identity,
-            request.tuning,
+            completed(admitted.tuning, transaction.settings_seen, self._setting.arrived),
             admitted.left_s,
-            permit.limits.timeout_s,
+            admitted.limit_s,
             writes=not reads,
             as_cursor=isinstance(request, Query)
             and request.in_parts
@@ -410,11 +439,11 @@ class PostgresEngine:
         self._server.check_open()
         check_cancelled(cancellation)
         encoded = encode_statement(request.statement.text)
-        schema = None if request.schema is None else self._path(request.schema)
-        timeout_s = permit.limits.timeout_s
+        schema, tuning = self._path(request), applied(request, self._setting.arrived)
+        timeout_s = self._limit_s(permit)
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
             timeout_ms = max(1, round(timeout_s * 1000))
-            found = await session.described(encoded, schema, timeout_ms, permit.identity)
+            found = await session.described(encoded, schema, timeout_ms, permit.identity, tuning)
         types = self._databases.of(request.database).types
         columns, _ = await types.columns(shape_of(found))
         taken = tuple([(b"", found.param_type(at), -1) for at in range(found.nparams)])
@@ -453,6 +482,7 @@ class PostgresEngine:
         encoded: bytes,
         schema: bytes | None,
         timeout_ms: int,
+        tuning: Tuning,
     ) -> bool:
         """Whether a read is to give the binary format: its sink asks for it, and takes it of every
         column. The server is asked for the columns, once for each statement."""
@@ -463,7 +493,7 @@ class PostgresEngine:
         key = database.key(encoded, schema)
         fits = database.binary.of(key)
         if fits is None:
-            found = await session.described(encoded, schema, timeout_ms, permit.identity)
+            found = await session.described(encoded, schema, timeout_ms, permit.identity, tuning)
             columns, _ = await database.types.columns(shape_of(found))
             fits = database.binary.note(key, sink.takes_binary(columns))
         return fits
@@ -474,8 +504,9 @@ class PostgresEngine:
         session: PostgresSession,
         encoded: bytes,
         schema: bytes | None,
+        tuning: Tuning,
     ) -> Cursor:
-        first = await session.begin_copy(encoded, running.timeout_ms, schema)
+        first = await session.begin_copy(encoded, running.timeout_ms, schema, tuning)
         if first.status == ExecStatus.COPY_OUT:
             return CopyCursor(running)
         session.close()
@@ -497,7 +528,7 @@ class PostgresEngine:
         if refused is not None:
             return refused
         encoded = encode_statement(request.statement.text)
-        schema = None if request.schema is None else self._path(request.schema)
+        schema, tuning = self._path(request), applied(request, self._setting.arrived)
 
         async def joined(text: str, judgement: Judgement) -> Judgement:
             return await self._databases.joined(
@@ -507,6 +538,7 @@ class PostgresEngine:
                 cancellation,
                 database=request.database,
                 schema=schema,
+                tuning=tuning,
             )
 
         opinion = await joined(request.statement.text, judged)
@@ -532,15 +564,18 @@ class PostgresEngine:
                 schema=schema,
                 identity=permit.identity,
                 max_rows=limits.max_rows,
+                tuning=tuning,
             )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = describe_of(permit)
         self._server.check_open()
         check_cancelled(cancellation)
-        timeout_s = permit.limits.timeout_s
+        timeout_s = self._limit_s(permit)
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
             timeout_ms = max(1, round(timeout_s * 1000))
+            if request.aspect == "settings":
+                return await settled(session, request, timeout_ms)
             return await catalog.describe(session, request, timeout_ms, permit.identity)
 
     async def schema_version(self) -> str:
@@ -551,8 +586,17 @@ class PostgresEngine:
     async def close(self) -> None:
         await self._server.close()
 
-    def _path(self, schema: str) -> bytes:
-        return f"{_quote(schema)}, {self._setting.path}".encode()
+    def _path(self, request: EngineRequest) -> bytes | None:
+        """The search path of a request; None for the source's own."""
+        path = path_of(request, self._setting.user)
+        if path is None and request.schema is not None:
+            return f"{_quote(request.schema)}, {self._setting.path}".encode()
+        return path
+
+    def _limit_s(self, permit: Permit) -> float:
+        """How long a statement may take: the account's own limit holds where it is stricter."""
+        limit_s = permit.limits.timeout_s
+        return min(limit_s, self._account_s) if self._account_s else limit_s
 
 
 def _placeholders(text: str) -> int:

@@ -18,6 +18,7 @@ from msgspec import structs
 
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.schema_state import NAMES_STATE, RULES_STATE, SNAPSHOT
+from tidegate.engines.postgres.transaction import Tuning
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code
 from tidegate.judging_thread import compute
@@ -375,6 +376,7 @@ class CatalogSafetyCache:
         judgement: Judgement,
         schema: bytes | None,
         timeout_ms: int,
+        tuning: Tuning = (),
     ) -> Judgement:
         """`joined`, and the server's own list of the functions that the text leads to, with
         names looked up on the search path `schema`. Raises: TidegateError if it cannot be parsed.
@@ -384,7 +386,7 @@ class CatalogSafetyCache:
             return known
         unsafe = self._analysed.get((text, schema))
         if unsafe is None:
-            tree = await session.analysed(text.encode(), schema, timeout_ms)
+            tree = await session.analysed(text.encode(), schema, timeout_ms, tuning)
             unsafe = leads_to(tree, self._unsafe_objects.unnamed)
             if len(text) <= LONG_TEXT:
                 if len(self._analysed) >= MAX_TEXTS:

@@ -40,7 +40,8 @@ def settings_query(
     tuning: Tuning = (),
 ) -> tuple[bytes, Params]:
     """The query and its parameters. `schema` is a search path; the role comes last. With the
-    snapshot, the transaction's is the last column. `tuning` was checked by `may_tune`.
+    snapshot, the transaction's is the last column. `tuning` was checked by `may_tune`, or by
+    `session_settings.applied`.
 
     Raises: TidegateError POLICY_IDENTITY.
     """
@@ -65,6 +66,16 @@ def _query(settings: int, with_snapshot: bool) -> bytes:
         for place in range(settings)
     ]
     return b"SELECT " + b", ".join([*calls, SNAPSHOT_COLUMN] if with_snapshot else calls)
+
+
+_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TIME = re.compile(r"(\d+)([a-z]*)")
+
+
+def milliseconds_of(shown: str) -> float:
+    """A time limit as the server shows it, `90s` or `2min`; 0 for what is none."""
+    found = _TIME.fullmatch(shown)
+    return 0 if found is None else int(found[1]) * _UNITS_MS.get(found[2] or "ms", 0)
 
 
 def may_tune(name: str, value: str) -> bool:

@@ -20,6 +20,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.fingerprint import fingerprint, split_at_literals
 from tidegate.sql.lex import Token
+from tidegate.sql.masking.catalog_identity import KnownCatalog
 from tidegate.sql.masking.derived_tables import DerivedTables
 from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
 from tidegate.sql.masking.masked_statement import MaskedStatement
@@ -37,21 +38,6 @@ from tidegate.sql.masking.rewrite_templates import (
 )
 from tidegate.sql.masking.touched_columns import Touched
 from tidegate.sql.scan import scan
-
-
-class _Known:
-    """A catalog, by its identity: to look it up costs nothing, and a new one is another."""
-
-    __slots__ = ("catalog",)
-
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
-
-    def __hash__(self) -> int:
-        return id(self.catalog)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and other.catalog is self.catalog
 
 
 def rewrite(
@@ -161,7 +147,7 @@ def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | 
     found = find(dialect)
     if not found.fence:
         raise masking_refused(f"The dialect {dialect} has no masks", "masking.dialect")
-    return _Under(found.name, data_rules, _Known(catalog), KEY, schema)
+    return _Under(found.name, data_rules, KnownCatalog(catalog), KEY, schema)
 
 
 class _Written(NamedTuple):
@@ -178,7 +164,7 @@ class _Under(NamedTuple):
 
     dialect: str
     data_rules: DataRules
-    known: _Known
+    known: KnownCatalog
     key: str
     schema: str | None
 
