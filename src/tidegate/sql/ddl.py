@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ from tidegate.errors import Code
 from tidegate.model.statements import Effect
 from tidegate.sql.declared_names import behind_table, defined
 from tidegate.sql.dialects.model import Dialect, words
-from tidegate.sql.finding import Finding, Refusal
+from tidegate.sql.finding import Finding, Refusal, temporary
 from tidegate.sql.lex import STRING, Token
 from tidegate.sql.normalization import normalize
 from tidegate.sql.parse import parse
@@ -51,6 +52,8 @@ def create(tokens: list[Token], dialect: Dialect) -> Reading:
     anything that runs code or grants a right administration."""
     keys = list(_words(tokens))
     subject = next((key for key in keys if key not in _MODIFIERS), "")
+    if _is_temporary(tokens, keys, subject, dialect):
+        raise temporary(f"A temporary {(subject or 'object').lower()}")
     if subject in ("ALGORITHM", "SQL") and dialect.view_options:
         subject = _view(keys) or subject
     if subject == "VIRTUAL" and not dialect.modules.isdisjoint(_module(keys)):
@@ -74,6 +77,27 @@ def create(tokens: list[Token], dialect: Dialect) -> Reading:
         reason = f"Replaces a {subject.lower()}"
         return _defines(tokens, dialect, Effect.DESTRUCTIVE, "create.replace", reason)
     return _defines(tokens, dialect, Effect.WRITE, "create", f"Creates a {subject.lower()}")
+
+
+def _is_temporary(tokens: list[Token], keys: list[str], subject: str, dialect: Dialect) -> bool:
+    """Whether what is made ends with its session, by a word before its kind or by its schema. A
+    GLOBAL TEMPORARY table of other databases stays, as a definition."""
+    before = keys[: keys.index(subject)] if subject else keys
+    if not _TEMPORARY.isdisjoint(before):
+        return "GLOBAL" not in before or not dialect.keeps_global_temporary
+    if not dialect.temporary_schemas or not subject:
+        return False
+    at = next(place for place, token in enumerate(tokens) if token.key == subject) + 1
+    while at < len(tokens) and tokens[at].key in _BEFORE_ITS_NAME:
+        at += 1
+    name, *after = tokens[at : at + 2] or tokens[:1]
+    schema = _NUMBERED.sub("", name.text.lower())
+    return schema in dialect.temporary_schemas and [token.key for token in after] == ["."]
+
+
+_TEMPORARY = words("TEMP TEMPORARY")
+_BEFORE_ITS_NAME = words("CONCURRENTLY EXISTS IF NOT")
+_NUMBERED = re.compile(r"_\d+$")
 
 
 def _runs_prepared(tokens: list[Token]) -> bool:

@@ -33,6 +33,19 @@ class Refusal(Exception):
         return TidegateError(finding.code or Code.SQL_UNREADABLE, finding.reason, hint=finding.hint)
 
 
+def temporary(what: str) -> Refusal:
+    """The refusal of what would be made for a session: each statement has one of its own, so it
+    would be reported as made, and be gone."""
+    return Refusal(
+        Code.UNSUPPORTED,
+        "session.temporary",
+        f"{what} would be gone before the next statement: each statement has a session of its own"
+        " here",
+        "Write its query as WITH name AS (...) in the statement that reads it, or make an ordinary"
+        " table.",
+    )
+
+
 READS = Finding(Effect.READ, "read", "Reads only")
 
 CODES = {

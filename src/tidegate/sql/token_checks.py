@@ -16,7 +16,7 @@ from tidegate.sql.dialects.common import (
     VERBS,
 )
 from tidegate.sql.dialects.model import Dialect
-from tidegate.sql.finding import Finding
+from tidegate.sql.finding import Finding, temporary
 from tidegate.sql.lex import NAME, OP, PARAM, STRING, WORD, Token
 
 _NOTHING = Token("", "", "", 0)
@@ -179,12 +179,17 @@ def _names_a_table(tokens: list[Token], index: int) -> bool:
     return argument.kind == STRING and closing.key == ")" and _SIMPLE_NAME.issuperset(argument.text)
 
 
+_OF_SESSION = frozenset({"TEMP", "TEMPORARY", "LOCAL"})
+
+
 def _verb(words: Words, tokens: list[Token], index: int, previous: Token, dialect: Dialect) -> None:
     """Look at a word that can begin or hide a change, in a statement that promises a read."""
     key = tokens[index].key
     following = tokens[index + 1] if index + 1 < len(tokens) else _NOTHING
     if key == "INTO" and not dialect.selects_into and following.key == "NAME":
         return  # of UNPIVOT; DuckDB has no SELECT ... INTO
+    if key == "INTO" and (following.key in _OF_SESSION or following.text.startswith("@")):
+        raise temporary("A table or variable of SELECT ... INTO")
     if key == "INTO":
         words.opinions.append(
             Finding(Effect.WRITE, "text.into", "SELECT ... INTO writes its result somewhere")

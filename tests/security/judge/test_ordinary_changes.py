@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from support.judge_cases import kinds
@@ -15,7 +17,10 @@ KINDS = kinds("writes", "ordinary_changes")
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_an_ordinary_change_is_classified_as_one(kind: str) -> None:
     judged = [(case, judge(case.sql, case.dialect)) for case in KINDS[kind]]
-    assert [each for each in judged if each[1].effect not in CHANGES] == []
+    lasting = [each for each in judged if each[1].rule != "session.temporary"]
+    assert [each for each in lasting if each[1].effect not in CHANGES] == []
+    temporary = re.compile(r"(?i)\b(?:CREATE\b.*\bTEMP|INTO\s+(?:@|TEMP)|TEMP\.)")
+    assert all(temporary.search(case.sql) for case, j in judged if j.rule == "session.temporary")
 
 
 @pytest.mark.parametrize(

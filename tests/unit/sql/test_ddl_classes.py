@@ -109,7 +109,7 @@ def test_a_virtual_table_is_named_among_the_tables() -> None:
 
 
 def test_a_table_of_what_a_prepared_statement_gives_is_not_made() -> None:
-    for text in ("CREATE TABLE t AS EXECUTE p", "EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p"):
+    for text in ("CREATE TABLE t AS EXECUTE p", "EXPLAIN ANALYZE CREATE TABLE t AS EXECUTE p"):
         assert judge(text, "postgres").rule == "create.execute"
         assert judge(text, "postgres").effect is Effect.UNKNOWN
     assert judge("CREATE TABLE t AS SELECT 1 AS execute", "postgres").effect is Effect.WRITE

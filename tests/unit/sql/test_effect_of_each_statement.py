@@ -24,7 +24,6 @@ STATEMENTS = {
             "CREATE VIRTUAL TABLE f USING rtree(a,b,c)",
             "CREATE TABLE t (a INT)",
             "CREATE TABLE t AS SELECT 1 AS a",
-            "CREATE TEMP TABLE t (a INT)",
             "CREATE INDEX i ON t (a)",
             "CREATE UNIQUE INDEX i ON t (a)",
             "CREATE VIEW v AS SELECT 1 AS a",
@@ -74,7 +73,6 @@ STATEMENTS = {
         ),
         "write": (
             "CREATE TABLE t (a int)",
-            "CREATE TEMP TABLE t (a int)",
             "CREATE TABLE t AS SELECT 1",
             "SELECT 1 INTO t",
             "CREATE INDEX i ON t (a)",
@@ -125,7 +123,6 @@ STATEMENTS = {
         "write": (
             "CREATE TABLE t (a int)",
             "CREATE TABLE t (a int) ENGINE = InnoDB",
-            "CREATE TEMPORARY TABLE t (a int)",
             "CREATE VIEW v AS SELECT 1",
             "CREATE INDEX i ON t (a)",
             "ALTER TABLE t ADD COLUMN b INT",
@@ -171,7 +168,6 @@ STATEMENTS = {
         ),
         "write": (
             "CREATE TABLE t (a int)",
-            "CREATE TEMP TABLE t (a int)",
             "CREATE SEQUENCE s",
             "CREATE SCHEMA s",
             "CREATE VIEW v AS SELECT 1",

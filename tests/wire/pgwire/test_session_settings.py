@@ -162,7 +162,7 @@ BLOCKS = [
     ["SET DateStyle = 'DMY'", "SET DateStyle = 'ISO'"],
     ["SET search_path = 'no, such', public", "SHOW search_path"],
     ["SET search_path TO nowhere", "SELECT count(*) FROM day", "SHOW search_path"],
-    ["SET search_path TO nowhere, \"Public\", public", "SELECT count(*) FROM day"],
+    ['SET search_path TO nowhere, "Public", public', "SELECT count(*) FROM day"],
     ["SET row_security = off", "SHOW row_security"],
     ["SET lock_timeout = '3s'", "SHOW lock_timeout"],
     ["SET nonsense = 1"],
@@ -429,5 +429,3 @@ def test_a_source_that_is_no_postgresql_keeps_its_own_zone_and_says_so(
         for text in ("SET TimeZone = 'UTC'", "SET DateStyle = 'ISO, MDY'", "SET lock_timeout = 0",
                      "SET search_path = main, public"):  # fmt: skip
             assert answer(gate, text) == "SET"
-
-

@@ -106,6 +106,7 @@ _RESPELLINGS = (
 
 DIALECT = Dialect(
     name="default",
+    keeps_global_temporary=True,
     parser="",
     lexical_rules=LexicalRules(
         operators=PREDICATES | frozenset({"||"}),

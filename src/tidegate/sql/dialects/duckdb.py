@@ -280,6 +280,7 @@ def _ancient(value: Any) -> Any:
 
 DIALECT = _Duckdb(
     name="duckdb",
+    temporary_schemas=frozenset({"temp"}),
     null_order="last",
     ordered_kinds=words("""
     integer decimal float text bytes date time timestamp timestamp_tz boolean uuid

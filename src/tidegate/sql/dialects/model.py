@@ -224,6 +224,10 @@ class Dialect(msgspec.Struct, frozen=True):
     explains_tables: bool = False
     """EXPLAIN of a table describes its columns."""
     explains_queries_only: bool = False
+    temporary_schemas: frozenset[str] = frozenset()
+    """Schemas of the objects of one session, in lower case; also with a number behind the name."""
+    keeps_global_temporary: bool = False
+    """A GLOBAL TEMPORARY table stays, as a definition; only its rows are a session's."""
     explain_creates: bool = False
     """Planning a CREATE already makes schemas for temporary objects."""
     describes_in_queries: bool = False

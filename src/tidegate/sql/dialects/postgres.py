@@ -479,6 +479,7 @@ SELECT attname, most_common_vals::text::text[], (histogram_bounds::text::text[])
 
 DIALECT = _Postgres(
     name="postgres",
+    temporary_schemas=frozenset({"pg_temp"}),
     null_order="greatest",
     ordered_kinds=words("""
     integer decimal float text bytes date time timestamp timestamp_tz time_tz boolean uuid

@@ -91,6 +91,7 @@ class _Sqlite(Dialect, frozen=True):
 
 DIALECT = _Sqlite(
     name="sqlite",
+    temporary_schemas=frozenset({"temp"}),
     null_order="least",
     trigger_query="SELECT name, sql FROM sqlite_master"
     " WHERE type = 'trigger' AND tbl_name = {table} ORDER BY 1",
