@@ -143,7 +143,7 @@ class SessionSettings:
     @property
     def forgiven(self) -> frozenset[str]:
         """Settings that a startup message may ask for in vain: then their default holds, and the
-        client is told."""
+        client is warned."""
         return frozenset() if self._is_postgres else _FORGIVEN
 
     def is_of_database(self, name: str) -> bool:

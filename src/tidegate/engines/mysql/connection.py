@@ -64,6 +64,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         "_timeout_ms",
         "in_block",
         "interrupted",
+        "limit_s",
         "needs_reset",
         "setting",
     )
@@ -75,6 +76,8 @@ class MysqlSession(ServerSession[CommandProtocol]):
         self.needs_reset = False
         self.interrupted = False
         self.in_block = False
+        self.limit_s = 0.0
+        """The account's own time limit of statements; 0: none."""
         self._database = setting.database
         self._timeout_ms = 0
         self._changes = False
@@ -117,7 +120,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
                 "The server accepts several statements in one command, which the gate turned off.",
                 hint="Connect to the server itself, not to a proxy that splits statements.",
             )
-        self.setting.check(await self.own(CHECK))
+        self.limit_s = self.setting.check(await self.own(CHECK))
         self._timeout_ms = 0
         self.needs_reset = False
 
@@ -163,6 +166,8 @@ class MysqlSession(ServerSession[CommandProtocol]):
             self.line.send((COM_INIT_DB, wanted.encode()))
             await self.line.done()
             self._database = wanted
+        if self.limit_s:
+            timeout_ms = min(timeout_ms, max(1, round(self.limit_s * 1000)))
         if timeout_ms != self._timeout_ms:
             self.line.query(self.setting.limit(timeout_ms))
             await self.line.done()

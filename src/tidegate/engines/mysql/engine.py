@@ -89,9 +89,14 @@ class MysqlEngine:
             places=target.pool,
         )
         self._setting = first.setting
-        self._server = ServerPool(
-            lambda _: MysqlSession.open(target), target.pool, first, first.setting.database
-        )
+        self._account_s = first.limit_s
+
+        async def open_session(_: str | None) -> MysqlSession:
+            session = await MysqlSession.open(target)
+            self._account_s = session.limit_s
+            return session
+
+        self._server = ServerPool(open_session, target.pool, first, first.setting.database)
         self._opinions = Inspector(first.setting.database)
         self._started = 0
         self._status = Status(
@@ -158,7 +163,7 @@ class MysqlEngine:
         encoded = encode_statement(text)
         reads = explains or permit.effect is Effect.READ
         database = request.schema or request.database
-        timeout_s = permit.limits.timeout_s
+        timeout_s = self._limit_s(permit)
         if reads:
             borrowed = self._server.borrowed(timeout_s, cancellation)
             reads = await self._opinions.check_read(
@@ -215,7 +220,7 @@ class MysqlEngine:
                 block.give_up(outline)
             await asyncio.to_thread(keeper.give_up, outline)
             return None
-        timeout_s = permit.limits.timeout_s
+        timeout_s = self._limit_s(permit)
         database = request.schema or request.database
         place = database or self._setting.database
         owner = self._server if held is None else held
@@ -262,7 +267,7 @@ class MysqlEngine:
 
         _, image = image_of(permit)
         self._server.check_open()
-        timeout_s = permit.limits.timeout_s
+        timeout_s = self._limit_s(permit)
         async with self._server.borrowed(timeout_s, cancellation) as session:
             await session.run_as(permit.identity)
             await session.begin(max(1, round(timeout_s * 1000)), None)
@@ -273,7 +278,7 @@ class MysqlEngine:
 
         _, image = image_of(permit)
         self._server.check_open()
-        running = await self._server.start(permit.limits.timeout_s, cancellation, writes=True)
+        running = await self._server.start(self._limit_s(permit), cancellation, writes=True)
         async with running as session:
             session.needs_reset = running.committing = True
             await session.run_as(permit.identity)
@@ -290,7 +295,7 @@ class MysqlEngine:
         text = request.statement.text
         encoded = encode_statement(text)
         database = request.schema or request.database
-        timeout_s = permit.limits.timeout_s
+        timeout_s = self._limit_s(permit)
         borrowed = self._server.borrowed(timeout_s, cancellation)
         await self._opinions.check_read(
             text, encoded, judgement, database, borrowed, permit.identity, explains=False
@@ -340,7 +345,7 @@ class MysqlEngine:
         request = describe_of(permit)
         self._server.check_open()
         check_cancelled(cancellation)
-        timeout_s = permit.limits.timeout_s
+        timeout_s = self._limit_s(permit)
         async with self._server.borrowed(timeout_s, cancellation) as session:
             if request.aspect in ("counts", "ddl"):  # the rest is kept for all callers
                 await session.run_as(permit.identity)
@@ -355,6 +360,11 @@ class MysqlEngine:
         self._server.check_open()
         async with self._server.borrowed() as session:
             return await self._mark(session)
+
+    def _limit_s(self, permit: Permit) -> float:
+        """How long a statement may take: the account's own limit holds where it is stricter."""
+        limit_s = permit.limits.timeout_s
+        return min(limit_s, self._account_s) if self._account_s else limit_s
 
     async def close(self) -> None:
         await self._server.close()

@@ -74,7 +74,8 @@ ARRIVAL = b"SELECT @@sql_mode, @@version, @@version_comment, DATABASE()"
 """Its row is what `arrived` reads."""
 
 CHECK = b"""SHOW SESSION VARIABLES WHERE Variable_name IN
-  ('sql_mode', 'tx_read_only', 'transaction_read_only', 'autocommit', 'character_set_client')"""
+  ('sql_mode', 'tx_read_only', 'transaction_read_only', 'autocommit', 'character_set_client',
+   'max_statement_time', 'max_execution_time')"""
 """Its rows are what `Setting.check` reads."""
 
 _KEPT_MODES = frozenset(
@@ -117,8 +118,9 @@ class SessionVariables(msgspec.Struct, frozen=True):
             return f"SET max_statement_time = {timeout_ms / 1000:.3f}".encode()
         return f"SET max_execution_time = {timeout_ms}".encode()
 
-    def check(self, found: Rows) -> None:
-        """Check that the server applied the settings. Raises: TidegateError UNSUPPORTED if not."""
+    def check(self, found: Rows) -> float:
+        """Check that the server applied the settings. Returns the account's own time limit of
+        statements in seconds; 0: none. Raises: TidegateError UNSUPPORTED if they are not."""
         values = {str(name).lower(): str(value) for name, value in found}
         read_only = values.get("transaction_read_only") or values.get("tx_read_only")
         if (
@@ -132,6 +134,9 @@ class SessionVariables(msgspec.Struct, frozen=True):
                 "The server overrides sql_mode or read-only, on which the gate relies.",
                 hint="Remove what changes them: the server's init_connect, or a proxy.",
             )
+        if self.mariadb:
+            return float(values.get("max_statement_time", 0))
+        return float(values.get("max_execution_time", 0)) / 1000
 
 
 def arrived(found: Rows, greeting: str) -> SessionVariables:
