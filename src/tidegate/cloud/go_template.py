@@ -9,8 +9,9 @@ writes JSON strings.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, Literal, NoReturn, cast
 
 import msgspec
 
@@ -101,14 +102,29 @@ class _Range(msgspec.Struct, frozen=True):
     otherwise: tuple[Any, ...]
 
 
+class _Include(msgspec.Struct, frozen=True):
+    """`template "name" value`"""
+
+    name: str
+    value: Any
+    """None: there is none, and the template's `.` is nil."""
+
+
+class _Jump(msgspec.Struct, frozen=True):
+    """`break` or `continue`"""
+
+    word: Literal["break", "continue"]
+
+
 class Template(msgspec.Struct, frozen=True):
-    """A template that was read."""
+    """A template that was read, and those that it defines by name."""
 
     nodes: tuple[Any, ...]
+    defined: Mapping[str, tuple[Any, ...]]
 
     def render(self, data: Any) -> str:
         """The text for `data`, values as JSON has them. Raises: TemplateError."""
-        return _Rendering(data).run(self.nodes)
+        return _Rendering(data, self.defined).run(self.nodes)
 
 
 @lru_cache(2_048)
@@ -116,7 +132,8 @@ def parse_template(text: str) -> Template:
     """Read a template. Raises: TemplateError that says what is not understood."""
     if len(text) > _LONGEST:
         raise TemplateError(f"it is longer than {_LONGEST:,} characters")
-    return Template(_Parser(text).parse())
+    parser = _Parser(text)
+    return Template(parser.parse(), parser.defined)
 
 
 class _Parser:
@@ -124,6 +141,9 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._parts: list[str | list[tuple[str, str]]] = []
+        self.defined: dict[str, tuple[Any, ...]] = {}
+        self._included: set[str] = set()
+        self._loops = 0
         at, trims = 0, False
         while (start := _START.search(text, at)) is not None:
             before = text[at : start.start()]
@@ -142,6 +162,8 @@ class _Parser:
         nodes, end = self._nodes(0)
         if end:
             raise TemplateError(f"`{{{{ {end[0][1]} }}}}` has nothing to close")
+        if absent := sorted(self._included - self.defined.keys()):
+            raise TemplateError(f"the template `{absent[0][:60]}` is not defined")
         return nodes
 
     def _nodes(self, depth: int) -> tuple[tuple[Any, ...], list[tuple[str, str]]]:
@@ -163,15 +185,41 @@ class _Parser:
                 return tuple(nodes), part
             if kind == "word" and word in ("if", "with", "range"):
                 nodes.append(self._block(word, part[1:], depth))
-            elif kind == "word" and word in ("define", "template", "block", "break", "continue"):
-                raise TemplateError(f"`{word}` is not supported")
+            elif kind == "word" and word in ("define", "template", "block"):
+                nodes += self._named(word, part[1:], depth)
+            elif word == "break" or word == "continue":
+                if not self._loops or len(part) > 1:
+                    raise TemplateError(f"`{word}` stands in no range")
+                nodes.append(_Jump(word))
             else:
                 nodes.append(_statement(part))
         return tuple(nodes), []
 
+    def _named(self, word: str, head: list[tuple[str, str]], depth: int) -> list[Any]:
+        """`template` puts in what has a name, `define` gives it, `block` does both."""
+        if not head or head[0][0] != "text":
+            raise TemplateError(f"`{word}` has no name")
+        name = _unquoted(head[0][1])
+        value = _pipeline(head[1:]) if head[1:] else None
+        if word != "template":
+            if word == "define" and (depth or value is not None):
+                raise TemplateError("`define` stands alone, with a name and nothing else")
+            loops, self._loops = self._loops, 0
+            body, end = self._nodes(depth + 1)
+            self._loops = loops
+            if [each[1] for each in end] != ["end"]:
+                raise TemplateError(f"`{{{{ {word} }}}}` has no end")
+            self.defined[name] = body
+        if word == "define":
+            return []
+        self._included.add(name)
+        return [_Include(name, value)]
+
     def _block(self, word: str, head: list[tuple[str, str]], depth: int) -> Any:
         names, value = _declaration(head)
+        self._loops += word == "range"
         body, end = self._nodes(depth + 1)
+        self._loops -= word == "range"
         otherwise: tuple[Any, ...] = ()
         if end and end[0][1] == "else":
             if len(end) > 1 and end[1][1] in ("if", "with"):
@@ -311,7 +359,9 @@ def _unquoted(text: str) -> str:
 class _Rendering:
     """Renders one template. `_scopes` has the variables, the innermost last."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, defined: Mapping[str, tuple[Any, ...]]) -> None:
+        self._defined = defined
+        self._depth = 0
         self._scopes: list[dict[str, Any]] = [{"$": data}]
         self._data = data
         self._output: list[str] = []
@@ -322,11 +372,13 @@ class _Rendering:
         self._nodes(nodes, self._data)
         return "".join(self._output)
 
-    def _nodes(self, nodes: tuple[Any, ...], dot: Any) -> None:
+    def _nodes(self, nodes: tuple[Any, ...], dot: Any) -> str:
+        """`break` or `continue` if that ended them, else empty."""
         for node in nodes:
             self._steps += 1
             if self._steps > MOST_STEPS:
                 raise TemplateError(f"it takes more than {MOST_STEPS:,} steps")
+            jump = ""
             if isinstance(node, _Text):
                 self._write(node.text)
             elif isinstance(node, _Output):
@@ -334,9 +386,27 @@ class _Rendering:
             elif isinstance(node, _Assign):
                 self._assign(node, self._value(node.value, dot))
             elif isinstance(node, _If):
-                self._branch(node, dot)
+                jump = self._branch(node, dot)
+            elif isinstance(node, _Jump):
+                jump = node.word
+            elif isinstance(node, _Include):
+                self._include(node, dot)
             else:
                 self._loop(node, dot)
+            if jump:
+                return jump
+        return ""
+
+    def _include(self, node: _Include, dot: Any) -> None:
+        """A template of another name, which sees its own value and none of the variables here."""
+        if self._depth >= _DEEPEST:
+            raise TemplateError(f"templates call each other more than {_DEEPEST} deep")
+        value = None if node.value is None else self._value(node.value, dot)
+        scopes, self._scopes = self._scopes, [{"$": value}]
+        self._depth += 1
+        self._nodes(self._defined[node.name], value)
+        self._depth -= 1
+        self._scopes = scopes
 
     def _write(self, text: str) -> None:
         self._size += len(text)
@@ -354,14 +424,15 @@ class _Rendering:
                 return
         raise TemplateError(f"the variable `{node.name}` is not declared")
 
-    def _branch(self, node: _If, dot: Any) -> None:
+    def _branch(self, node: _If, dot: Any) -> str:
         value = self._value(node.condition, dot)
         self._scopes.append({node.declared: value} if node.declared else {})
         if is_true(value):
-            self._nodes(node.then, value if node.moves_dot else dot)
+            jump = self._nodes(node.then, value if node.moves_dot else dot)
         else:
-            self._nodes(node.otherwise, dot)
+            jump = self._nodes(node.otherwise, dot)
         self._scopes.pop()
+        return jump
 
     def _loop(self, node: _Range, dot: Any) -> None:
         over = self._value(node.over, dot)
@@ -370,6 +441,8 @@ class _Rendering:
             pairs = sorted(cast("dict[str, Any]", over).items())
         elif isinstance(over, list):
             pairs = list(enumerate(cast("list[Any]", over)))
+        elif isinstance(over, int) and not isinstance(over, bool) and over <= MOST_STEPS:
+            pairs = [(at, at) for at in range(over)]
         elif over is None:
             pairs = []
         else:
@@ -380,8 +453,10 @@ class _Rendering:
             names = node.names
             bound = (value,) if len(names) == 1 else (key, value)
             self._scopes.append(dict(zip(names, bound, strict=False)))
-            self._nodes(node.body, value)
+            jump = self._nodes(node.body, value)
             self._scopes.pop()
+            if jump == "break":
+                break
 
     def _value(self, node: Any, dot: Any) -> Any:
         self._steps += 1

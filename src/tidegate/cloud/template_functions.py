@@ -1,6 +1,6 @@
 """The functions of Go templates, and how values of theirs count, print and compare.
 
-Source: Go's package text/template, "Functions".
+Sources: Go's package text/template, "Functions"; the functions that StackQL adds for documents.
 """
 
 from __future__ import annotations
@@ -8,7 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any, Final, cast
+from urllib.parse import quote_plus
+
+from tidegate.cloud.xml_text import text_at, texts_at
+from tidegate.sql.patterns import compile_pattern
 
 
 class TemplateError(Exception):
@@ -54,6 +59,75 @@ def _index(value: Any, *keys: Any) -> Any:
     return value
 
 
+def _slice(value: Any, *bounds: Any) -> Any:
+    if not isinstance(value, (str, list)):
+        raise TypeError(f"a {kind_of(value)} cannot be cut")
+    whole = cast("list[Any]", value)
+    first, last = [*bounds, *(0, len(whole))[len(bounds) :]][:2]
+    if len(bounds) > 2 or not 0 <= first <= last <= len(whole):
+        raise IndexError("its bounds are out of range")
+    return whole[first:last]
+
+
+def _safe_index(value: Any, key: Any) -> Any:
+    """What a map has by a name, or nothing, whatever it is."""
+    return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+
+
+def _escaped(value: Any) -> str:
+    return escape(printed(value))
+
+
+def _quoted(value: Any) -> str:
+    return quote_plus(printed(value))
+
+
+def _titled(value: Any) -> str:
+    return _WORD_START.sub(lambda match: match[0].upper(), printed(value))
+
+
+def _to_int(value: Any) -> int:
+    """A number as a whole one, of a text the digits that it begins with; else 0."""
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, str):
+        digits = _DIGITS.match(value)
+        return 0 if digits is None else int(digits[0])
+    return int(value) if isinstance(value, (int, float)) else 0
+
+
+def _to_bool(value: Any) -> bool:
+    return value is True or value == "true"
+
+
+def _next_number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"a {kind_of(value)} has no successor")
+    return value + 1
+
+
+def _type_of(value: Any) -> str:
+    kind = kind_of(value)
+    return {
+        "map": "map[string]interface {}", "slice": "[]interface {}", "invalid": "<nil>",
+    }.get(kind, kind)  # fmt: skip
+
+
+def _first_match(text: Any, pattern: Any) -> str:
+    return _groups(text, pattern)[0]
+
+
+def _groups(text: Any, pattern: Any) -> list[str]:
+    """The groups of the first match. Raises: ValueError if there is none."""
+    if not isinstance(text, str) or not isinstance(pattern, str):
+        raise TypeError("it takes a text and a pattern")
+    # Go writes `(?<name>…)` where Python has `(?P<name>…)`.
+    found = compile_pattern(_NAMED_GROUP.sub("(?P<", pattern), len(text)).search(text)
+    if found is None or not found.re.groups:
+        raise ValueError(f"nothing in the text fits {pattern[:80]!r}")
+    return [each or "" for each in found.groups()]
+
+
 def printed(value: Any) -> str:
     """What an action writes for a value: text as it is, all else as JSON."""
     if value is None:
@@ -89,6 +163,9 @@ def _compare(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return compare
 
 
+_DIGITS: Final = re.compile(r"\s*[-+]?\d{1,40}")
+_NAMED_GROUP: Final = re.compile(r"\(\?<(?=\w)")
+_WORD_START: Final = re.compile(r"(?<![^\W_])[^\W\d_]")
 _FORMAT: Final = re.compile(r"%(?:%|[-+# 0]*\d{0,4}(?:\.\d{1,4})?([a-zA-Z]))")
 
 
@@ -106,6 +183,8 @@ def _printf(template: Any, *values: Any) -> str:
         value = waiting.pop(0)
         if verb == "q":
             return to_json(value if isinstance(value, str) else printed(value))
+        if verb == "T":
+            return _type_of(value)
         if verb in "sv":
             return printed(value)
         if verb in "dfgeE" and kind_of(value) == "float64":
@@ -127,6 +206,15 @@ def _parsed_map(text: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("it is no JSON object")
     return cast("dict[str, Any]", value)
+
+
+def _joined(*values: Any) -> str:
+    """Operands with a blank between two of which neither is a text."""
+    parts: list[str] = []
+    for at, value in enumerate(values):
+        plain = not isinstance(value, str) and at and not isinstance(values[at - 1], str)
+        parts.append(f" {printed(value)}" if plain else printed(value))
+    return "".join(parts)
 
 
 def _separator(text: Any) -> Callable[[], str]:
@@ -159,8 +247,21 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "kindOf": kind_of,
     "len": len,
     "not": _negated,
-    "print": lambda *values: "".join(map(printed, values)),
+    "getRegexpAllMatches": _groups,
+    "getRegexpFirstMatch": _first_match,
+    "getXPath": text_at,
+    "getXPathAllOuter": texts_at,
+    "html": _escaped,
+    "plus1": _next_number,
+    "print": _joined,
     "printf": _printf,
+    "println": lambda *values: f"{' '.join(map(printed, values))}\n",
+    "safeIndex": _safe_index,
     "separator": _separator,
+    "slice": _slice,
+    "title": _titled,
+    "toBool": _to_bool,
+    "toInt": _to_int,
     "toJson": to_json,
+    "urlquery": _quoted,
 }

@@ -48,13 +48,14 @@ def read_xml_at(root: Element, path: XPath, schema: Schema, schemas: Schemas) ->
     row = shown if member is None else member
     reader = _Reader(schemas)
     names = reader.fields(row)
-    for element in _at(root, path):
+    for element in elements_at(root, path):
         is_row = member is None or any(child.name in names for child in element.children)
         for each in [element] if is_row else reader.members(element, row):
             yield reader.row(each, row)
 
 
-def _at(root: Element, path: XPath) -> Iterator[Element]:
+def elements_at(root: Element, path: tuple[str, ...]) -> Iterator[Element]:
+    """The elements at the steps of an XPath, in the document's order."""
     document = Element("")
     document.children.append(root)
     found = [document]

@@ -67,6 +67,80 @@ def render(text: str, data: Any) -> str:
         ('{"rows": [{{{- if . -}}"a": 1{{- end -}}}]}', {"b": 1}, '{"rows": [{"a": 1}]}'),
         ('{{ `raw \\n` }}{{ "tab\\t\\u00e9" }}', {}, "raw \\ntab\té"),
         (
+            '{{ define "r" }}<{{ .a }}{{ $ }}>{{ end }}{{ range . }}{{ template "r" . }}{{ end }}',
+            [{"a": 1}],
+            '<1{"a":1}>',
+        ),
+        (
+            '{{ range . }}{{ template "a" .x }}{{ end }}{{ define "a" }}{{ . }};{{ end }}',
+            [{"x": 1}, {"x": "b"}],
+            "1;b;",
+        ),
+        ('{{ block "b" .a }}[{{ . }}]{{ end }}{{ template "b" 2 }}', {"a": 1}, "[1][2]"),
+        (
+            '{{ define "n" }}{{ with .n }}{{ .v }}{{ template "n" . }}{{ end }}{{ end }}'
+            '{{ template "n" . }}',
+            {"n": {"v": 1, "n": {"v": 2}}},
+            "12",
+        ),
+        (
+            '{{ $v := 1 }}{{ define "v" }}{{ with $v := 2 }}{{ $v }}{{ end }}{{ end }}'
+            '{{ template "v" }}{{ $v }}',
+            {},
+            "21",
+        ),
+        (
+            "{{ range . }}{{ if eq . 2 }}{{ continue }}{{ end }}{{ if eq . 4 }}{{ break }}{{ end }}"
+            "{{ . }}{{ end }}.",
+            [1, 2, 3, 4, 5],
+            "13.",
+        ),
+        (
+            "{{ range . }}{{ range . }}{{ if eq . 2 }}{{break}}{{ end }}{{ . }}{{ end }};{{ end }}",
+            [[1, 2, 3], [3, 2], []],
+            "1;3;;",
+        ),
+        ("{{ range 3 }}{{ . }}{{ end }}", {}, "012"),
+        (
+            '{{ printf "%T %T %T" . (index . "a") (index . "b") }}',
+            {"a": [1], "b": "x"},
+            "map[string]interface {} []interface {} string",
+        ),
+        (
+            '{{ toInt "12kg" }}{{ toInt .x }} {{ toBool "true" }}{{ toBool "yes" }}',
+            {},
+            "120 truefalse",
+        ),
+        (
+            '{{ safeIndex . "a" }}{{ if safeIndex "text" "a" }}x{{ end }}{{ plus1 1 }}',
+            {"a": 5},
+            "52",
+        ),
+        ('{{ slice "abcdef" 1 3 }}{{ slice . 1 }}', [1, 2], "bc[2]"),
+        ('{{ print 1 2 "a" 3 }} {{ println 1 "a" }}', {}, "1 2a3 1 a\n"),
+        (
+            '{{ title "ab cd" }} {{ html "<a>" }} {{ urlquery "a b&c" }}',
+            {},
+            "Ab Cd &lt;a&gt; a+b%26c",
+        ),
+        (
+            '{{ getRegexpFirstMatch . "Algorithm: (?<any>.*)" }}'
+            "{{ range getRegexpAllMatches . `(\\w+): (\\w+)` }} {{ . }}{{ end }}",
+            "Public Algorithm: rsa\nMore: x",
+            "rsa Algorithm rsa",
+        ),
+        (
+            '{{ range getXPathAllOuter . "/r/as/a" }}{{ getXPath . "/a/n" }}='
+            '{{ getXPath . "/a" }};{{ end }}',
+            "<r><as><a><n>x</n><v>1</v></a><a><n>y &amp; z</n></a></as></r>",
+            "x=x1;y & z=y & z;",
+        ),
+        (
+            '{{ getXPath . "//v" }}',
+            '<?xml version="1.0"?><r xmlns="u:v"><as><v>7</v></as></r>',
+            "7",
+        ),
+        (
             "{{ .n }} {{ .f }}",
             {"n": 12345678901234567890, "f": 1e6},
             "12345678901234567890 1000000.0",
@@ -81,7 +155,10 @@ def test_templates_write(text: str, data: Any, result: str) -> None:
     "text",
     [
         "{{ if .a }}", "{{ end }}", "{{ .a", "{{ nothing .a }}", "{{ }}", "{{ (.a }}", "{{ .a ) }}",
-        "{{ define \"x\" }}{{ end }}", "{{ template \"x\" }}", "{{ 1 | 2 }}", "{{ $ := }}",
+        "{{ define \"x\" }}", "{{ template \"x\" }}", "{{ template x }}", "{{ 1 | 2 }}",
+        "{{ define \"x\" . }}{{ end }}", "{{ if . }}{{ define \"x\" }}{{ end }}{{ end }}",
+        "{{ break }}", "{{ if . }}{{ continue }}{{ end }}", "{{ range . }}{{ break 1 }}{{ end }}",
+        "{{ range . }}{{ block \"x\" . }}{{ break }}{{ end }}{{ end }}", "{{ $ := }}",
         "{{ \"open }}",
         "{{ else }}", "{{ range }}{{ end }}", "{{ a := 1 }}", "{{ .a ; .b }}",
         "{{ " + "(" * 300 + ".a" + ")" * 300 + " }}", "{{ if . }}" * 300 + "{{ end }}" * 300,
@@ -107,6 +184,14 @@ def test_what_is_not_understood_is_refused_before_it_runs(text: str) -> None:
         ("{{ call .a }}", {"a": 1}),
         ("{{ jsonMapFromString .a }}", {"a": "[1]"}),
         ("{{ jsonMapFromString .a }}", {"a": "{"}),
+        ('{{ define "x" }}{{ template "x" . }}{{ end }}{{ template "x" . }}', {}),
+        ('{{ getXPath .a "/b" }}', {"a": "<a/>"}),
+        ('{{ getXPath .a "/b" }}', {"a": "no xml"}),
+        ('{{ getXPath .a "b" }}', {"a": "<b/>"}),
+        ('{{ getRegexpFirstMatch .a "x(.)" }}', {"a": "none"}),
+        ('{{ getRegexpFirstMatch .a "(a|a)*b" }}', {"a": "a" * 99}),
+        ('{{ slice .a 2 9 }}', {"a": "abc"}),
+        ('{{ plus1 .a }}', {"a": "x"}),
         ("{{ printf \"%d\" .a }}", {"a": "x"}),
     ],
 )  # fmt: skip
