@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
+from tidegate.cloud.insert_template import insert_template
 from tidegate.cloud.model import Method, Schema, View
 from tidegate.cloud.names import folded, snake_case
+from tidegate.cloud.requests import no_operation
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.statements import DescribeStatement, ShownCondition, ShowStatement
 from tidegate.cloud.template_functions import to_json
@@ -17,6 +19,7 @@ from tidegate.sql.finding import Refusal
 
 VIEW_METHOD: Final = "__view__"
 """Stands for the view by which a resource is read that has no method for SELECT."""
+INSERT_COLUMN: Final = "insert_statement"
 _DEEPEST: Final = 8
 _MOST_PROPERTIES: Final = 2_000
 _ANNOTATIONS: Final = ("type", "format", "enum", "pattern", "minimum", "maximum", "default")
@@ -49,6 +52,8 @@ def show(statement: ShowStatement, documents: DocumentCatalog) -> Rows:
         )
     elif statement.shown == "resources":
         rows = _resources(documents, statement.path)
+    elif statement.shown == "insert":
+        rows = _insert(documents.resource(statement.path), is_short=statement.is_short)
     else:
         rows = _methods(documents.resource(statement.path))
     if not statement.is_extended and rows.columns[-1] == "description":
@@ -61,7 +66,7 @@ def show(statement: ShowStatement, documents: DocumentCatalog) -> Rows:
 def _conditions(statement: ShowStatement, columns: tuple[str, ...]) -> tuple[ShownCondition, ...]:
     if statement.like is None:
         return statement.conditions
-    name = next(each for each in columns if each in ("name", "MethodName"))
+    name = next(each for each in columns if each in ("name", "MethodName", INSERT_COLUMN))
     return (ShownCondition(name, "LIKE", statement.like), *statement.conditions)
 
 
@@ -162,6 +167,21 @@ def _methods(found: Found) -> Rows:
     if view := _reading_view(found):
         rows.append((VIEW_METHOD, ", ".join(sorted(view.required)), "SELECT", ""))
     return Rows(("MethodName", "RequiredParams", "SQLVerb", "description"), rows)
+
+
+def _insert(found: Found, *, is_short: bool) -> Rows:
+    """Raises: TidegateError ARGUMENT_INVALID where no method is for INSERT."""
+    names = found.resource.verbs.get("insert", ())
+    if not names:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            no_operation(found.path),
+            hint="None of its methods is for INSERT.",
+            details={"resource": found.path},
+        )
+    method = found.resource.methods[names[0]]
+    text = insert_template(found.path, method, found.document.schemas, is_short=is_short)
+    return Rows((INSERT_COLUMN,), [(text,)])
 
 
 def _reading_view(found: Found) -> View | None:

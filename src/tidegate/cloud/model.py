@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -18,6 +19,8 @@ SqlVerb = Literal["select", "insert", "update", "replace", "delete", "exec"]
 """`exec`: only `EXEC` reaches the method."""
 WHOLE_BODY: Final = "(body)"
 """The parameter of a body that is no object: its value is the content."""
+BODY_PREFIX: Final = "data__"
+"""What the columns of a body begin with, unless the document says otherwise."""
 SQL_VERBS: Final = ("select", "insert", "update", "replace", "delete")
 
 
@@ -95,6 +98,12 @@ class Server(msgspec.Struct, frozen=True):
     url: str
     variables: Mapping[str, str]
     """Defaults by name. Each is a required parameter nevertheless."""
+    environment: Mapping[str, str] = {}
+    """Variables of the environment by name: with a value there, it is not required."""
+
+    def environment_value(self, name: str) -> str:
+        """What the environment has for a variable; empty: nothing."""
+        return os.environ.get(self.environment.get(name, ""), "")
 
 
 class Parameter(msgspec.Struct, frozen=True):

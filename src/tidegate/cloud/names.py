@@ -21,9 +21,12 @@ def folded(name: str) -> str:
 
 @lru_cache(65_536)
 def snake_case(name: str) -> str:
-    """`VPCId` is `vpc_id`, `GroupARNs` is `group_arns`. A name that has `_` stays."""
+    """`VPCId` is `vpc_id`, `GroupARNs` is `group_arns`, `X-Trace` is `x_trace`. A name that has `_`
+    stays."""
     if "_" in name:
         return name
+    if "-" in name:
+        return "_".join(map(snake_case, name.split("-")))
     special = _SPECIAL.search(name)
     if special is not None:
         name = f"{name[: special.start()]}_{special.group().lower()}"

@@ -17,6 +17,7 @@ from tidegate.cloud.body_formats import multipart_body, plain_body, xml_body
 from tidegate.cloud.go_template import render_template
 from tidegate.cloud.graphql import first_request
 from tidegate.cloud.model import (
+    BODY_PREFIX,
     WHOLE_BODY,
     Method,
     Parameter,
@@ -47,7 +48,25 @@ _OWN_HEADERS: Final = frozenset({
 _FORM: Final = "application/x-www-form-urlencoded"
 _AWS_JSON_TARGET: Final = "X-Amz-Target"
 _DESIRED_STATE: Final = "DesiredState"
+_STRING_ONLY: Final = "x-stackQL-stringOnly"
+"""A field whose value is text, even if it is that of an object."""
+_SCALARS: Final = frozenset({"number", "integer", "boolean"})
 _BEYOND_64_BITS: Final = 2.0**63
+
+
+def no_operation(path: str) -> str:
+    """What is said where no method of a resource can be used."""
+    return (
+        "cannot find matching operation, possible causes include missing required parameters or"
+        " an unsupported method for the resource, to find required parameters for supported"
+        f" methods run SHOW METHODS IN {path}"
+    )
+
+
+class PlainText(str):
+    """A value that a statement has in `string(…)`: it is sent as text, whatever it looks like."""
+
+    __slots__ = ()
 
 
 def find_method(resource: Resource, verb: SqlVerb, given: Iterable[str]) -> Method | None:
@@ -63,12 +82,19 @@ def find_method(resource: Resource, verb: SqlVerb, given: Iterable[str]) -> Meth
 
 def spellings(method: Method) -> list[frozenset[str]]:
     """The names by which a statement may give each of a method's parameters, folded: its name, and
-    its name on the wire where that is no other parameter's name."""
+    its name on the wire, with the prefix of a body's columns too, where that is no other
+    parameter's name."""
     taken = {folded(each.name) for each in method.parameters}
     return [
-        frozenset({folded(each.name), *({folded(each.wire_name)} - taken)})
+        frozenset({folded(each.name), *(_wire_spellings(each) - taken)})
         for each in method.parameters
     ]
+
+
+def _wire_spellings(parameter: Parameter) -> set[str]:
+    wire = folded(parameter.wire_name)
+    prefixed = parameter.place == "body" and parameter.name.startswith(BODY_PREFIX)
+    return {wire, f"{BODY_PREFIX}{wire}"} if prefixed else {wire}
 
 
 def build_request(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> ApiRequest:
@@ -126,7 +152,8 @@ def sends_form(method: Method) -> bool:
 def signing_region(method: Method, values: Mapping[str, Any]) -> str:
     """The region that a request of `method` is signed for; empty: the method has none."""
     known = {folded(name): value for name, value in values.items()}
-    default = method.server.variables.get("region", "")
+    server = method.server
+    default = server.environment_value("region") or server.variables.get("region", "")
     return _text(known.get("region") or default)
 
 
@@ -196,18 +223,25 @@ def _server_url(method: Method, given: _Given) -> tuple[str, bool]:
     if parts is None:
         raise _invalid(method, f"its server `{method.server.url[:80]}` has no address")
 
+    server = method.server
+
     def value(name: str) -> str:
-        return _text(given.get((name, "server"), method.server.variables.get(name, "")))
+        usual = server.environment_value(name) or server.variables.get(name, "")
+        return _text(given.get((name, "server"), usual))
 
     def scheme(match: re.Match[str]) -> str:
         if value(match[1]) not in ("http", "https"):
             raise _invalid(method, f"{match[1]} must be http or https")
         return value(match[1])
 
-    is_free = _VARIABLE.fullmatch(parts["host"]) is not None
+    whole = _VARIABLE.fullmatch(parts["host"])
+    # What the environment says, the operator has said.
+    is_free = whole is not None and (
+        (whole[1], "server") in given or not server.environment_value(whole[1])
+    )
 
     def host(match: re.Match[str]) -> str:
-        fits = _HOST_AND_PORT if is_free else _HOST_PART
+        fits = _HOST_AND_PORT if whole else _HOST_PART
         if not fits.fullmatch(value(match[1])) or ".." in value(match[1]):
             raise _invalid(method, f"{match[1]} must be a part of a host's name")
         return value(match[1])
@@ -307,7 +341,7 @@ def _body(method: Method, schemas: Schemas, given: _Given) -> tuple[str, bytes |
     if body is None:
         return "", None
     fields: dict[str, Any] = {
-        each.wire_name: typed(given[each.wire_name, "body"], each.schema, schemas)
+        each.wire_name: _field(method, each, given[each.wire_name, "body"], schemas)
         for each in method.parameters
         if (each.wire_name, "body") in given
     }
@@ -336,6 +370,21 @@ def _body(method: Method, schemas: Schemas, given: _Given) -> tuple[str, bytes |
     raise _invalid(method, f"bodies of the type {body.media_type[:60]} cannot be sent yet")
 
 
+def _field(method: Method, parameter: Parameter, value: Any, schemas: Schemas) -> Any:
+    """A value as a field of the body has it. Raises: TidegateError ARGUMENT_INVALID for one that
+    its schema cannot have."""
+    made = value if isinstance(value, PlainText) else typed(value, parameter.schema, schemas)
+    kinds = schemas.kinds(parameter.schema)
+    is_broken = isinstance(made, float) and not made.is_integer() and kinds <= {"integer"}
+    if kinds and (is_broken or (isinstance(made, str) and kinds <= _SCALARS)):
+        raise _invalid(
+            method,
+            f"request body key '{parameter.wire_name}': value '{str(value)[:80]}' cannot be coerced"
+            f" to schema type '{schemas.kind(parameter.schema)}'",
+        )
+    return str(made) if isinstance(made, PlainText) else made
+
+
 def _json_of(method: Method, text: str) -> Any:
     """A body that a document has as text."""
     try:
@@ -362,7 +411,7 @@ def typed(value: Any, schema: Schema, schemas: Schemas) -> Any:
 
     A value that does not fit stays what it is: the API says so better than a guess of ours.
     """
-    kind = schemas.kind(schema)
+    kind = "string" if schema.get(_STRING_ONLY) is True else schemas.kind(schema)
     if kind == "boolean" and value in (0, 1):
         return bool(value)
     if not isinstance(value, str):
@@ -372,8 +421,8 @@ def typed(value: Any, schema: Schema, schemas: Schemas) -> Any:
         return value.lower() == "true"
     if kind == "integer" and re.fullmatch(r"-?\d{1,40}", value):
         return int(value)
-    if kind == "number" and re.fullmatch(r"-?\d{1,40}(?:\.\d{1,40})?", value):
-        return float(value) if "." in value else int(value)
+    if kind == "number" and re.fullmatch(r"-?\d{1,40}(?:\.\d{1,40})?(?:[eE][-+]?\d{1,3})?", value):
+        return int(value) if value.removeprefix("-").isdecimal() else float(value)
     if kind in ("object", "array", "") and value.lstrip()[:1] in ("{", "["):
         try:
             read: Any = json.loads(value)

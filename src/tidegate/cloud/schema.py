@@ -104,6 +104,16 @@ class Schemas:
                 return "array"
         return ""
 
+    def kinds(self, schema: Schema) -> frozenset[str]:
+        """All kinds that a schema names; empty: it may be any."""
+        found: set[str] = set()
+        for part in self._parts(schema):
+            kinds = part.get("type")
+            found |= {
+                str(kind) for kind in sequence(kinds) or [kinds] if kind not in (None, "null")
+            }
+        return frozenset(found)
+
     def items(self, schema: Schema) -> Schema | None:
         """The schema of a list's members; None if it is no list."""
         for part in self._parts(schema):

@@ -14,6 +14,7 @@ import msgspec
 
 from tidegate.cloud.accounts import account_parameter
 from tidegate.cloud.model import (
+    BODY_PREFIX,
     SQL_VERBS,
     WHOLE_BODY,
     Body,
@@ -38,11 +39,12 @@ from tidegate.errors import TidegateError
 
 _HTTP_VERBS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _PLACES: Final = ("path", "query", "header", "cookie")
-_CASINGS: Final = ("pascal", "camel")
+_CASINGS: Final = ("pascal", "camel", "kebab", "snake")
 _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
+_GREEDY: Final = re.compile(r"\{([^{}]+)\+\}")
+"""`{Key+}`: a parameter of a path that may hold `/`."""
 _METHOD_LINK: Final = re.compile(r"#/components/x-stackQL-resources/([^/]+)/methods/([^/]+)")
 _VIEW_NEEDS: Final = re.compile(r"requiredParams\s*==\s*\[([^\]]*)\]")
-_BODY_PREFIX: Final = "data__"
 _DEFAULT_VERBS: Final = {
     "select": ("select", "list", "aggregatedList", "get"),
     "insert": ("insert", "create"),
@@ -50,6 +52,8 @@ _DEFAULT_VERBS: Final = {
 }
 """Names of methods that have the verb in a document without `sqlVerbs`."""
 _SQL_DIALECT: Final = "sqlite3"
+_ENVIRONMENT: Final = "x-stackQL-envVar"
+"""Names the variable of the environment that a variable of the server has its value from."""
 _IS_XML: Final = re.compile(r"[/+]xml\b")
 
 
@@ -93,7 +97,7 @@ class ServiceDocument:
         settings = read_settings(config, self.name).above(self._settings)
         methods = {
             each: self._method(name, each, require_mapping(entry, each, self.name), settings)
-            for each, entry in mapping(node.get("methods")).items()
+            for each, entry in self._method_nodes(node).items()
         }
         if self._provider.accounts:
             methods = self._with_accounts(methods)
@@ -106,6 +110,17 @@ class ServiceDocument:
             verbs=self._verbs(name, node.get("sqlVerbs"), methods),
             views=tuple(self._views(name, mapping(config.get("views")).get("select"))),
         )
+
+    def _method_nodes(self, node: Mapping[str, Any]) -> dict[str, Any]:
+        """A resource's methods, and those of other resources that its `sqlVerbs` name."""
+        nodes = dict(mapping(node.get("methods")))
+        for links in mapping(node.get("sqlVerbs")).values():
+            for link in sequence(links):
+                match = _METHOD_LINK.fullmatch(str(mapping(link).get("$ref")))
+                if match is not None and match[2] not in nodes:
+                    other = mapping(mapping(self._resources.get(match[1])).get("methods"))
+                    nodes |= {match[2]: other[match[2]]} if match[2] in other else {}
+        return nodes
 
     def _with_accounts(self, methods: Mapping[str, Method]) -> dict[str, Method]:
         """The methods with the parameter that says whose credential a request gets."""
@@ -131,12 +146,14 @@ class ServiceDocument:
             return {verb: names for verb, names in defaults.items() if names}
         verbs: dict[str, tuple[str, ...]] = {}
         for verb, links in require_mapping(node, f"`sqlVerbs` of {resource}", self.name).items():
+            if verb == "exec":
+                continue  # EXEC names its method
             if verb not in SQL_VERBS:
                 raise self._refused(f"the SQL verb `{verb[:40]}` of `{resource}` is not known")
             named: list[str] = []
             for link in sequence(links):
                 match = _METHOD_LINK.fullmatch(str(mapping(link).get("$ref")))
-                if match is None or match[1] != resource or match[2] not in methods:
+                if match is None or match[2] not in methods:
                     raise self._refused(f"a {verb} of `{resource}` names no method of it: {link}")
                 named.append(match[2])
             verbs[verb] = tuple(named)
@@ -151,7 +168,8 @@ class ServiceDocument:
             if not predicate or _SQL_DIALECT in predicate:
                 needs = _VIEW_NEEDS.search(predicate)
                 names = needs[1].split(",") if needs else ()
-                yield View(sql, tuple(name.strip() for name in names if name.strip()))
+                plain = [name.strip().strip('"') for name in names]
+                yield View(sql, tuple([name for name in plain if name]))
             node = entry.get("fallback")
 
     def _method(self, resource: str, name: str, node: Mapping[str, Any], above: Settings) -> Method:
@@ -162,14 +180,14 @@ class ServiceDocument:
         casing = str(request.get("nativeCasing") or "")
         if casing and casing not in _CASINGS:
             raise self._refused(f"{where} has the casing `{casing[:40]}`, which is not known")
-        template = self._template(path, where)
+        template = self._template(_GREEDY.sub(r"{\1}", path), where)
         path, _, query = template.text.partition("?")
         server, patterns = self._server(operation, item, node, where)
         body = self._body(operation, request, where)
         parameters = [
             *self._parameters(item, operation, casing, where),
             *self._body_parameters(body, request, settings, casing),
-            *(_server_parameter(each) for each in server.variables),
+            *(_server_parameter(server, each) for each in server.variables),
         ]
         path, undeclared = _declared_path(path, parameters)
         parameters.extend(undeclared)
@@ -222,14 +240,20 @@ class ServiceDocument:
                 url = first.get("url")
                 if not isinstance(url, str) or not url:
                     raise self._refused(f"a server of {where} has no URL")
+                shown = mapping(first.get("variables"))
                 variables = {
                     plain_name(name): str(mapping(entry).get("default") or "")
-                    for name, entry in mapping(first.get("variables")).items()
+                    for name, entry in shown.items()
                 }
                 template = self._template(url, where)
                 for name in _VARIABLE.findall(template.text):
                     variables.setdefault(name, "")
-                return Server(template.text, variables), template.patterns
+                named = {
+                    plain_name(name): mapping(each).get(_ENVIRONMENT)
+                    for name, each in shown.items()
+                }
+                environment = {name: str(each) for name, each in named.items() if each}
+                return Server(template.text, variables, environment), template.patterns
         raise self._refused(f"{where} has no server")
 
     def _template(self, text: str, where: str) -> UrlTemplate:
@@ -260,18 +284,17 @@ class ServiceDocument:
                 wire_name=name,
                 place=place,  # type: ignore[arg-type]
                 is_required=node.get("required") is True or place == "path",
-                schema=self._parameter_schema(node, where),
+                schema=self._parameter_schema(node),
                 description=str(node.get("description") or ""),
                 style=str(node.get("style") or ""),
                 explodes=node.get("explode") is not False,
             )
 
-    def _parameter_schema(self, node: Mapping[str, Any], where: str) -> Schema:
+    def _parameter_schema(self, node: Mapping[str, Any]) -> Schema:
         if "schema" in node:
             return self.schemas.resolve(node["schema"])
-        if "content" in node:
-            raise self._refused(f"{where} has a parameter with `content`, which is not supported")
-        return {}
+        # A parameter with `content` is the text of its one media type, which a statement writes.
+        return {"type": "string"} if "content" in node else {}
 
     def _body(
         self, operation: Mapping[str, Any], request: Mapping[str, Any], where: str
@@ -305,7 +328,7 @@ class ServiceDocument:
         properties = self.schemas.properties(whole)
         if not properties and _is_plain(body):
             yield Parameter(
-                name="body" if settings.body_names else f"{_BODY_PREFIX}body",
+                name="body" if settings.body_names else f"{BODY_PREFIX}body",
                 wire_name=WHOLE_BODY,
                 place="body",
                 is_required=body.is_required,
@@ -317,7 +340,7 @@ class ServiceDocument:
         for name, schema in properties.items():
             sql_name = snake_case(name) if casing else name
             yield Parameter(
-                name=sql_name if settings.body_names else f"{_BODY_PREFIX}{sql_name}",
+                name=sql_name if settings.body_names else f"{BODY_PREFIX}{sql_name}",
                 wire_name=name,
                 place="body",
                 is_required=name in required,
@@ -391,8 +414,9 @@ def _bounded(parameter: Parameter, patterns: Mapping[str, str]) -> Parameter:
     return parameter if pattern is None else msgspec.structs.replace(parameter, pattern=pattern)
 
 
-def _server_parameter(name: str) -> Parameter:
-    return Parameter(name, name, "server", True, {"type": "string"})
+def _server_parameter(server: Server, name: str) -> Parameter:
+    is_required = not server.environment_value(name)
+    return Parameter(name, name, "server", is_required, {"type": "string"})
 
 
 def _query_pairs(query: str) -> tuple[tuple[str, str], ...]:

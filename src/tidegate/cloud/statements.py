@@ -23,9 +23,9 @@ from tidegate.sql.lex import NAME, STRING, WORD, Token, lex
 
 StatementClass = Literal["select", "mutation_create", "mutation_delete", "lifecycle"]
 """What the modes of the surface are about. What could not be read has none and is refused."""
-ShownKind = Literal["providers", "services", "resources", "methods"]
+ShownKind = Literal["providers", "services", "resources", "methods", "insert"]
 _SHOWN: Final[dict[ShownKind, int]] = {
-    "providers": 0, "services": 1, "resources": 2, "methods": 3,
+    "providers": 0, "services": 1, "resources": 2, "methods": 3, "insert": 3,
 }  # fmt: skip
 """How many names each SHOW has behind IN."""
 _CLASSES: Final[dict[str, StatementClass]] = {
@@ -39,6 +39,7 @@ _COMMAND_RULES: Final = structs.replace(
     _SQLITE, parameters=_PARAMETER, operators=_SQLITE.operators | {"-"}
 )
 _HINTS: Final = re.compile(r"\s*(?:\w+\s*)?/\*\+([^*]{1,200})\*/")
+_SHORT: Final = re.compile(r"\s*SHOW\s+INSERT\s*/\*\+\s*REQUIRED\s*\*/", re.IGNORECASE)
 _VERSION: Final = re.compile(r"v?\d{1,9}(?:\.\d{1,9}){0,3}(?:-[\w.]{1,40})?")
 _QUERY_HINT: Final = "Put the query into WITH at the beginning of a SELECT."
 _TABLE_HINT: Final = (
@@ -59,10 +60,6 @@ _UNSUPPORTED: Final[dict[str, tuple[str, str]]] = {
 }
 """Statements of StackQL that are refused by name, by their first words, and what to do instead."""
 _NOT_SHOWN: Final[dict[str, tuple[str, str]]] = {
-    "insert": (
-        "SHOW INSERT INTO is not supported",
-        "SHOW METHODS names what INSERT requires, and DESCRIBE METHOD EXTENDED all that it takes.",
-    ),
     "version": ("SHOW VERSION is not supported", "The tool server_info names the version."),
 }
 _COMPARED: Final[dict[str, Literal["=", "<>", "LIKE"]]] = {
@@ -97,6 +94,8 @@ class ShowStatement(msgspec.Struct, frozen=True):
     """Words, of MATCHING."""
     conditions: tuple[ShownCondition, ...] = ()
     """Those of WHERE, with AND between them."""
+    is_short: bool = False
+    """Of `SHOW INSERT /*+ REQUIRED */ INTO p.s.r`: what is required alone."""
 
 
 class DescribeStatement(msgspec.Struct, frozen=True):
@@ -184,7 +183,10 @@ def read_statement(text: str) -> ReadStatement:
         return _sql(text, tokens)
     reader = {"SHOW": _show, "DESCRIBE": _describe, "DESC": _describe, "REGISTRY": _registry}
     if first in reader:
-        return ReadStatement(reader[first](_Words(tokens[1:])), "select")
+        read = reader[first](_Words(tokens[1:]))
+        if isinstance(read, ShowStatement) and _SHORT.match(text):
+            read = structs.replace(read, is_short=True)
+        return ReadStatement(read, "select")
     if first == "EXEC":
         return ReadStatement(_exec(_Words(tokens[1:]), awaits="AWAIT" in _hints(text)), "lifecycle")
     raise Refusal(
@@ -358,7 +360,7 @@ def _show(words: _Words) -> ShowStatement:
     count = _SHOWN[what]
     path: tuple[str, ...] = ()
     if count:
-        words.accept("IN", "FROM")
+        words.accept("INTO" if what == "insert" else "IN", "FROM")
         path = words.path(f"the {what}' parent", count, count)
     like = words.string("The pattern") if words.accept("LIKE") else None
     conditions: list[ShownCondition] = []

@@ -202,7 +202,7 @@ def test_a_transformed_response_has_the_schema_of_what_is_read(tmp_path: Path) -
         ("algorithm: naive", "algorithm: clever", "an algorithm that is not known"),
         ("{key: Link, location: header}", "{key: Link, location: cookie}", "pagination"),
         ("objectKey: $.data.items", "objectKey: $..items", "is not understood"),
-        ("nativeCasing: camel", "nativeCasing: kebab", "the casing `kebab`"),
+        ("nativeCasing: camel", "nativeCasing: shout", "the casing `shout`"),
         ("items/methods/create'", "items/methods/none'", "names no method of it"),
         ("        update: []", "        upsert: []", "the SQL verb `upsert`"),
         (

@@ -9,7 +9,7 @@ from tidegate.cloud.descriptions import columns_of, find_method_by_name
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method, SqlVerb
 from tidegate.cloud.names import folded
-from tidegate.cloud.requests import find_method
+from tidegate.cloud.requests import PlainText, find_method
 from tidegate.cloud.schema import ANONYMOUS
 from tidegate.cloud.statements import CloudStatement, ExecStatement, SqlStatement
 from tidegate.engines.cloud.change_text import Assignment, ChangeText, read_change
@@ -106,6 +106,13 @@ def _exec(statement: ExecStatement, work: StatementWork) -> PlannedChanges:
     found = work.documents.resource(statement.path[:3])
     method = find_method_by_name(found, statement.path[3])
     values: dict[str, Any] = dict(statement.values)
+    if statement.body and method.body is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"The method {method.name} of {found.path} has no request body schema: it takes no"
+            " @@json.",
+            hint=f"DESCRIBE METHOD {found.path}.{method.name} lists what it takes.",
+        )
     given = {folded(each) for each in values}
     for name, value in statement.body.items():
         column = _body_column(method, name)
@@ -156,7 +163,14 @@ async def _sets(text: ChangeText, work: StatementWork) -> list[dict[str, Any]]:
                 Code.ARGUMENT_INVALID,
                 f"The statement has {len(rows[0])} values for {len(text.names)} columns.",
             )
-        return [dict(zip(text.names, row, strict=True)) for row in rows]
+        plain = [name in text.as_text for name in text.names]
+        return [
+            {
+                name: PlainText(value) if is_plain and isinstance(value, str) else value
+                for name, value, is_plain in zip(text.names, row, plain, strict=True)
+            }
+            for row in rows
+        ]
     plain = [each for each in text.assignments if not each.is_list]
     values = await work.rows(f"SELECT {', '.join(each.sql for each in plain)}") if plain else [()]
     if plain and len(values[0]) != len(plain):
@@ -165,6 +179,8 @@ async def _sets(text: ChangeText, work: StatementWork) -> list[dict[str, Any]]:
     for each in text.assignments:
         if each.is_list:
             known[each.name] = await _members(each, work)
+        elif each.name in text.as_text:
+            known[each.name] = [PlainText(x) if isinstance(x, str) else x for x in known[each.name]]
     return combinations(list(known), list(known.values()))
 
 

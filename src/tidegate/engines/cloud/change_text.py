@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from tidegate.sql.lex import Token, lex
 _CONDITIONS: Final = (
     "This is no condition of a change: write name = value, or name IN (…), with AND between them."
 )
+_STRING: Final = re.compile(r"string\s*\(", re.IGNORECASE)
 _ENDS: Final = ("WHERE", "RETURNING")
 
 
@@ -32,7 +34,7 @@ class Assignment(NamedTuple):
 
 class ChangeText(NamedTuple):
     """A change: either `rows`, a query whose columns are `names`, or `assignments`. `returning` is
-    what stands behind RETURNING."""
+    what stands behind RETURNING. `as_text` are names whose value is `string(…)`."""
 
     verb: SqlVerb
     path: tuple[str, ...]
@@ -40,6 +42,7 @@ class ChangeText(NamedTuple):
     rows: str = ""
     assignments: tuple[Assignment, ...] = ()
     returning: str = ""
+    as_text: frozenset[str] = frozenset()
 
 
 def read_change(statement: SqlStatement, text: str) -> ChangeText:
@@ -63,7 +66,8 @@ def read_change(statement: SqlStatement, text: str) -> ChangeText:
             raise _unreadable("INSERT names its columns: INSERT INTO provider.service.resource(a).")
         names = tuple([each.name for each in tree.this.expressions])
         rows = _text(text, tokens, _behind_columns(tokens), end)
-        return ChangeText(verb, path, _distinct(names), rows, (), returning)
+        as_text = _string_columns(tree.expression, names)
+        return ChangeText(verb, path, _distinct(names), rows, (), returning, as_text)
     _check_conditions(tree)
     assignments: list[Assignment] = []
     if isinstance(tree, exp.Update):
@@ -74,7 +78,24 @@ def read_change(statement: SqlStatement, text: str) -> ChangeText:
         for first, last in _pieces(tokens, parts.where + 1, end, "AND"):
             assignments.append(_assignment(text, tokens, first, last, may_list=True))
     _distinct(tuple([each.name for each in assignments]))
-    return ChangeText(verb, path, (), "", tuple(assignments), returning)
+    as_text = [each.name for each in assignments if _STRING.match(each.sql)]
+    return ChangeText(verb, path, (), "", tuple(assignments), returning, frozenset(as_text))
+
+
+def _string_columns(rows: Any, names: tuple[str, ...]) -> frozenset[str]:
+    """The columns of which each row of an INSERT has the value in `string(…)`."""
+    is_plain = isinstance(rows, exp.Values)
+    listed = [each.expressions for each in rows.expressions] if is_plain else [rows.selects]
+    return frozenset([
+        name
+        for at, name in enumerate(names)
+        if all(at < len(each) and _is_string(each[at]) for each in listed)
+    ])  # fmt: skip
+
+
+def _is_string(node: exp.Expr) -> bool:
+    inner = node.this if isinstance(node, exp.Alias) else node
+    return isinstance(inner, exp.Anonymous) and inner.name.lower() == "string"
 
 
 def _check_conditions(tree: exp.Expr) -> None:

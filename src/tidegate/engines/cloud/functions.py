@@ -37,6 +37,11 @@ def split_part(text: Any, separator: Any, number: Any) -> str | None:
     return parts[at] if 0 <= at < len(parts) else ""
 
 
+def string(value: Any) -> str | None:
+    """A value as text. In a change, the field of a body whose value it is holds that text."""
+    return None if value is None else str(value)
+
+
 def regexp_like(text: Any, pattern: Any) -> int | None:
     """1 if the pattern is found in the text, else 0."""
     if text is None or pattern is None:
@@ -91,6 +96,7 @@ def aws_policy_equal(first: Any, second: Any) -> int | None:
 
 FUNCTIONS: Final = (
     ("split_part", split_part, 3),
+    ("string", string, 1),
     ("regexp_like", regexp_like, 2),
     ("regexp", regexp, 2),
     ("regexp_substr", regexp_substr, 2),

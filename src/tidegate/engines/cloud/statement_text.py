@@ -18,7 +18,7 @@ from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import DocumentCatalog, Found
 from tidegate.cloud.model import View
 from tidegate.cloud.names import folded
-from tidegate.cloud.requests import spellings
+from tidegate.cloud.requests import no_operation, spellings
 from tidegate.cloud.responses import SqlValue
 from tidegate.cloud.schema import ANONYMOUS
 from tidegate.engines.cloud.hidden_rows import HiddenRows
@@ -323,9 +323,7 @@ def no_method(found: Found, verb: str, given: Iterable[str] = ()) -> TidegateErr
     binds."""
     return TidegateError(
         Code.ARGUMENT_INVALID,
-        "cannot find matching operation, possible causes include missing required parameters or"
-        " an unsupported method for the resource, to find required parameters for supported"
-        f" methods run SHOW METHODS IN {found.path}",
+        no_operation(found.path),
         hint=f"{verb} has these methods: {_needs(found, verb)}.{_lacks(found, verb, given)}",
         details={"resource": found.path},
     )

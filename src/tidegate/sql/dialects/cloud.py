@@ -7,7 +7,9 @@ from msgspec import structs
 from tidegate.sql.dialects import sqlite
 from tidegate.sql.dialects.model import words
 
-FUNCTIONS = words("aws_policy_equal json_equal regexp_like regexp_replace regexp_substr split_part")
+FUNCTIONS = words(
+    "aws_policy_equal json_equal regexp_like regexp_replace regexp_substr split_part string"
+)
 """What the engine adds to SQLite's own functions."""
 
 DIALECT = structs.replace(
