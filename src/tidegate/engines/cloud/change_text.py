@@ -12,7 +12,7 @@ from tidegate.cloud.model import SqlVerb
 from tidegate.cloud.names import folded
 from tidegate.cloud.statements import SqlStatement
 from tidegate.engines.cloud.resource_table import quoted
-from tidegate.engines.cloud.statement_text import parsed, path_of
+from tidegate.engines.cloud.text_change import parsed, path_of
 from tidegate.errors import Code, TidegateError
 from tidegate.sql.dialects import find
 from tidegate.sql.lex import Token, lex

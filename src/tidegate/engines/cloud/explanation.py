@@ -19,8 +19,9 @@ from tidegate.cloud.statements import (
 )
 from tidegate.engines.cloud.change_plan import plan_changes
 from tidegate.engines.cloud.change_text import ChangeText, read_change
-from tidegate.engines.cloud.statement_text import bind_tables, no_method, parsed, with_literals
+from tidegate.engines.cloud.statement_text import bind_tables, no_method, with_literals
 from tidegate.engines.cloud.statement_work import StatementWork
+from tidegate.engines.cloud.text_change import parsed
 from tidegate.engines.cloud.virtual_tables import TablePlan, VirtualTable
 
 COLUMNS: Final = ("resource", "method", "request", "parameters", "calls", "paging")

@@ -16,7 +16,8 @@ from sqlglot import exp
 from tidegate.cloud.document_catalog import DocumentCatalog
 from tidegate.cloud.names import folded
 from tidegate.engines.cloud.resource_table import quoted
-from tidegate.engines.cloud.statement_text import other_name, parsed, path_of
+from tidegate.engines.cloud.statement_text import other_name
+from tidegate.engines.cloud.text_change import parsed, path_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.joined_tables import Condition, JoinedTable, OtherTable, TableNames
 from tidegate.model.results import ColumnKind

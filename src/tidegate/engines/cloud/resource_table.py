@@ -10,7 +10,7 @@ from tidegate.cloud.data_rules import ResourceRules
 from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.model import Method, Parameter, Schema, View
-from tidegate.cloud.names import folded
+from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.responses import SqlValue
 from tidegate.cloud.schema import ANONYMOUS
 from tidegate.engines.cloud.fetches import MakeRows, TableRow
@@ -240,6 +240,26 @@ def reading_methods(found: Found) -> list[Method]:
     reads if the document has it under `select`."""
     named = (found.resource.methods[name] for name in found.resource.verbs.get("select", ()))
     return [each for each in named if each.http_verb not in _CHANGING]
+
+
+def wire_names(found: Found) -> dict[str, str]:
+    """The columns' names in SQL by those that the API has for them, folded, where these are other
+    names and no column's own."""
+    names: dict[str, str] = {}
+    own: set[str] = set()
+    for method in reading_methods(found):
+        response = method.response
+        for each in method.parameters:
+            own.add(folded(each.name))
+            names.setdefault(folded(each.wire_name), each.name)
+        if response.schema is None:
+            continue
+        columns = found.document.schemas.columns(response.schema, response.object_key)
+        for name in columns:
+            shown = snake_case(name) if found.provider.renames_columns else name
+            own.add(folded(shown))
+            names.setdefault(folded(name), shown)
+    return {wire: name for wire, name in names.items() if wire not in own}
 
 
 def _common_parameters(methods: list[Method]) -> set[str]:

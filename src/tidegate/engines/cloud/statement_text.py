@@ -7,7 +7,7 @@ resource that its document defines by a SELECT of its own, a view, is put in as 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -22,15 +22,16 @@ from tidegate.cloud.requests import no_operation, spellings
 from tidegate.cloud.responses import SqlValue
 from tidegate.cloud.schema import ANONYMOUS
 from tidegate.engines.cloud.hidden_rows import HiddenRows
-from tidegate.engines.cloud.resource_table import quoted, reading_methods
-from tidegate.engines.cloud.table_roles import NEVER, TableRole, TextChange, read_roles
+from tidegate.engines.cloud.resource_table import quoted, reading_methods, wire_names
+from tidegate.engines.cloud.table_roles import NEVER, TableRole, read_roles
+from tidegate.engines.cloud.text_change import TextChange, changed, parsed, path_of, span
+from tidegate.engines.cloud.view_text import Given, clobbered, conditions_on, with_parameters
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.model.joined_tables import JoinedTable, TableNames
 from tidegate.sql import quoting
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token, lex
-from tidegate.sql.parse import parse
 
 _MOST_PARAMETERS: Final = 32_766
 _MOST_VIEWS: Final = 64
@@ -50,13 +51,6 @@ class TableText(NamedTuple):
     joined: Mapping[str, JoinedTable]
     wanted: frozenset[str]
     masks: Mapping[str, Callable[[SqlValue], SqlValue]]
-
-
-class _Given(NamedTuple):
-    """A condition on a column outside of a view: `text` follows the column's name, `= 'x'`, or is
-    None where the value comes from another table."""
-
-    text: str | None
 
 
 def bind_tables(
@@ -135,29 +129,6 @@ def has_limit(text: str) -> bool:
     return parsed(text).find(exp.Limit) is not None
 
 
-def parsed(text: str) -> exp.Expr:
-    """The tree of a statement. Raises: TidegateError SQL_UNREADABLE, ..."""
-    try:
-        tree: Any = parse(text, "sqlite", len(text))
-    except Refusal as refusal:
-        raise refusal.error() from None
-    return tree
-
-
-def path_of(table: exp.Table) -> tuple[str, ...]:
-    """The names of a table with points between them; none for what is no name."""
-    parts = table.parts
-    if not all(isinstance(part, exp.Identifier) for part in parts):
-        return ()
-    return tuple([part.name for part in parts])
-
-
-def span(parts: Iterable[exp.Expr]) -> tuple[int, int]:
-    """Where names stand in the text: from the first character to behind the last."""
-    metas = [part.meta for part in parts]
-    return metas[0]["start"], metas[-1]["end"] + 1
-
-
 def other_name(table: exp.Table) -> tuple[str, TableNames] | None:
     """The source and the table that `source.table` or `source.schema.table` names; None for what
     has more or fewer names."""
@@ -190,7 +161,7 @@ class _Binder:
         self.masks: dict[str, Callable[[SqlValue], SqlValue]] = {}
 
     def bound(
-        self, text: str, given: Mapping[str, _Given], required: Collection[str], depth: int
+        self, text: str, given: Mapping[str, Given], required: Collection[str], depth: int
     ) -> str:
         """A statement's text; `given` and `required` are what a view gets from outside."""
         tree = parsed(text)
@@ -205,6 +176,7 @@ class _Binder:
             roles = read.roles
             changes += read.joins
             changes += [TextChange(at, at, self.or_mark) for at in read.ors]
+        resources: list[tuple[str, Found]] = []
         for table in tree.find_all(exp.Table):
             path = path_of(table)
             if len(path) == 1 and folded(path[0]) in local:
@@ -216,7 +188,10 @@ class _Binder:
                 names[tuple(map(folded, path))] = table.alias or path[-1]
             elif len(path) == 3:
                 role = roles.get(id(table), TableRole())
-                changes.append(self._table(table, path, tree, role, depth))
+                made, found = self._table(table, path, text, role, depth)
+                changes += made
+                if found is not None:
+                    resources.append((folded(table.alias or path[2]), found))
                 names[tuple(map(folded, path))] = table.alias or path[2]
             elif path:
                 raise TidegateError(
@@ -232,8 +207,28 @@ class _Binder:
             if len(parts) == 4 or (len(parts) == 3 and path in names):
                 start, stop = span(parts[:-1])
                 changes.append(TextChange(start, stop, quoted(names.get(path, parts[-2].name))))
-        changes += _clobbered(tree, text, given, required) if given or required else ()
-        return _changed(text, changes)
+        changes += self._wire_names(tree, resources)
+        changes += clobbered(tree, text, given, required) if given or required else ()
+        return changed(text, changes)
+
+    def _wire_names(
+        self, tree: exp.Expr, resources: list[tuple[str, Found]]
+    ) -> Iterator[TextChange]:
+        """The names in SQL of what the statement names as the API does: `VpcId` for `vpc_id`. The
+        result has it as it was written."""
+        for column in tree.find_all(exp.Column):
+            if column.name.islower() and "-" not in column.name:
+                continue
+            alias = folded(column.table)
+            for name, found in resources:
+                known = wire_names(found).get(folded(column.name)) if alias in ("", name) else None
+                if known is None:
+                    continue
+                self.wanted.add(known)
+                is_shown = column.arg_key == "expressions" and isinstance(column.parent, exp.Select)
+                shown = f" AS {quoted(column.name)}" if is_shown else ""
+                yield TextChange(*span(column.parts[-1:]), quoted(known) + shown)
+                break
 
     def _has_column(self, table: exp.Table, name: str) -> bool:
         """Whether a table has a column of a folded name; True where that is not known."""
@@ -262,34 +257,45 @@ class _Binder:
         self,
         table: exp.Table,
         path: tuple[str, ...],
-        tree: exp.Expr,
+        text: str,
         role: TableRole,
         depth: int,
-    ) -> TextChange:
+    ) -> tuple[list[TextChange], Found | None]:
+        """The changes for a table, and the resource if it is read by no view."""
         start, stop = span(table.parts)
         found = self._documents.resource(path)
         alias = "" if table.alias else f" AS {quoted(path[2])}"
-        view = _fitting(found, tree, table)
+        given = conditions_on(table) if found.resource.views else {}
+        view = _fitting(found, given)
         if view is None:
             if not reading_methods(found):
                 raise _no_reading_method(found)
             name = f"{found.path}#{len(self.tables)}:{self._unguessable}"
             self.tables[name] = found
             self.roles[name] = role
-            return TextChange(start, stop, quoted(name) + alias)
+            return [TextChange(start, stop, quoted(name) + alias)], found
         self._views += 1
         if depth >= _DEEPEST_VIEW or self._views > _MOST_VIEWS:
             raise TidegateError(
                 Code.DOCUMENT_INVALID, f"The view {found.path} reads too many other views."
             )
-        given = _conditions(tree, table.alias or path[2])
         rules = self._hidden.of(found)
         if rules is not None:
             given = {name: each for name, each in given.items() if name not in rules.masks}
-        inner = self.bound(view.sql.strip().rstrip(";"), given, view.required, depth + 1)
+        sql, passed = with_parameters(view.sql.strip().rstrip(";"), given, self._takes)
+        inner = self.bound(sql, given, view.required, depth + 1)
         if rules is not None:
             inner = self._hiding(view, inner, rules)
-        return TextChange(start, stop, f"({inner}){alias}")
+        # What the view takes and does not show is a condition in it, and none outside.
+        outside = [given[name].removal(text) for name in passed]
+        return [TextChange(start, stop, f"({inner}){alias}"), *outside], None
+
+    def _takes(self, path: tuple[str, ...], name: str) -> bool:
+        """Whether a resource has a parameter of a name."""
+        found = self._documents.resource(path)
+        if found.resource.views and not found.resource.verbs.get("select"):
+            return True
+        return any(name in names for each in reading_methods(found) for names in spellings(each))
 
     def _hiding(self, view: View, inner: str, rules: ResourceRules) -> str:
         """A view's query less what is hidden of it. Raises: TidegateError POLICY_MASKED if its
@@ -344,6 +350,16 @@ def _no_reading_method(found: Found) -> TidegateError:
     )
 
 
+def _fitting(found: Found, given: Mapping[str, Given]) -> View | None:
+    """The first view of the resource of which all required parameters are bound."""
+    for view in found.resource.views:
+        if all(folded(each) in given for each in view.required):
+            return view
+    if not found.resource.views or found.resource.verbs.get("select"):
+        return None
+    raise no_method(found, "SELECT", given)
+
+
 def _needs(found: Found, verb: str) -> str:
     resource = found.resource
     shown = [
@@ -372,114 +388,3 @@ def _lacks(found: Found, verb: str, given: Iterable[str]) -> str:
         ]
     lacking = [f"{name} lacks {', '.join(names)}" for name, names in needed if names]
     return f" Of these {'; '.join(lacking)}." if lacking else ""
-
-
-def _fitting(found: Found, tree: exp.Expr, table: exp.Table) -> View | None:
-    """The first view of the resource of which all required parameters are bound."""
-    if not found.resource.views:
-        return None
-    bound = {folded(name) for name in _bound_names(tree, table.alias or table.name)}
-    for view in found.resource.views:
-        if all(folded(each) in bound for each in view.required):
-            return view
-    if found.resource.verbs.get("select"):
-        return None
-    raise no_method(found, "SELECT", bound)
-
-
-def _bound_names(tree: exp.Expr, alias: str) -> set[str]:
-    return {
-        side.name
-        for condition in tree.find_all(exp.EQ, exp.In)
-        for side in _sides(condition)
-        if isinstance(side, exp.Column) and folded(side.table or alias) == folded(alias)
-    }
-
-
-def _sides(condition: exp.Expr) -> list[exp.Expr]:
-    sides = [condition.this]
-    if isinstance(condition, exp.EQ):
-        sides.append(condition.expression)
-    return sides
-
-
-def _conditions(tree: exp.Expr, alias: str) -> dict[str, _Given]:
-    """The conditions of the statement on the columns of a table, by their names."""
-    given: dict[str, _Given] = {}
-    for condition in tree.find_all(exp.EQ, exp.In):
-        sides = _sides(condition)
-        for at, side in enumerate(sides):
-            if not isinstance(side, exp.Column) or folded(side.table or alias) != folded(alias):
-                continue
-            values = [sides[1 - at]] if isinstance(condition, exp.EQ) else condition.expressions
-            shown = [_literal(each) for each in values]
-            constant = bool(shown) and None not in shown
-            operator = "=" if isinstance(condition, exp.EQ) else "IN"
-            members = ", ".join(each or "" for each in shown)
-            written = f"= {members}" if operator == "=" else f"IN ({members})"
-            given[folded(side.name)] = _Given(written if constant else None)
-    return given
-
-
-def _literal(node: exp.Expr) -> str | None:
-    """A literal as text; None for what is none."""
-    if isinstance(node, exp.Literal):
-        return quoting.literal(node.name, "cloud") if node.is_string else node.name
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return f"-{node.this.name}"
-    return None
-
-
-def _clobbered(
-    tree: exp.Expr, text: str, given: Mapping[str, _Given], required: Collection[str]
-) -> list[TextChange]:
-    """A view's placeholders: a condition outside takes the place of `column = 'literal'` in it.
-
-    Where the value comes from another table, the condition is left out, and the one outside, which
-    SQLite carries into the subquery, is all that counts.
-    """
-    exposed = {
-        folded(each.name)
-        for select in tree.find_all(exp.Select)
-        for each in select.expressions
-        if isinstance(each, exp.Column)
-    }
-    changes: list[TextChange] = []
-    wanted = {folded(each) for each in required}
-    for condition in tree.find_all(exp.EQ, exp.In):
-        column = condition.this
-        values = condition.expressions if isinstance(condition, exp.In) else [condition.expression]
-        if not isinstance(column, exp.Column) or any(_literal(each) is None for each in values):
-            continue
-        outside = given.get(folded(column.name))
-        if outside is None and folded(column.name) not in wanted:
-            continue
-        start, stop = _condition_span(column, text)
-        if outside is not None and outside.text is not None:
-            name_end = span(column.parts)[1]
-            changes.append(TextChange(name_end, stop, f" {outside.text}"))
-        elif folded(column.name) in exposed:
-            changes.append(TextChange(start, stop, "1"))
-    return changes
-
-
-def _condition_span(column: exp.Column, text: str) -> tuple[int, int]:
-    """Where `column = 'literal'` or `column IN (…)` stands, by its tokens."""
-    start, behind = span(column.parts)
-    tokens = lex(text[behind:], find("cloud").lexical_rules)
-    stop = 2
-    if tokens[0].key == "IN":
-        stop = next(at for at, each in enumerate(tokens) if each.key == ")") + 1
-    elif tokens[1].key == "-":
-        stop = 3
-    end = behind + tokens[stop].at if stop < len(tokens) else len(text)
-    return start, start + len(text[start:end].rstrip())
-
-
-def _changed(text: str, changes: Iterable[TextChange]) -> str:
-    parts: list[str] = []
-    at = 0
-    for change in sorted(changes):
-        parts += [text[at : change.start], change.text]
-        at = change.stop
-    return "".join([*parts, text[at:]])

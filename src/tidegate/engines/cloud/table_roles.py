@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from tidegate.cloud.names import folded
 from tidegate.cloud.responses import SqlValue
+from tidegate.engines.cloud.text_change import TextChange
 from tidegate.sql.lex import Token
 
 NEVER: Final = "tidegate_never"
@@ -31,14 +32,6 @@ _WIDENING: Final = ("RIGHT", "FULL")
 Constants = Mapping[str, tuple[SqlValue, ...]]
 """By folded names of columns, the values of which each row of the result has one."""
 _NONE: Final[Constants] = {}
-
-
-class TextChange(NamedTuple):
-    """What takes the place of `text[start:stop]`."""
-
-    start: int
-    stop: int
-    text: str
 
 
 class TableRole(NamedTuple):
