@@ -20,6 +20,8 @@ from tidegate.sql.finding import Refusal
 VIEW_METHOD: Final = "__view__"
 """Stands for the view by which a resource is read that has no method for SELECT."""
 INSERT_COLUMN: Final = "insert_statement"
+_VERBS: Final = ("select", "insert", "delete", "update", "replace", "exec")
+"""The order in which SHOW METHODS has the verbs; those of one verb are sorted by their names."""
 _DEEPEST: Final = 8
 _MOST_PROPERTIES: Final = 2_000
 _ANNOTATIONS: Final = ("type", "format", "enum", "pattern", "minimum", "maximum", "default")
@@ -155,14 +157,12 @@ def _resources(documents: DocumentCatalog, path: tuple[str, ...]) -> Rows:
 
 
 def _methods(found: Found) -> Rows:
+    verbs = {name: found.resource.verb_of(name) for name in found.resource.methods}
     rows: list[tuple[Any, ...]] = [
-        (
-            method.name,
-            ", ".join(method.required),
-            found.resource.verb_of(method.name).upper(),
-            method.description,
+        (method.name, ", ".join(method.required), verbs[name].upper(), method.description)
+        for name, method in sorted(
+            found.resource.methods.items(), key=lambda each: (_VERBS.index(verbs[each[0]]), each[0])
         )
-        for method in found.resource.methods.values()
     ]
     if view := _reading_view(found):
         rows.append((VIEW_METHOD, ", ".join(sorted(view.required)), "SELECT", ""))

@@ -12,6 +12,8 @@ from typing import Any, Final
 import msgspec
 
 NO_RESULTS: Final = "**no results**"
+_PLAIN_FLOATS: Final = 1e15
+"""Below, a whole number that is a float is written without `.0`."""
 
 _LINE_ENDS = {"\r": "\\r", "\n": "\\n", "\u2028": "\\u2028", "\u2029": "\\u2029", "\0": "\\0"}
 _CELL = str.maketrans({**_LINE_ENDS, "\\": "\\\\", "|": "\\|"})
@@ -73,4 +75,6 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN_FLOATS:
+        return str(int(value))
     return msgspec.json.encode(value).decode()

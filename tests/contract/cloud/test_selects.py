@@ -321,7 +321,7 @@ async def test_patterns_that_could_take_for_ever_are_refused_or_answered_at_once
 async def test_what_is_shown_can_be_narrowed_by_its_columns(ask, farm: Farm):
     methods = "SHOW METHODS IN farm.live.animals"
     shown = await ask(f"{methods} WHERE sqlverb = 'SELECT'")
-    assert [name for name, *_ in shown] == ["get", "list_by_field", "list"]
+    assert [name for name, *_ in shown] == ["get", "list", "list_by_field"]
     shown = await ask(f"{methods} LIKE '%t%' WHERE SQLVerb <> 'SELECT' AND RequiredParams = 'id'")
     assert [name for name, *_ in shown] == ["delete"]
     error = await ask.refusal(f"{methods} WHERE verb = 'SELECT'")

@@ -95,7 +95,7 @@ def _string_columns(rows: Any, names: tuple[str, ...]) -> frozenset[str]:
 
 def _is_string(node: exp.Expr) -> bool:
     inner = node.this if isinstance(node, exp.Alias) else node
-    return isinstance(inner, exp.Anonymous) and inner.name.lower() == "string"
+    return isinstance(inner, exp.String)
 
 
 def _check_conditions(tree: exp.Expr) -> None:

@@ -23,6 +23,7 @@ from tidegate.cloud.names import folded
 from tidegate.cloud.requests import ApiRequest, build_request
 from tidegate.cloud.responses import SqlValue, read_page
 from tidegate.engines.api import Row
+from tidegate.engines.cloud.booleans import BOOLEAN, boolean_places, with_booleans
 from tidegate.engines.cloud.call_limits import CallCounts
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.functions import FUNCTIONS
@@ -32,7 +33,7 @@ from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_run import MOST_CELL, authorize_reading
 from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, CostEstimate
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column
+from tidegate.model.results import Column, ColumnKind
 from tidegate.model.statements import NewState
 
 MOST_REQUESTS: Final = 10_000
@@ -249,9 +250,25 @@ def reply(
         folded(name) for name in columns_of(found, method)
     }
     names = [each for each in _columns(found, method, rows) if folded(each) not in bound]
-    return [Column(name, "") for name in names], [
-        tuple(row.get(name) for name in names) for row in rows
-    ]
+    described = [(each, _declared(found, method).get(folded(each), "")) for each in names]
+    made = iter([tuple(row.get(name) for name in names) for row in rows])
+    shown = [Column(name, declared, _kind(declared)) for name, declared in described]
+    return shown, list(with_booleans(made, boolean_places(described)))
+
+
+def _declared(found: Found, method: Method) -> dict[str, str]:
+    """The types of the columns of a reply that are booleans, by their folded names."""
+    kind = found.document.schemas.kind
+    columns = columns_of(found, method)
+    return {
+        folded(name): BOOLEAN
+        for name, schema in columns.items()
+        if schema and kind(schema) == "boolean"
+    }
+
+
+def _kind(declared: str | None) -> ColumnKind:
+    return "boolean" if declared == BOOLEAN else "other"
 
 
 def returned(
@@ -271,7 +288,9 @@ def returned(
             connection.create_scalar_function(name, function, count, deterministic=True)
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_CELL)
         table = quoted(found.resource.name)
-        connection.execute(f"CREATE TABLE {table}({', '.join(map(quoted, columns))})")
+        types = _declared(found, method)
+        shown = [f"{quoted(each)} {types.get(folded(each), '')}" for each in columns]
+        connection.execute(f"CREATE TABLE {table}({', '.join(shown)})")
         marks = ", ".join("?" * len(columns))
         connection.executemany(
             f"INSERT INTO {table} VALUES({marks})",
@@ -293,8 +312,10 @@ def returned(
 
         cursor = connection.cursor()
         cursor.exec_trace = note
-        found_rows = cursor.execute(query).fetchall()
-        return [Column(name, "") for name, _ in described], found_rows
+        found_rows: list[Any] = cursor.execute(query).fetchall()
+        made = with_booleans(iter(found_rows), boolean_places(described))
+        names = [Column(name, each or "", _kind(each)) for name, each in described]
+        return names, list(made)
     except apsw.InterruptError:
         raise TidegateError(
             Code.SQL_FAILED, f"RETURNING took more than {RETURNING_S:g} s."

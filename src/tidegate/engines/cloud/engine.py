@@ -208,6 +208,10 @@ class CloudEngine:
         registry = Registry(settings, lambda: cancellation.cancelled)
         if statement.action == "list":
             offered = registry.available(statement.provider)
+            if statement.provider:
+                versions = ", ".join(version for _, version in offered)
+                rows = [(statement.provider, versions)] if offered else []
+                return Rows(("provider", "versions"), rows)
             return Rows(("provider", "version"), [tuple(each) for each in offered])
         pulled = registry.pull(statement.provider, statement.version, self._folder.src)
         self._documents.refresh()

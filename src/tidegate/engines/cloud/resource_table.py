@@ -243,22 +243,22 @@ def reading_methods(found: Found) -> list[Method]:
 
 
 def wire_names(found: Found) -> dict[str, str]:
-    """The columns' names in SQL by those that the API has for them, folded, where these are other
-    names and no column's own."""
+    """The columns' names in SQL by those that the API has for them, in small letters, where these
+    are other names and no column's own."""
     names: dict[str, str] = {}
     own: set[str] = set()
     for method in reading_methods(found):
         response = method.response
         for each in method.parameters:
-            own.add(folded(each.name))
-            names.setdefault(folded(each.wire_name), each.name)
+            own.add(each.name.casefold())
+            names.setdefault(each.wire_name.casefold(), each.name)
         if response.schema is None:
             continue
         columns = found.document.schemas.columns(response.schema, response.object_key)
         for name in columns:
             shown = snake_case(name) if found.provider.renames_columns else name
-            own.add(folded(shown))
-            names.setdefault(folded(name), shown)
+            own.add(shown.casefold())
+            names.setdefault(name.casefold(), shown)
     return {wire: name for wire, name in names.items() if wire not in own}
 
 

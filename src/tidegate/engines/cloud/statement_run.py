@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import apsw
 
 from tidegate.engines.api import Row
+from tidegate.engines.cloud.booleans import boolean_places, with_booleans
 from tidegate.engines.cloud.fetches import Fetches
 from tidegate.engines.cloud.functions import FUNCTIONS
 from tidegate.engines.cloud.hidden_rows import HiddenRows
@@ -47,7 +48,7 @@ _READS: Final = frozenset({
     apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE,
 })  # fmt: skip
 _KINDS: Final[dict[str, ColumnKind]] = {
-    "INTEGER": "integer", "NUMERIC": "other", "BOOLEAN": "integer", "TEXT": "text",
+    "INTEGER": "integer", "NUMERIC": "other", "BOOLEAN": "boolean", "TEXT": "text",
     "REAL": "float", "BLOB": "bytes",
 }  # fmt: skip
 
@@ -84,6 +85,7 @@ class StatementRun:
         self._connection: Any = None
         self._rows: Iterator[Row] = iter(())
         self.columns: tuple[Column, ...] = ()
+        self._booleans: list[int] = []
         self.has_ended = False
         """Whether `take` has given the last row."""
 
@@ -256,12 +258,15 @@ class StatementRun:
     def _run(self) -> Iterator[Row]:
         cursor = self._connection.cursor()
         cursor.exec_trace = self._note_columns
-        return cast("Iterator[Row]", cursor.execute(self._sql, can_cache=False))
+        rows = cast("Iterator[Row]", cursor.execute(self._sql, can_cache=False))
+        return with_booleans(rows, self._booleans) if self._booleans else rows
 
     def _note_columns(self, cursor: Any, sql: str, bindings: object) -> bool:
+        described = cursor.get_description()
+        self._booleans = boolean_places(described)
         self.columns = tuple(
             Column(name, declared or "", _KINDS.get(declared or "", "other"))
-            for name, declared in cursor.get_description()
+            for name, declared in described
         )
         return True
 

@@ -221,8 +221,8 @@ class _Binder:
                 continue
             alias = folded(column.table)
             for name, found in resources:
-                known = wire_names(found).get(folded(column.name)) if alias in ("", name) else None
-                if known is None:
+                known = wire_names(found).get(column.name.casefold())
+                if known is None or alias not in ("", name):
                     continue
                 self.wanted.add(known)
                 is_shown = column.arg_key == "expressions" and isinstance(column.parent, exp.Select)
@@ -288,7 +288,7 @@ class _Binder:
             inner = self._hiding(view, inner, rules)
         # What the view takes and does not show is a condition in it, and none outside.
         outside = [given[name].removal(text) for name in passed]
-        return [TextChange(start, stop, f"({inner}){alias}"), *outside], None
+        return [TextChange(start, stop, f"({inner}\n){alias}"), *outside], None
 
     def _takes(self, path: tuple[str, ...], name: str) -> bool:
         """Whether a resource has a parameter of a name."""
@@ -327,12 +327,34 @@ class _Binder:
 def no_method(found: Found, verb: str, given: Iterable[str] = ()) -> TidegateError:
     """The refusal of a statement for which no method can be used. `given` are the names that it
     binds."""
+    bound = list(given)
+    unset = _unset(found, verb, bound)
+    problem = f": cannot find any viable servers without {', '.join(unset)}" if unset else ""
+    where = ", ".join(f"{name} by {variable}" for name, variable in unset.items())
     return TidegateError(
         Code.ARGUMENT_INVALID,
-        no_operation(found.path),
-        hint=f"{verb} has these methods: {_needs(found, verb)}.{_lacks(found, verb, given)}",
+        no_operation(found.path) + problem,
+        hint=f"{verb} has these methods: {_needs(found, verb)}.{_lacks(found, verb, bound)}"
+        + (f" The operator can set {where} in the environment." if where else ""),
         details={"resource": found.path},
     )
+
+
+def _unset(found: Found, verb: str, given: Collection[str]) -> dict[str, str]:
+    """The variables of servers that a statement lacks and the environment could have, where it
+    lacks nothing else: the names of the environment's variables by theirs."""
+    names = {folded(each) for each in given}
+    for each in found.resource.verbs.get(verb.lower(), ()):
+        method = found.resource.methods[each]
+        lacking = {
+            parameter.name: parameter
+            for parameter, spelled in zip(method.parameters, spellings(method), strict=True)
+            if parameter.is_required and not spelled & names
+        }
+        variables = method.server.environment
+        if lacking and all(name in variables for name in lacking):
+            return {name: variables[name] for name in lacking}
+    return {}
 
 
 def _no_reading_method(found: Found) -> TidegateError:

@@ -141,7 +141,11 @@ class CloudTools:
         wanted = args.version and statements.version(args.version)
         result = await self._runner.run(call.context, text, 0, call.until)
         if wanted:
-            rows = [row for row in result.rows if wanted in row.values()]
+            rows = [
+                {**row, "versions": wanted} if "versions" in row else row
+                for row in result.rows
+                if any(wanted in str(value).split(", ") for value in row.values())
+            ]
             result = msgspec.structs.replace(result, rows=rows)
         return call.rows(result, table(result.rows))
 
