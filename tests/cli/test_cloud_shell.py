@@ -111,7 +111,7 @@ def test_rows_can_be_written_as_csv(tmp_path: Path, capsys: pytest.CaptureFixtur
     with running_desk() as desk:
         config = _settings(tmp_path, desk)
         assert main(["query", "apis", SELECT, "--csv", "--config", config]) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == ["id,title,open", "1,Printer | on fire,1"]
+    assert capsys.readouterr().out.splitlines()[:2] == ["id,title,open", "1,Printer | on fire,true"]
 
 
 class _Terminal(io.StringIO):

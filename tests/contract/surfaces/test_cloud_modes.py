@@ -131,7 +131,7 @@ async def test_what_a_person_does_not_accept_is_not_sent(
             "Would send 1 request, and has sent none:\n"
             "  | desk: DELETE https://desk.example/v1/teams/red/tickets/1\n"
             "Now there, and what would become of it:\n"
-            "  | id 1, title Printer | on fire, open 1, team red (deleted)"
+            "  | id 1, title Printer | on fire, open true, team red (deleted)"
         )
     assert desk.writes == []
     (line,) = recorded(tmp_path)

@@ -47,7 +47,7 @@ async def test_each_kind_of_change_shows_its_request_and_what_becomes_of_what_is
     assert insert == f'{SEND_ONE}  | desk: POST {url}/tickets {{"id":"9","title":"New"}}'
     assert update == (
         f'{SEND_ONE}  | desk: PATCH {url}/tickets/1 {{"id":"1","title":"Changed"}}\n'
-        f"{NOW}  | id 1, title Printer | on fire -> Changed, open 1, team red"
+        f"{NOW}  | id 1, title Printer | on fire -> Changed, open true, team red"
     )
     assert replace.startswith(
         f'{SEND_ONE}  | desk: PUT {url}/tickets/1 {{"id":"1","title":"Other"}}'
@@ -162,13 +162,13 @@ async def test_what_an_approved_change_left_behind_is_kept_with_its_approval(
     update, insert, gone = [each.dry_run.state for each in asked if each.dry_run]
     assert update is not None
     assert dict(zip(update.columns, update.rows[0] or (), strict=True)) == {
-        "id": "1", "title": "Changed", "open": "1", "team": "red",
+        "id": "1", "title": "Changed", "open": "true", "team": "red",
     }  # fmt: skip
     assert insert is not None and insert.rows == ()
     assert "no SELECT reads" in insert.reason
     assert gone is not None and gone.rows == (None, None)
     shown = describe(asked[0])
-    assert shown.endswith("There after it had run:\n  | id 1, title Changed, open 1, team red")
+    assert shown.endswith("There after it had run:\n  | id 1, title Changed, open true, team red")
     assert "PATCH https://desk.example/v1/teams/red/tickets/1" in shown
 
 

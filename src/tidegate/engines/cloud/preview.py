@@ -17,6 +17,7 @@ import msgspec
 from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.requests import find_method
 from tidegate.cloud.statements import SqlStatement
+from tidegate.engines.cloud.booleans import as_boolean
 from tidegate.engines.cloud.change_plan import PlannedChanges
 from tidegate.engines.cloud.change_text import read_change
 from tidegate.engines.cloud.changes import Change
@@ -197,6 +198,8 @@ def _changed(
     for each in change.method.parameters:
         if each.name in change.values:
             value = change.values[each.name]
+            if change.found.document.schemas.kind(each.schema) == "boolean":
+                value = as_boolean(value)
             # Columns of rows have the API's own names, or these in snake case.
             for name in (each.wire_name, snake_case(each.wire_name), each.name):
                 sent.setdefault(folded(name), value)
@@ -209,4 +212,5 @@ def _changed(
 def _cell(name: str, value: Any) -> str | None:
     if value is None:
         return None
-    return _value(name, str(value))[:_MOST_CHARS]
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return _value(name, text)[:_MOST_CHARS]

@@ -30,11 +30,10 @@ def _or_text(load: Load) -> Load:
     return read
 
 
-def _boolean(value: bytes) -> int:
-    """A boolean as SQLite has it."""
+def _boolean(value: bytes) -> bool:
     if value not in (b"t", b"f"):
         raise ValueError
-    return int(value == b"t")
+    return value == b"t"
 
 
 def _bytes(value: bytes) -> bytes:
