@@ -321,7 +321,7 @@ class _Binder:
             self.masks[function] = partial(rules.shown, show)
             shown.append(f"{function}({quoted(name)}) AS {quoted(name)}")
         where = " AND ".join(f"({each}\n)" for each in rules.conditions) or "1"
-        return f"SELECT {', '.join(shown)} FROM ({inner}) WHERE {where}"
+        return f"SELECT {', '.join(shown)} FROM ({inner}\n) WHERE {where}"
 
 
 def no_method(found: Found, verb: str, given: Iterable[str] = ()) -> TidegateError:
