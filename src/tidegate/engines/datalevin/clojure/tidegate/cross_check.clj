@@ -1,89 +1,143 @@
 (ns tidegate.cross-check
-  "Answers a query from the facts themselves, where the planner of Datalevin found nothing.
-
-  Clause by clause it looks for values that all clauses hold for, in the facts of the attributes that
-  the query names; the planner and the indexes have no part in it. It is bounded by the number of
-  facts and of steps, and what it does not know it leaves alone: other sources than `$`, rules,
-  functions that take the database, attributes that are variables, pulls."
+  "Answers a query from the facts themselves, where Datalevin is known to answer wrongly: a query with
+  rules always, any other where the planner found nothing. It is bounded by the number of facts and of
+  steps; beyond that, and for what `evaluation` does not know, the answer is Datalevin's."
   (:require
-   [datalevin.built-ins :as built-ins]
+   [clojure.edn :as edn]
    [datalevin.core :as d]
-   [datalevin.interface :as i])
+   [datalevin.interface :as i]
+   [tidegate.evaluation :as evaluation :refer [leave plain?]]
+   [tidegate.scopes :as scopes :refer [variable?]]
+   [tidegate.values :refer [refuse]])
   (:import
    [java.util LinkedHashMap]))
 
 (def ^:private most-facts 10000)
-(def ^:private most-steps 100000)
+(def ^:private most-steps 200000)
 (def ^:private most-answers 10000)
 (def ^:private most-remembered 512)
 
-(defn- leave [] (throw (ex-info "" {::left true})))
+;; Inputs, and what is asked of the solutions.
 
-(defn- variable? [x] (and (symbol? x) (= \? (first (name x)))))
-(defn- blank? [x] (= '_ x))
-(defn- plain? [x] (or (number? x) (string? x) (keyword? x) (boolean? x) (inst? x) (uuid? x)))
-
-;; The clauses, as maps of their kind; what is not known leaves.
-
-(declare known-clauses)
-
-(defn- known-pattern [clause]
-  (let [[e a x & more] (if (= '$ (first clause)) (rest clause) clause)
-        x (if (nil? x) '_ x)]
-    (when-not (and (nil? more) (keyword? a)
-                   (or (variable? e) (blank? e) (integer? e))
-                   (or (variable? x) (blank? x) (plain? x)))
+(defn- known-input
+  "The bindings that an input makes, several of them."
+  [name x]
+  (cond
+    ('#{$ %} name) [{}]
+    (and (variable? name) (plain? x)) [{name x}]
+    (not (and (vector? name) (sequential? x))) (leave)
+    (= '... (peek name)) (if (every? plain? x)
+                           (distinct (map (fn [each] {(first name) each}) x))
+                           (leave))
+    (every? variable? name) (if (and (= (count name) (count x)) (every? plain? x))
+                              [(zipmap name x)]
+                              (leave))
+    (and (vector? (first name)) (= 1 (count name)) (every? variable? (first name)))
+    (if (every? #(and (sequential? %) (= (count (first name)) (count %)) (every? plain? %)) x)
+      (distinct (map #(zipmap (first name) %) x))
       (leave))
-    {:kind :pattern :e e :a a :v x}))
+    :else (leave)))
 
-(defn- known-call [[[f & args] binding & more]]
-  (let [f* (get built-ins/query-fns f)]
-    (when-not (and f* (nil? more) (or (nil? binding) (variable? binding))
-                   (every? #(or (variable? %) (plain? %)) args))
-      (leave))
-    {:kind :call :f f* :args args :binding binding}))
+(defn- environments [in inputs]
+  (when-not (apply distinct? (or (seq (filter variable? (tree-seq coll? seq in))) [nil])) (leave))
+  (reduce (fn [envs [name x]]
+            (let [more (known-input name x)]
+              (for [env envs each more] (merge env each))))
+          [{}] (map vector (rest in) inputs)))
 
-(defn- known-clause [clause]
-  (let [head (when (seq? clause) (first clause))]
-    (cond
-      (and (vector? clause) (seq? (first clause))) (known-call clause)
-      (vector? clause) (known-pattern clause)
-      (= 'and head) {:kind :and :clauses (known-clauses (rest clause))}
-      (= 'not head) {:kind :not :clauses (known-clauses (rest clause))}
-      (= 'or head) {:kind :or :branches (mapv #(known-clauses [%]) (rest clause))}
-      :else (leave))))
+(defn- pull? [element] (and (seq? element) (= 'pull (first element))))
 
-(defn- known-clauses [clauses] (mapv known-clause clauses))
+(defn- known-find [element]
+  (when (and (seq? element)
+             (or (#{'pull 'aggregate} (first element)) (not-every? #(not= '$ %) element)))
+    (leave))
+  (when (vector? element) (run! known-find element)))
 
-(defn- all-patterns [clauses]
-  (mapcat (fn [{:keys [kind clauses branches] :as clause}]
-            (case kind
-              :pattern [clause]
-              :call []
-              (:and :not) (all-patterns clauses)
-              :or (mapcat all-patterns branches)))
-          clauses))
+(defn- asked
+  "The answer of `:find` and what follows it, by the engine itself, over a relation."
+  [given names rows]
+  (d/q (-> given (dissoc :in :where) (assoc :in [[names]])) rows))
 
-(defn- variables [{:keys [kind e v args binding clauses branches]}]
-  (filter variable?
-          (case kind
-            :pattern [e v]
-            :call (cons binding args)
-            (:and :not) (mapcat variables clauses)
-            :or (mapcat #(mapcat variables %) branches))))
+(defn- shown
+  "The answer of a query of which the rows are known; pulls are made for them."
+  [conn {:keys [find] :as given} names rows]
+  (if (and (some pull? find) (every? #(or (pull? %) (variable? %)) find)
+           (every? #{:find :in :where :with} (keys given)))
+    (let [entity (fn [element] (if (pull? element) (last (butlast element)) element))
+          db (d/db conn)]
+      (mapv (fn [row]
+              (mapv (fn [element x]
+                      (if (pull? element)
+                        (let [pattern (last element)]
+                          (if (symbol? pattern) (leave) (d/pull db pattern x)))
+                        x))
+                    find row))
+            (asked (assoc given :find (mapv entity find)) names rows)))
+    (do (run! known-find find)
+        (asked given names rows))))
 
-;; The facts.
+(defn- answered
+  "The answer of a query over the facts of its attributes, in a list."
+  [conn schema {:keys [in] :as given} inputs clauses rules]
+  (let [attributes (distinct (map :a (evaluation/all-of
+                                      :pattern (concat clauses (mapcat :clauses (mapcat :branches (vals rules)))))))
+        ;; The order of UUIDs is another one in Java than in the index, and bytes are not compared.
+        _ (when (or (empty? attributes)
+                    (some #(#{:db.type/uuid :db.type/bytes :db.type/vec :db.type/idoc}
+                            (get-in schema [% :db/valueType]))
+                          attributes))
+            (leave))
+        world (evaluation/world-of (evaluation/indexed (d/db conn) attributes most-facts) rules
+                                   most-steps)
+        envs (environments in inputs)
+        names (vec (sort (into (set (mapcat keys envs)) (mapcat evaluation/positive) clauses)))
+        found (evaluation/solutions world envs (set names) clauses)]
+    (when (> (count found) (long most-answers)) (leave))
+    (list (shown conn given names (mapv (fn [env] (mapv #(get env %) names)) found)))))
 
-(defn- count-of [db a]
-  (try (d/count-datoms db nil a nil) (catch clojure.lang.ExceptionInfo _ (leave))))
+(defn- rules-of [in inputs]
+  (let [given (some (fn [[name x]] (when (= '% name) x)) (map vector (rest in) inputs))]
+    (if (string? given) (edn/read-string given) given)))
 
-(defn- facts-of [db attributes]
-  (when (> (transduce (map #(long (count-of db %))) + attributes) most-facts) (leave))
-  (into {}
-        (map (fn [a]
-               (let [pairs (mapv (fn [x] [(:e x) (:v x)]) (d/datoms db :ave a))]
-                 [a {:all pairs :by-e (group-by first pairs) :by-v (group-by second pairs)}])))
-        attributes))
+;; Rules.
+
+(defn- refuse-beyond
+  "Refuse a query of which the rules are not evaluated here, and by Datalevin wrongly."
+  [why remote?]
+  (refuse :invalid-request
+          (str "Datalevin answers rules like these wrongly, and Tidegate evaluates them itself only "
+               (case why
+                 :large (str "over at most " most-facts " facts and in " most-steps " steps, which"
+                             " they exceed.")
+                 "with patterns and functions of values.")
+               " Write each branch of a rule with clauses that share variables, without `not`, `or`,"
+               " `_` or constants among the arguments of rules; those can stand in the query itself."
+               (when remote?
+                 (str " On a server a branch may also call one rule only, and compute nothing"
+                      " beside it.")))))
+
+(defn answer-by-rules
+  "The answer of a query that calls rules, in a list; nil if it is Datalevin's to give. Refuses a rule
+  that denies itself, which has no meaning, and what is answered rightly by no one."
+  [conn schema {:keys [in where] :as given} inputs remote?]
+  (let [rules (rules-of in inputs)
+        right? (if remote? scopes/linear-rules? scopes/plain-rules?)]
+    (try
+      (let [known (evaluation/with-circles (evaluation/known-rules rules))
+            _ (when-let [rule (evaluation/denies-itself known)]
+                (refuse :invalid-request
+                        (str "The rule `" rule "` holds where it does not hold itself: a `not` in it"
+                             " leads back to it. Write what is denied as a rule of its own.")))
+            clauses (evaluation/known-clauses (set (keys known)) where)]
+        (answered conn schema given inputs clauses known))
+      (catch clojure.lang.ExceptionInfo e
+        (let [why (evaluation/left e)]
+          (when-not why (throw e))
+          (when-not (right? rules) (refuse-beyond why remote?))))
+      (catch StackOverflowError _
+        (when-not (right? rules) (refuse-beyond :large remote?))))))
+
+;; Empty answers.
 
 (defn- missing?
   "Whether a pattern by itself has no fact: then the empty answer is right, and nothing is loaded. A
@@ -93,107 +147,12 @@
     (and (plain? v) (not (decimal? v))
          (empty? (d/search-datoms db (when (integer? e) e) a v)))))
 
-;; The search: depth first, without recursion over facts of one pattern.
-
-(defn- bound? [env x] (or (not (symbol? x)) (contains? env x)))
-
-(defn- value-of [env x] (if (symbol? x) (get env x) x))
-
-(defn- candidates [facts env {:keys [e a v]}]
-  (let [{:keys [all by-e by-v]} (get facts a)]
-    (cond
-      (and (not (blank? e)) (bound? env e)) (get by-e (value-of env e))
-      (and (not (blank? v)) (bound? env v)) (get by-v (value-of env v))
-      :else all)))
-
-(defn- unified [env x value]
-  (cond
-    (blank? x) env
-    (bound? env x) (when (= value (value-of env x)) env)
-    :else (assoc env x value)))
-
-(defn- cost
-  "How soon a clause is tried: calls as soon as they can be, `not` when what it shares is known."
-  [facts env outside {:keys [kind args clauses] :as clause}]
-  (case kind
-    :call (if (every? #(bound? env %) args) 0 Long/MAX_VALUE)
-    :pattern (inc (count (candidates facts env clause)))
-    :and 1
-    :or (if (some #(contains? env %) (variables clause)) most-facts (inc most-facts))
-    :not (if (every? #(or (bound? env %) (not (outside %))) (mapcat variables clauses))
-           0
-           Long/MAX_VALUE)))
-
-(defn- step! [steps] (when (> (long (vswap! steps inc)) most-steps) (leave)))
-
-(declare solutions)
-
-(defn- solved
-  "The environments in which one clause holds, on from `env`."
-  [facts steps env outside {:keys [kind e v f args binding clauses branches] :as clause}]
-  (case kind
-    :pattern (keep (fn [[found-e found-v]]
-                     (step! steps)
-                     (some-> (unified env e found-e) (unified v found-v)))
-                   (candidates facts env clause))
-    :call (do (step! steps)
-              (let [said (apply f (map #(value-of env %) args))]
-                (if binding
-                  (when-not (nil? said) (some-> (unified env binding said) list))
-                  (when said (list env)))))
-    :and (solutions facts steps env outside clauses)
-    :or (mapcat #(solutions facts steps env outside %) branches)
-    :not (when (empty? (solutions facts steps env outside clauses)) (list env))))
-
-(defn- solutions [facts steps env outside clauses]
-  (if (empty? clauses)
-    (list env)
-    (let [costs (mapv #(cost facts env outside %) clauses)
-          at (apply min-key costs (range (count clauses)))
-          left (into (subvec clauses 0 at) (subvec clauses (inc (long at))))]
-      (when (= Long/MAX_VALUE (costs at)) (leave))
-      (mapcat #(solutions facts steps % outside left)
-              (solved facts steps env outside (clauses at))))))
-
-;; What is asked of the solutions: by the engine itself, over a relation.
-
-(defn- known-input [name x]
-  (cond
-    (= '$ name) nil
-    (and (variable? name) (plain? x)) [name x]
-    :else (leave)))
-
-(defn- known-find [element]
-  (when (and (seq? element)
-             (or (#{'pull 'aggregate} (first element)) (not-every? #(not= '$ %) element)))
-    (leave))
-  (when (vector? element) (run! known-find element)))
-
-(defn- asked [given names rows]
-  (d/q (-> given (dissoc :in :where) (assoc :in [[names]])) rows))
-
-(defn- computed [db schema {:keys [find in where] :as given} inputs]
-  (run! known-find find)
-  (let [clauses (known-clauses where)
-        env (into {} (map known-input (rest in) inputs))
-        patterns (all-patterns clauses)
-        attributes (distinct (map :a patterns))]
-    (when (or (empty? patterns)
-              ;; The order of UUIDs is another one in Java than in the index.
-              (some #(= :db.type/uuid (get-in schema [% :db/valueType])) attributes))
-      (leave))
+(defn- computed [conn schema {:keys [in where] :as given} inputs]
+  (let [db (d/db conn)
+        clauses (evaluation/known-clauses #{} where)
+        env (let [envs (environments in inputs)] (if (next envs) {} (first envs)))]
     (when-not (some #(missing? db env %) (filter #(= :pattern (:kind %)) clauses))
-      (let [facts (facts-of db attributes)
-            ;; Variables that a positive clause has; those that only a `not` has are its own.
-            outside (into (set (keys env))
-                          (mapcat variables)
-                          (remove #(= :not (:kind %)) clauses))
-            found (take (inc (long most-answers))
-                        (solutions facts (volatile! 0) env outside clauses))
-            names (vec (sort outside))]
-        (when (seq found)
-          (when (> (count found) (long most-answers)) (leave))
-          (asked given names (mapv (fn [env] (mapv env names)) found)))))))
+      (first (answered conn schema given inputs clauses {})))))
 
 ;; Queries whose empty answer was right at the last transaction.
 
@@ -204,13 +163,14 @@
 (defn answer
   "What the facts answer to a query for which the planner found nothing, in a list; nil if that is
   right, or is not known."
-  [db schema given inputs]
+  [conn schema given inputs]
   ;; By its hash, since inputs may be long: two of one hash only lack the comparison.
-  (let [key (hash [(i/dir (:store db)) given (vec inputs)])
+  (let [db (d/db conn)
+        key (hash [(i/dir (:store db)) given (vec inputs)])
         at (:max-tx db)]
     (when-not (= at (locking remembered (.get ^LinkedHashMap remembered key)))
       (let [found (try
-                    (computed db schema given inputs)
+                    (computed conn schema given inputs)
                     (catch Exception _ nil)
                     (catch StackOverflowError _ nil))]
         (if (or (nil? found) (and (coll? found) (empty? found)))

@@ -9,18 +9,16 @@
   * An entity that has one value by two attributes, as in `[?e :boss ?f] [?e :friend ?f]`, is an error
     in some plans. The second value gets a name of its own.
   * A whole number that is written as the value of a `bigint` or `bigdec` attribute fails by its class.
+  * A single input is written in place of its variable, which some clauses do not stand.
 
-  A server plans by itself, so of these only what a text can say helps for a remote database."
+  `scopes` corrects what is wrong with names, `planner` replaces functions of the planner, and a query
+  that calls rules is answered by `cross-check`. A server plans by itself, so there only what a text
+  can say helps, and the facts: a query with rules or an `or-join` is answered from them."
   (:require
    [clojure.edn :as edn]
    [datalevin.core :as d]
-   [datalevin.query.execute]
-   [tidegate.cross-check :as cross-check]))
-
-(defn keep-unused-variables!
-  "Have the planner take each variable for used, in every thread."
-  []
-  (alter-var-root #'datalevin.query.execute/rewrite-unused-vars (constantly identity)))
+   [tidegate.cross-check :as cross-check]
+   [tidegate.scopes :as scopes :refer [variable?]]))
 
 (defn parts
   "A query as a map of its sections, however it is written."
@@ -32,8 +30,6 @@
         (nil? left) found
         (keyword? (first left)) (recur (assoc found (first left) []) (next left) (first left))
         :else (recur (update found at conj (first left)) (next left) at)))))
-
-(defn- variable? [x] (and (symbol? x) (= \? (first (name x)))))
 
 (defn- pattern?
   "Whether a clause is a data pattern; one of another source than `$` is left as it is."
@@ -69,9 +65,14 @@
     (if-let [[x & more] left]
       (if (and (variable? x) (seen x))
         (let [other (fresh)]
-          (recur seen (conj out other) (conj equal [(list '= x other)]) more))
+          (recur seen (conj out other) (conj equal (scopes/equal x other)) more))
         (recur (conj seen x) (conj out x) equal more))
       (into [out] equal))))
+
+(defn- rule-call? [clause]
+  (and (seq? clause) (symbol? (first clause))
+       (not ('#{and or not or-join not-join} (first clause)))
+       (not= \$ (first (name (first clause))))))
 
 (declare rewritten)
 
@@ -85,7 +86,7 @@
   "An `or`, of which all branches have the same variables: if one has another now, they are named."
   [context [head & branches]]
   (let [now (map #(branch context %) branches)
-        variables (distinct (filter variable? (flatten (first branches))))]
+        variables (scopes/variables (first branches))]
     (if (= now branches) (list* head now) (list* 'or-join (vec variables) now))))
 
 (defn- typed-call
@@ -94,6 +95,19 @@
   (if-let [attribute (and (#{'< '> '<= '>= '= '== 'not= '!=} f) (some types args))]
     (into [(list* f (map #(as-typed schema attribute %) args))] more)
     clause))
+
+(defn- compares-itself? [[[f & args]]]
+  (and (#{'< '> '<= '>= '= '== 'not= '!=} f) (some variable? args) (not (apply distinct? args))))
+
+(defn- call-clauses
+  "A call as clauses: the planner cannot compare a variable with itself, as in `[(<= ?x ?x)]`."
+  [{:keys [fresh] :as context} clause]
+  (if (compares-itself? clause)
+    (let [[[f x & more] & binding] (typed-call context clause)
+          others (repeatedly (count more) fresh)]
+      (conj (mapv (fn [x other] [(list 'identity x) other]) more others)
+            (into [(list* f x others)] binding)))
+    [(typed-call context clause)]))
 
 (defn- apart
   "The patterns of one list in which an entity has one value by two attributes, as in
@@ -106,28 +120,34 @@
         (if (and (= 3 (count given)) (variable? e) (variable? x))
           (if (and known (not= known a))
             (let [other (fresh)]
-              (recur seen (conj out (conj source e a other) [(list '= x other)]) more))
+              (recur seen (conj out (conj source e a other) (scopes/equal x other)) more))
             (recur (assoc seen [e x] a) (conj out clause) more))
           (recur seen (conj out clause) more)))
       out)))
 
 (defn- rewritten [context clauses fill?]
-  (apart
-   context
-   (mapcat (fn [clause]
+  (scopes/in-order
+   (apart
+    context
+    (mapcat (fn [clause]
              (let [head (when (seq? clause) (first clause))]
                (cond
                  (pattern? clause) (compared context (named context clause fill?))
-                 (and (vector? clause) (seq? (first clause))) [(typed-call context clause)]
+                 (and (vector? clause) (seq? (first clause))) (call-clauses context clause)
                  (#{'and 'not} head)
                  [(apply list head (rewritten context (rest clause) fill?))]
                  (= 'not-join head)
-                 [(list* head (second clause) (rewritten context (nnext clause) fill?))]
+                 [(scopes/with-own-names
+                   (:fresh context)
+                   (list* head (second clause) (rewritten context (nnext clause) fill?)))]
                  (= 'or head) [(alternatives context clause)]
                  (= 'or-join head)
-                 [(list* head (second clause) (map #(branch context %) (nnext clause)))]
+                 [(scopes/with-own-names
+                   (:fresh context)
+                   (list* head (second clause) (map #(branch context %) (nnext clause))))]
+                 (rule-call? clause) (scopes/call-apart (:fresh context) clause)
                  :else [clause])))
-           clauses)))
+           clauses))))
 
 (defn- types-of
   "The attributes of variables that are values of numbers in a class of their own."
@@ -142,30 +162,54 @@
                       [x a])))))
         clauses))
 
-(defn- context-of [schema clauses]
+(defn- new-names
+  "A function that makes names which a query does not have."
+  []
   (let [n (volatile! 0)]
-    {:schema schema
-     :types (types-of schema clauses)
-     :fresh #(symbol (str "?tidegate-" (vswap! n inc)))}))
+    #(symbol (str "?tidegate-" (vswap! n inc)))))
 
-(defn- corrected-rules [schema rules]
+(defn- context-of [schema fresh clauses]
+  {:schema schema :types (types-of schema clauses) :fresh fresh})
+
+(defn- corrected-rules [schema fresh rules]
   (let [rules (if (string? rules) (edn/read-string rules) rules)]
     (if (and (sequential? rules) (every? #(and (sequential? %) (seq %)) rules))
       (mapv (fn [[head & clauses]]
-              (into [head] (rewritten (context-of schema clauses) clauses false)))
-            rules)
+              (into [head] (rewritten (context-of schema fresh clauses) clauses false)))
+            (scopes/with-own-heads fresh rules))
       rules)))
 
-(defn- corrected [schema {:keys [where] :as given} fill?]
+(defn- two-values?
+  "Whether clauses give one attribute of an entity two values, as in `[?e :tag ?t] [?e :tag \"red\"]`."
+  [clauses]
+  (let [of (keep (fn [clause]
+                   (when (pattern? clause) (let [[_ [e a]] (pattern-parts clause)] [e a])))
+                 clauses)]
+    (not= (count of) (count (distinct of)))))
+
+(defn- asked-together
+  "A query and its inputs, in which single values are collections of one. The engine writes a single
+  value in place of its variable: it cannot read `(or-join [5] …)` then, finds no variable in
+  `(not [5 :age _])`, and of two values of one attribute it takes one."
+  [{:keys [in where] :as given} inputs]
+  (let [single? (fn [name x] (and (variable? name) (some? x) (not (coll? x))))]
+    (if (and (sequential? where) (or (some seq? where) (two-values? where)))
+      [(assoc given :in (into [(first in)]
+                              (map (fn [name x] (if (single? name x) [name '...] name))
+                                   (rest in) inputs)))
+       (map (fn [name x] (if (single? name x) [x] x)) (rest in) inputs)]
+      [given inputs])))
+
+(defn- corrected [schema fresh {:keys [where] :as given} fill?]
   (if (sequential? where)
-    (assoc given :where (rewritten (context-of schema where) where fill?))
+    (assoc given :where (rewritten (context-of schema fresh where) where fill?))
     given))
 
-(defn- corrected-inputs [schema {:keys [in where]} inputs]
+(defn- corrected-inputs [schema fresh {:keys [in where]} inputs]
   (let [types (if (sequential? where) (types-of schema where) {})]
     (map (fn [name x]
            (cond
-             (= '% name) (corrected-rules schema x)
+             (= '% name) (corrected-rules schema fresh x)
              (types name) (as-typed schema (types name) x)
              (and (vector? name) (= '... (peek name)) (types (first name)) (sequential? x))
              (mapv #(as-typed schema (types (first name)) %) x)
@@ -185,17 +229,38 @@
 (defn as-asked
   "A query as the planner of a local database is asked it."
   [conn query]
-  (corrected (d/schema conn) (with-inputs query) true))
+  (corrected (d/schema conn) (new-names) (with-inputs query) true))
+
+(defn- calls-rules? [where]
+  (some #(and (seq? %) (or (rule-call? %) (calls-rules? (rest %)))) where))
+
+(defn- by-planner [conn schema given inputs remote?]
+  (let [fresh (new-names)
+        [asked values] (asked-together (corrected schema fresh given (not remote?))
+                                       (corrected-inputs schema fresh given inputs))]
+    (apply d/q asked (d/db conn) values)))
+
+(defn- typed-inputs [schema given inputs]
+  (map (fn [name x now] (if (= '% name) x now))
+       (rest (:in given)) inputs (corrected-inputs schema (new-names) given inputs)))
+
+(defn- has-or-join? [where]
+  (some #(and (seq? %) (or (= 'or-join (first %)) (has-or-join? (rest %)))) where))
 
 (defn ask
   "The answer of a query, and whether facts answer it that the planner did not find."
   [conn query inputs remote?]
-  (let [db (d/db conn)
-        given (with-inputs query)
-        ;; The types of a server's attributes are not asked for: that would be another request.
-        schema (if remote? {} (d/schema conn))
-        inputs (corrected-inputs schema given inputs)
-        found (apply d/q (corrected schema given (not remote?)) db inputs)
-        facts (when (and (not remote?) (sequential? (:where given)) (empty-answer? found))
-                (cross-check/answer db schema given inputs))]
-    (if facts [(first facts) true] [found false])))
+  (let [given (with-inputs query)
+        where (:where given)
+        known? (sequential? where)
+        by-facts? (and known? (or (calls-rules? where) (and remote? (has-or-join? where))))
+        ;; The types of a server's attributes are another request, so they are asked for only where
+        ;; its planner is not to be trusted.
+        schema (if (and remote? (not by-facts?)) {} (d/schema conn))
+        derived (when by-facts? (cross-check/answer-by-rules conn schema given inputs remote?))]
+    (if derived
+      [(first derived) false]
+      (let [found (by-planner conn schema given inputs remote?)
+            facts (when (and known? (not remote?) (empty-answer? found))
+                    (cross-check/answer conn schema given (typed-inputs schema given inputs)))]
+        (if facts [(first facts) true] [found false])))))

@@ -17,6 +17,7 @@
    [datalevin.query.resolve :as resolve]
    [jsonista.core :as json]
    [tidegate.maintenance :as maintenance]
+   [tidegate.planner :as planner]
    [tidegate.query :as query]
    [tidegate.stores :as stores]
    [tidegate.values :as v :refer [decode encode refuse keyword-of]])
@@ -681,7 +682,7 @@
     ;; What a library prints must not meet the frames.
     (System/setOut (PrintStream. (FileOutputStream. FileDescriptor/err) true))
     (fence!)
-    (query/keep-unused-variables!)
+    (planner/correct!)
     (maintenance/open-with-vectors!)
     (if (= mode "train")
       (train directory)
