@@ -109,8 +109,8 @@ class Query:
         return {x.name for x in (shown | set(self.with_)) - given} <= _bound_by(self.where)
 
     def answer(self, facts: Sequence[Fact]) -> Any:
-        """A relation as a set of rows, a collection as a set of values; of one row or one value, all
-        that could be given."""
+        """A relation as a set of rows, a collection as a set of values; of one row or one value,
+        all that could be given."""
         program = Program(facts, self.rules)
         bindings: list[dict[str, Any]] = [{}]
         for binding, value in self.given:

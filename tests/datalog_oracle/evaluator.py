@@ -1,5 +1,5 @@
-"""Evaluates Datalog over a list of facts, naively: rules bottom up until nothing is new, clauses one
-after another over whole sets of bindings. It shares nothing with Datalevin or with our own code.
+"""Evaluates Datalog over a list of facts, naively: rules bottom up until nothing is new, clauses
+one after another over whole sets of bindings. It shares nothing with Datalevin or our own code.
 
 A clause is a frozen dataclass of this module. A term is a variable (`Var`), `BLANK`, or a constant.
 """
