@@ -90,6 +90,8 @@ class Pagination(msgspec.Struct, frozen=True):
     """A header's name, or a path such as `$.next_token`."""
     end_key: str = ""
     """For `page_number`: where the number of the last page is."""
+    is_plain: bool = False
+    """Whether a token of the query is sent as it came, for a server that decodes none."""
 
 
 class Server(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from tidegate.errors import Code, TidegateError
 
 _LINK: Final = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]*))*)")
 _REL: Final = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", re.IGNORECASE)
+_PLAIN: Final = "!$'()*+,;=:@/?-._~%[]|\\^`{}\"<>"
 _NEXT_LINKS: Final = ("nextLink", "@odata.nextLink", "odata.nextLink")
 _GOOGLE: Final = ("nextPageToken", "pageToken")
 """A field of the body, and the parameter that takes its value."""
@@ -114,8 +115,13 @@ def _declared(
         return _with_query(request, pagination.request_key, str(page + 1))
     if pagination.response_place == "header":
         value = headers.get(pagination.response_key.lower())
-        if value is not None and pagination.response_key.lower() == "link":
-            value = _linked(value)
+        is_linked = value is not None and (
+            pagination.response_key.lower() == "link" or _LINK.match(value.strip())
+        )
+        if is_linked:
+            # An address, whatever the document says of the request.
+            following = _linked(value or "")
+            return None if following is None else _at(request, following, resolve)
     else:
         value = _find(body, pagination.response_key)
     if value is None or value == "":
@@ -123,7 +129,8 @@ def _declared(
     if pagination.request_place == "request":
         return _at(request, str(value), resolve)
     if pagination.request_place == "query":
-        return _with_query(request, pagination.request_key, str(value))
+        text, key = str(value), pagination.request_key
+        return (_with_plain_query if pagination.is_plain else _with_query)(request, key, text)
     if pagination.request_place == "header":
         return _with_header(request, pagination.request_key, str(value))
     return _with_field(request, pagination.request_key, value)
@@ -213,6 +220,14 @@ def _with_query(request: ApiRequest, name: str, value: str) -> ApiRequest:
     return _changed(request, parts._replace(query=query).geturl(), request.headers, request.body)
 
 
+def _with_plain_query(request: ApiRequest, name: str, value: str) -> ApiRequest:
+    """As `_with_query`, and the value as it is, less what would end it."""
+    parts = urlsplit(request.url)
+    kept = [each for each in parts.query.split("&") if each and each.partition("=")[0] != name]
+    query = "&".join([*kept, f"{name}={quote(value, safe=_PLAIN)}"])
+    return _changed(request, parts._replace(query=query).geturl(), request.headers, request.body)
+
+
 def _with_field(request: ApiRequest, name: str, value: Any) -> ApiRequest:
     """The request with a field of its body, which is JSON or a form."""
     import msgspec
@@ -236,6 +251,8 @@ def _changed(
 def _find(body: Any, key: str) -> Any:
     """The value at a path such as `$.links.next` or `/*/NextToken`, or of a field; None if it is
     not there."""
+    if key.startswith("@"):  # `@odata.nextLink` is a field, and no path
+        return cast("dict[str, Any]", body).get(key) if isinstance(body, dict) else None
     found: list[Any] = [body]
     for step in parse_object_key(key, "the pagination"):
         inner: list[Any] = []

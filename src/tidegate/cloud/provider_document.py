@@ -10,9 +10,10 @@ from tidegate.cloud.settings import read_settings
 from tidegate.cloud.tree import require_mapping
 from tidegate.cloud.yaml_reader import read_yaml, refused
 
+# The settings can name another login where this product has none of a document's type.
 AUTH_TYPES: Final = (
-    "api_key", "aws_signing_v4", "azure_default", "basic", "bearer", "custom", "none", "null_auth",
-    "oauth2", "service_account",
+    "api_key", "aws_assume_role", "aws_signing_v4", "azure_default", "basic", "bearer", "custom",
+    "interactive", "none", "null_auth", "oauth2", "oci_signing_v1", "service_account",
 )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def read_page(
         check_errors(method, body, host)
     shaped = mapped or body
     if transform is not None and body is not None:
-        given = to_json(body) if kind == "text" and not isinstance(body, str) else shaped
+        given = content.decode("utf-8", "replace") if kind == "text" else shaped
         text = render_template(transform.template, given, f"the response of {method.name}")
         shaped = _parse(method, text.encode(), host)
     rows = _cells(_rows(shaped, response.object_key), renames, columns)

@@ -18,6 +18,8 @@ BODY_NAMES: Final = ("naive", "naive_DesiredState")
 REQUEST_TRANSLATIONS: Final = ("drop_double_underscore_params", "get_query_to_post_form_utf_8")
 QUERY_TRANSPOSITIONS: Final = ("AWSCanonical",)
 _REQUEST_PLACES: Final = ("query", "body", "header", "request")
+_ADDRESSES: Final = ("link_header_next", "odata_next_link")
+_ADDRESS: Final = {"key": "", "location": "request"}
 _RESPONSE_PLACES: Final = ("body", "header")
 
 
@@ -52,14 +54,21 @@ def _pagination(value: Any, document: str) -> Pagination | None:
     problem = refused(document, f"the pagination `{str(value)[:120]}` is not known")
     entries = mapping(value)
     algorithm = entries.get("algorithm", "token")
-    request = _token(entries.get("requestToken"), _REQUEST_PLACES, problem)
-    response = _token(entries.get("responseToken"), _RESPONSE_PLACES, problem)
+    asked, answered = mapping(entries.get("requestToken")), mapping(entries.get("responseToken"))
+    if algorithm in _ADDRESSES:
+        # What the reply has is the address of the next page.
+        algorithm, asked = "token", _ADDRESS
+        answered = answered or {"key": "@odata.nextLink", "location": "body"}
+    # Without a word of the request, or in a header, it is that as well.
+    request = _token(asked or _ADDRESS, _REQUEST_PLACES, problem)
+    response = _token(answered, _RESPONSE_PLACES, problem)
+    is_plain = asked.get("encoding") == "none"
     if algorithm == "page_number":
         end = _token(entries.get("responseTerminator"), ("body",), problem)
         return Pagination("page_number", request[0], request[1], "body", response[1], end[1])  # type: ignore[arg-type]
     if algorithm != "token":
         raise problem
-    return Pagination("token", request[0], request[1], response[0], response[1])  # type: ignore[arg-type]
+    return Pagination("token", *request, *response, is_plain=is_plain)  # type: ignore[arg-type]
 
 
 def _token(value: Any, places: tuple[str, ...], problem: TidegateError) -> tuple[str, str]:

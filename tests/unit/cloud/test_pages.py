@@ -14,6 +14,7 @@ from tidegate.cloud.paging import next_request
 from tidegate.cloud.requests import ApiRequest
 from tidegate.cloud.responses import read_page, sql_value
 from tidegate.cloud.schema import Schemas
+from tidegate.cloud.settings import read_settings
 from tidegate.cloud.usual_pages import envelope_of, read_usual_pages
 from tidegate.cloud.xml_rows import read_xml
 from tidegate.errors import Code, TidegateError
@@ -80,6 +81,61 @@ def test_the_next_page_is_asked_for(
 ) -> None:
     following = next_request(method(pagination), PAGE, headers, body)
     assert (following.url if following else None) == (address and f"{HOST}{address}")
+
+
+# stackql_rest_pagination.robot: forms of `pagination` that name no token of the request, or an
+# address in a header of any name, or a token that is sent as it came.
+LINKED = '</a?p=2>; rel="next"'
+ODATA = "@odata.nextLink"
+
+
+@pytest.mark.parametrize(
+    ("pagination", "headers", "body", "address"),
+    [
+        ({"responseToken": {"key": "link", "location": "header"}}, {"link": LINKED}, {}, "/a?p=2"),
+        (
+            {
+                "requestToken": {"key": "from", "location": "query"},
+                "responseToken": {"key": "Link", "location": "header"},
+            },
+            {"link": LINKED},
+            {},
+            "/a?p=2",
+        ),
+        (
+            {
+                "algorithm": "link_header_next",
+                "responseToken": {"key": "X-Next", "location": "header"},
+            },
+            {"x-next": LINKED},
+            {},
+            "/a?p=2",
+        ),
+        (
+            {"responseToken": {"key": "Link", "location": "header"}},
+            {"link": '</a?p=0>; rel="prev"'},
+            {},
+            None,
+        ),
+        ({"algorithm": "odata_next_link"}, {}, {ODATA: "/a?$skip=2"}, "/a?$skip=2"),
+        ({"algorithm": "odata_next_link"}, {}, {"value": []}, None),
+        (
+            {
+                "requestToken": {"key": "t", "location": "query", "encoding": "none"},
+                "responseToken": {"key": "next", "location": "body"},
+            },
+            {},
+            {"next": "page_A==#&x"},
+            "/a?x=1&t=page_A==%23%26x",
+        ),
+    ],
+)
+def test_the_forms_of_a_documents_pages_are_followed(
+    pagination: dict[str, Any], headers: dict[str, str], body: Any, address: str | None
+) -> None:
+    settings = read_settings({"pagination": pagination}, "a.yaml")
+    following = next_request(method(settings.pagination), PAGE, headers, body)
+    assert (following and following.url) == (None if address is None else f"{HOST}{address}")
 
 
 def test_a_token_goes_into_the_body_or_a_header() -> None:
