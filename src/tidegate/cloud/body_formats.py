@@ -8,25 +8,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from xml.sax.saxutils import escape, quoteattr
 
-from tidegate.cloud.model import Schema
+from tidegate.cloud.model import Schema, XmlForm
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.tree import mapping
 from tidegate.errors import Code, TidegateError
+from tidegate.xml_tree import parse_xml
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
 _NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _DEEPEST: Final = 32
 
 
-def xml_body(fields: Mapping[str, Any], schema: Schema, schemas: Schemas) -> bytes:
+def xml_body(
+    fields: Mapping[str, Any], schema: Schema, schemas: Schemas, form: XmlForm | None = None
+) -> bytes:
     """`fields` as XML. One field is the root element; several are put into one that the schema's
-    `xml.name` names. A list is its element again and again, unless the schema wraps it (OpenAPI
-    3.1, section 4.8.26).
+    `xml.name` names, or all into the one of `form`. A list is its element again and again, unless
+    the schema wraps it (OpenAPI 3.1, section 4.8.26).
 
     Raises: TidegateError ARGUMENT_INVALID: a name that no element may have, a character that XML
         cannot hold, values that nest too deeply, or several roots.
     """
+    if form is not None:
+        return plain_body(_formed(fields, schema, schemas, form))
     properties = schemas.properties(schema)
     name = str(mapping(schema.get("xml")).get("name") or "")
     if name:
@@ -37,6 +42,28 @@ def xml_body(fields: Mapping[str, Any], schema: Schema, schemas: Schemas) -> byt
     else:
         raise _refused(f"XML has one root, and {len(fields)} fields are given")
     return plain_body(f'<?xml version="1.0" encoding="UTF-8"?>{text}')
+
+
+def _formed(fields: Mapping[str, Any], schema: Schema, schemas: Schemas, form: XmlForm) -> str:
+    properties = schemas.properties(schema)
+    parts: list[str] = []
+    for name, value in fields.items():
+        if form.unescapes and isinstance(value, str) and value.lstrip().startswith("<"):
+            _check_fragment(name, value)
+            parts.append(f"{_open(name, {}, {})}{value}</{name}>")
+        else:
+            parts += _element(name, value, properties.get(name, {}), schemas, 1)
+    head = f"{_open(form.root, {}, {})[:-1]} {form.annotation}".rstrip()
+    return f"{form.declaration}{head}>{''.join(parts)}</{form.root}>"
+
+
+def _check_fragment(name: str, text: str) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID for what would end the element that it stands in."""
+
+    def refuse(reason: str) -> TidegateError:
+        return _refused(f"the value of {name} is no XML: {reason}")
+
+    parse_xml(f"<root>{text}</root>".encode(errors="replace"), refuse)
 
 
 def _element(name: str, value: Any, schema: Schema, schemas: Schemas, depth: int) -> Iterator[str]:

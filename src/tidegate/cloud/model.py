@@ -141,6 +141,19 @@ class Body(msgspec.Struct, frozen=True):
     """JSON that the caller's values are put over."""
     default: str = ""
     transform: Transform | None = None
+    xml: XmlForm | None = None
+
+
+class XmlForm(msgspec.Struct, frozen=True):
+    """What a document says of a body in XML beside its schema."""
+
+    root: str
+    """The element around all fields."""
+    annotation: str
+    """What stands behind the root's name, such as `xmlns="…"`."""
+    declaration: str
+    unescapes: bool
+    """Whether a value may be XML of its own."""
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -176,6 +189,8 @@ class Method(msgspec.Struct, frozen=True):
     """`pascal` or `camel`: SQL names are in snake case. Empty: they are those of the API."""
     graphql: Mapping[str, Any] | None = None
     """`x-stackQL-graphQL` of the operation: its query and cursor."""
+    service_name: str = ""
+    """The service that AWS's signatures name, where it is another than the document's."""
 
     @property
     def required(self) -> tuple[str, ...]:

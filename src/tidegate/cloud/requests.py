@@ -362,7 +362,7 @@ def _body(method: Method, schemas: Schemas, given: _Given) -> tuple[str, bytes |
             [pair for name in whole for pair in _transposed(name, whole[name])]
         ).encode()
     if body.media_type.endswith(("/xml", "+xml")):
-        return body.media_type, xml_body(whole, body.schema, schemas)
+        return body.media_type, xml_body(whole, body.schema, schemas, body.xml)
     if body.media_type == "multipart/form-data":
         return multipart_body(whole)
     if WHOLE_BODY in fields:

@@ -28,6 +28,7 @@ from tidegate.cloud.model import (
     Settings,
     Transform,
     View,
+    XmlForm,
 )
 from tidegate.cloud.names import folded, snake_case
 from tidegate.cloud.schema import Schemas, XPath, parse_object_key
@@ -54,6 +55,7 @@ _DEFAULT_VERBS: Final = {
 _SQL_DIALECT: Final = "sqlite3"
 _ENVIRONMENT: Final = "x-stackQL-envVar"
 """Names the variable of the environment that a variable of the server has its value from."""
+_XML_KEYS: Final = ("xmlDeclaration", "xmlTransform", "xmlRootAnnotation")
 _IS_XML: Final = re.compile(r"[/+]xml\b")
 
 
@@ -206,6 +208,7 @@ class ServiceDocument:
             description=str(operation.get("description") or operation.get("summary") or ""),
             casing=casing,
             graphql=mapping(operation.get("x-stackQL-graphQL")) or None,
+            service_name=str(node.get("serviceName") or ""),
         )
 
     def _operation(
@@ -314,7 +317,19 @@ class ServiceDocument:
             base=str(request.get("base") or ""),
             default=str(request.get("default") or ""),
             transform=self._transform(request.get("transform"), where),
+            xml=self._xml_form(request, schema),
         )
+
+    def _xml_form(self, request: Mapping[str, Any], schema: Any) -> XmlForm | None:
+        texts = [str(request.get(key) or "") for key in _XML_KEYS]
+        if not any(texts):
+            return None
+        declaration, transform, annotation = texts
+        reference = str(mapping(schema).get("$ref") or "").rpartition("/")[2]
+        root = self.schemas.xml_name(mapping(schema)) or reference
+        if not root or (transform and transform != "unescape"):
+            raise self._refused("the form of a body in XML is not understood")
+        return XmlForm(root, annotation, declaration, transform == "unescape")
 
     def _body_parameters(
         self, body: Body | None, request: Mapping[str, Any], settings: Settings, casing: str

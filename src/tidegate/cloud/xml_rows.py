@@ -8,6 +8,7 @@ gives no row, although its envelope may repeat a name.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,6 +19,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.xml_tree import Element, parse_xml
 
 MOST_BYTES: Final = 64 * 1_048_576
+_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 
 
 def read_xml_rows(root: Element, row: Schema, schemas: Schemas) -> Iterator[Any]:
@@ -69,14 +71,15 @@ def elements_at(root: Element, path: tuple[str, ...]) -> Iterator[Element]:
 
 
 def read_xml_map(root: Element) -> dict[str, Any]:
-    """The whole of a reply as the Go library mxj has it, without attributes: an element is text or
-    an object, and elements of one name are a list."""
+    """The whole of a reply as the Go library mxj has it, without attributes: an element is a value
+    or an object, and elements of one name are a list. A text that is just how a number or boolean
+    is written is one."""
     return {root.name: _mapped(root)}
 
 
 def _mapped(element: Element) -> Any:
     if not element.children:
-        return element.text.strip()
+        return _guessed(element.text.strip())
     values: dict[str, Any] = {}
     for child in element.children:
         value = _mapped(child)
@@ -87,6 +90,16 @@ def _mapped(element: Element) -> Any:
         else:
             values[child.name] = [values[child.name], value]
     return values
+
+
+def _guessed(text: str) -> Any:
+    """`007` and `1.50` stay what they are: as numbers they would be written otherwise."""
+    if text in ("true", "false"):
+        return text == "true"
+    if _NUMBER.fullmatch(text):
+        number = float(text) if "." in text else int(text)
+        return number if str(number) == text else text
+    return text
 
 
 def read_xml(content: bytes, host: str) -> Element:

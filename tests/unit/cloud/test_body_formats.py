@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.cloud.body_formats import multipart_body, plain_body, xml_body
+from tidegate.cloud.model import XmlForm
 from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
 
@@ -112,3 +113,19 @@ def test_plain_content_is_sent_as_it_is() -> None:
     assert plain_body("ä\n") == "ä\n".encode()
     with pytest.raises(TidegateError):
         plain_body("\ud800")
+
+
+def test_a_document_may_say_what_stands_around_a_body_whose_value_is_xml() -> None:
+    form = XmlForm("ChangeRequest", 'xmlns="https://dns.example/"', "<?xml version='1.0'?>", True)
+
+    def made(**fields: Any) -> str:
+        return xml_body(fields, {}, Schemas({}, "d"), form).decode()
+
+    change = "<Changes><Change><Name>a.example</Name></Change></Changes>"
+    assert made(ChangeBatch=change, Comment="a < b") == (
+        "<?xml version='1.0'?><ChangeRequest xmlns=\"https://dns.example/\">"
+        f"<ChangeBatch>{change}</ChangeBatch><Comment>a &lt; b</Comment></ChangeRequest>"
+    )
+    for value in ("<Changes>", "</ChangeBatch><Other/>", "<!DOCTYPE x><a/>"):
+        with pytest.raises(TidegateError, match="is no XML"):
+            made(ChangeBatch=value)

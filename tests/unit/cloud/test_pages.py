@@ -444,8 +444,9 @@ def test_xml_that_cannot_be_read_is_an_error(content: bytes) -> None:
 def test_a_template_may_be_given_a_map_of_xml() -> None:
     template = '{"rows": {{ toJson (index . "R" "a") }} }'
     transform = Transform("golang_template_mxj_v0.3.0", template)
-    made = read(b"<R><a>1</a><a><b>2</b></a></R>", transform=transform, object_key=("rows",))
-    assert made == [{"_": "1"}, {"b": "2"}]
+    content = b"<R><a>1</a><a><b>007</b><c>false</c><d>1.50</d><e>-0.5</e></a></R>"
+    made = read(content, transform=transform, object_key=("rows",))
+    assert made == [{"_": 1}, {"b": "007", "c": 0, "d": "1.50", "e": -0.5}]
 
 
 def test_a_plain_value_fills_the_one_column_that_the_document_has() -> None:

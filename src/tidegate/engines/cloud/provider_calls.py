@@ -321,7 +321,7 @@ def _use(found: Found, method: Method, values: Mapping[str, Any]) -> CredentialU
     return CredentialUse(
         found.provider,
         account_of(method, values),
-        service=found.document.signing_name or found.service.name,
+        service=method.service_name or found.document.signing_name or found.service.name,
         region=signing_region(method, values),
     )
 
