@@ -168,8 +168,8 @@ VIEWS = document(
         resource(
             "things",
             {
-                "get": method("/thing", objectKey="$.Things"),
                 "list": method("/things", objectKey="$.Things"),
+                "get": method("/thing", objectKey="$.Things"),
             },
             select="get list",
         ),
