@@ -219,6 +219,16 @@ class Gateway:
         """Close the temporary sources of a session that has ended."""
         self._services.connections.close_temporary_of(session)
 
+    def follow_sources(self) -> None:
+        """Take note of sources that were changed elsewhere: what runs on them ends. Raises:
+        TidegateError if they cannot be read."""
+        self._services.connections.sources()
+
+    def source_of(self, call: Call) -> Source:
+        """The source that a call is about, with its rules of this moment. Raises: TidegateError
+        SOURCE_UNKNOWN, POLICY_SOURCE."""
+        return self._services.connections.find(call.source, call.actor, call.session).source
+
     def touch_transaction(self, transaction: str) -> None:
         """Note that the owner of a transaction reads on in a result of it."""
         self._services.transactions.touch(transaction)

@@ -1,5 +1,5 @@
 """Ends what runs for tokens that were revoked, have expired or have fewer rights than it began
-with.
+with, and on sources whose rules have changed.
 
 Another process may have changed a token, so the state is checked four times a second; a check costs
 microseconds while nothing has changed.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import Protocol
 
 from tidegate.errors import TidegateError
@@ -43,7 +44,10 @@ class RevocationWatcher:
         tokens: Tokens,
         owners: Collection[SessionOwner],
         clock: Callable[[], float] = time.time,
+        follow_sources: Callable[[], object] = lambda: None,
     ) -> None:
+        """`follow_sources` ends what runs on sources whose rules or settings have changed."""
+        self._follow_sources = follow_sources
         self._tokens = tokens
         self._owners = owners
         self._clock = clock
@@ -72,5 +76,7 @@ class RevocationWatcher:
                 self._generation = generation
         except TidegateError:
             pass
+        with suppress(TidegateError):
+            self._follow_sources()
         for owner in self._owners:
             owner.end_expired(self._clock(), "the token has expired")

@@ -62,7 +62,11 @@ async def serve(
     An edge that ends, such as stdio at the end of its input, does not stop the others. Raises:
     TidegateError if an edge cannot start or the start cannot be recorded.
     """
-    watcher = RevocationWatcher(app.tokens, [edge.sessions for edge in edges])
+    watcher = RevocationWatcher(
+        app.tokens,
+        [edge.sessions for edge in edges],
+        follow_sources=app.gateway.follow_sources,
+    )
     tasks: list[asyncio.Task[None]] = []
     recorded, entered = False, ExitStack()
     try:

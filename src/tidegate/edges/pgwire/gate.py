@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
+from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 
@@ -19,6 +20,10 @@ class WireGate(Protocol):
 
     async def explain(self, call: Call) -> tuple[Judgement, Explanation]:
         """What the gate would say to a call. Raises: TidegateError."""
+        ...
+
+    def source_of(self, call: Call) -> Source:
+        """The source that a call is about, with its rules of this moment. Raises: TidegateError."""
         ...
 
     def touch_transaction(self, transaction: str) -> None:

@@ -17,6 +17,7 @@ from tidegate.errors import TidegateError
 from tidegate.model.cancellation import READ_ENOUGH, Cancellation
 from tidegate.model.replies import Reply
 from tidegate.model.results import Column, Page
+from tidegate.model.sources import Source
 from tidegate.results.row_stream import RowChannel
 
 MAX_EACH = 1_000
@@ -68,7 +69,10 @@ class RunningResult:
         self,
         handle: Callable[[RowChannel], Awaitable[Reply]],
         cancellation: Cancellation,
+        source: Source | None = None,
     ) -> None:
+        """`source` is what the statement reads, with the rules that it runs under."""
+        self.source = source
         self.channel = RowChannel()
         self.cancellation = cancellation
         self._left: list[Sequence[Any]] = []

@@ -156,7 +156,10 @@ class StatementRunner:
             query = self._query(text, parameters or None, channel, in_parts=True)
             return await self._gateway.handle(self._confirmed(self._call(query, cancellation)))
 
-        return RunningResult(handle, cancellation)
+        return RunningResult(handle, cancellation, self._source_now())
+
+    def _source_now(self) -> Source:
+        return self._gateway.source_of(self._call(Query(Statement(""))))
 
     async def open(self, cursor: Portal) -> None:
         """Begin the statement of a cursor, and find its columns."""
@@ -173,7 +176,16 @@ class StatementRunner:
         statement.columns = with_kinds_of(columns, cursor.result.ahead, self._source.dialect)
 
     async def read(self, result: RunningResult, count: int | None) -> tuple[Rows, Page | None]:
-        """Up to `count` rows (None: all that come next), and the page if they were the last."""
+        """Up to `count` rows (None: all that come next), and the page if they were the last. A
+        result that began under other rules than those of now gives none."""
+        if result.source is not None and self._source_now() != result.source:
+            await result.close()
+            raise TidegateError(
+                Code.POLICY_DENIED,
+                "The rules of the source were changed while its result was read, and no more of it"
+                " is shown.",
+                hint="Send the statement again: it runs under the rules of now.",
+            )
         self._running = result.cancellation
         if self._block.id:
             self._gateway.touch_transaction(self._block.id)

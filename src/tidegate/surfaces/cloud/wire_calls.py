@@ -12,6 +12,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call, Query
+from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.surfaces.cloud.audit import CallAudit, query_class
@@ -59,6 +60,10 @@ class RecordedGateway:
     async def explain(self, call: Call) -> tuple[Judgement, Explanation]:
         """Raises: TidegateError."""
         return await self._gateway.explain(call)
+
+    def source_of(self, call: Call) -> Source:
+        """Raises: TidegateError."""
+        return self._gateway.source_of(call)
 
     def touch_transaction(self, transaction: str) -> None:
         """Note that the owner of a transaction reads on in a result of it."""
