@@ -331,6 +331,8 @@ TABLE_LIST_RULE = "actor.tables"
 """What refusals for the sake of an actor's list of tables name as their rule."""
 
 
+ERROR_DETAIL = "detail"
+"""The key in `details` of what the database says in addition to its message, which ends with it."""
 EQUIVALENT_SQLSTATE = "equivalent_sqlstate"
 """The detail with the SQLSTATE that PostgreSQL gives for the same, where a database gives none or
 another: drivers of PostgreSQL tell errors apart by it."""

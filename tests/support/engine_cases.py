@@ -442,7 +442,6 @@ POSTGRES = Spelling(
         "GRANT SELECT ON items TO PUBLIC",
         "COPY items TO '/tmp/tidegate-copy'",
         "COPY items TO PROGRAM 'cat'",
-        "CREATE TEMP TABLE t (a int)",
         "REINDEX TABLE items",
         "ANALYZE",
         "VACUUM",

@@ -53,6 +53,7 @@ class ScramExchange:
         """`decoy` is a secret of this process, from which a name without a verifier gets a salt
         that stays the same. `mechanism` is the client's choice, `end_point` what it may be bound
         to."""
+        self._user = user
         self._is_bound = mechanism == BOUND_MECHANISM
         self._end_point = end_point
         self._known = verifier is not None
@@ -72,12 +73,21 @@ class ScramExchange:
         if found is None or len(found["nonce"]) > MAX_NONCE:
             raise _invalid("The client's first SCRAM message cannot be read.")
         self._check_binding(found["binding"])
+        self._check_identity(found["gs2"])
         self._gs2 = found["gs2"]
         self._nonce = found["nonce"] + b64encode(os.urandom(_NONCE_BYTES))
         salt = b64encode(self._verifier.salt)
         answer = b"r=%b,s=%b,i=%d" % (self._nonce, salt, self._verifier.iterations)
         self._exchanged = found["bare"] + b"," + answer
         return answer
+
+    def _check_identity(self, gs2: bytes) -> None:
+        """The header may name whom the client wants to be (`a=name`): that is its user, or no
+        one (RFC 5802, section 5.1)."""
+        _, _, wanted = gs2.rstrip(b",").partition(b",a=")
+        name = wanted.replace(b"=2C", b",").replace(b"=3D", b"=")
+        if name and name != self._user.encode("utf-8", "replace"):
+            raise _invalid("The client asks by SCRAM to be another user than the one who logs in.")
 
     def _check_binding(self, flag: bytes) -> None:
         """The client's flag must fit what was offered and chosen (RFC 5802, section 6): one that

@@ -11,11 +11,19 @@ from typing import Any
 import msgspec
 
 from tidegate.edges.pgwire import messages
-from tidegate.errors import EQUIVALENT_SQLSTATE, Code, TidegateError
+from tidegate.errors import EQUIVALENT_SQLSTATE, ERROR_DETAIL, Code, TidegateError
 from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
 from tidegate.results.notes import partial_note
 from tidegate.surfaces.confirmation import PHRASE
 
+_NAMED = {
+    "schema_name": "s",
+    "table_name": "t",
+    "column_name": "c",
+    "datatype_name": "d",
+    "constraint_name": "n",
+}
+"""The fields for what an error is about, by its name in the details."""
 _OF_A_PROVIDER = ("http_status", "retryable")
 """What the detail of an error says of a provider's reply, in this order."""
 _HOW_TO_CONFIRM = (
@@ -87,9 +95,13 @@ def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str
         "S": severity,
         "V": severity,
         "C": state if isinstance(state, str) and len(state) == 5 else error.fate.sqlstate,
-        "M": error.message,
+        "M": _message(error),
         "D": _detail(error),
     }
+    for name, letter in _NAMED.items():
+        value = error.details.get(name)
+        if isinstance(value, str):
+            fields[letter] = value
     if error.code is Code.POLICY_CONFIRM:
         fields["H"] = _HOW_TO_CONFIRM
     elif error.hint:
@@ -102,7 +114,20 @@ def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str
 
 def _detail(error: TidegateError) -> str:
     """`CODE, call ID, {"http_status": 403, "retryable": false}`: our code, and where they are known
-    the id of the call and what a provider answered."""
+    the id of the call and what a provider answered; on lines before it what the database says."""
     text = error.code.value + (f", call {error.call_id}" if error.call_id else "")
     reply = {name: error.details[name] for name in _OF_A_PROVIDER if name in error.details}
-    return f"{text}, {msgspec.json.encode(reply).decode()}" if reply else text
+    text = f"{text}, {msgspec.json.encode(reply).decode()}" if reply else text
+    said = _said(error)
+    return f"{said}\n{text}" if said else text
+
+
+def _message(error: TidegateError) -> str:
+    said = _said(error)
+    return error.message.removesuffix(f": {said}") if said else error.message
+
+
+def _said(error: TidegateError) -> str:
+    """What the database says in addition to its message, as a field of its own."""
+    said = error.details.get(ERROR_DETAIL)
+    return said if isinstance(said, str) and error.message.endswith(f": {said}") else ""

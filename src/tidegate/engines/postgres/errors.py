@@ -10,7 +10,7 @@ from psycopg.pq.abc import PGresult
 
 from tidegate.engines.common.errors import ACCOUNT, DATABASE, LOGIN, MAX_MESSAGE, lost, stopped
 from tidegate.engines.common.roles import role_refused
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import ERROR_DETAIL, Code, TidegateError
 from tidegate.model.sources import Identity
 
 _CODES: dict[str, Code] = {
@@ -54,6 +54,15 @@ _NO_LOGIN = re.compile(
 )
 """What the server says where no password would help."""
 
+_NAMES = {
+    "schema_name": DiagnosticField.SCHEMA_NAME,
+    "table_name": DiagnosticField.TABLE_NAME,
+    "column_name": DiagnosticField.COLUMN_NAME,
+    "datatype_name": DiagnosticField.DATATYPE_NAME,
+    "constraint_name": DiagnosticField.CONSTRAINT_NAME,
+}
+"""What an error is about, by its name in the details."""
+
 CANCELED = "57014"
 NO_ROLE_OUTSIDE = "The statement runs outside a transaction, where no caller's role can be taken."
 
@@ -93,10 +102,12 @@ def translate(result: PGresult) -> TidegateError:
         code = Code.SOURCE_UNREACHABLE if sqlstate.startswith("08") else Code.SQL_FAILED
     message = _field(result, DiagnosticField.MESSAGE_PRIMARY) or "PostgreSQL failed."
     detail = _field(result, DiagnosticField.MESSAGE_DETAIL)
+    details = _details(result)
     if detail and code is Code.SQL_FAILED:
+        details[ERROR_DETAIL] = clean(detail)
         message = f"{message}: {detail}"
     hint = _field(result, DiagnosticField.MESSAGE_HINT) or _HINTS.get(sqlstate)
-    return TidegateError(code, clean(message), hint=hint and clean(hint), details=_details(result))
+    return TidegateError(code, clean(message), hint=hint and clean(hint), details=details)
 
 
 def failed_outside(result: PGresult) -> TidegateError:
@@ -164,6 +175,9 @@ def _details(result: PGresult) -> dict[str, Any]:
     position = _field(result, DiagnosticField.STATEMENT_POSITION)
     if position:
         details["position"] = int(position)
+    for name, field in _NAMES.items():
+        if value := _field(result, field):
+            details[name] = value
     return details
 
 

@@ -88,3 +88,18 @@ def test_a_last_message_that_cannot_be_read_is_refused(last: bytes):
 def test_a_last_message_without_a_first_is_refused():
     with pytest.raises(TidegateError):
         ScramExchange(verifier(), "agent", DECOY).final(b"c=biws,r=abc,p=AAAA")
+
+
+@pytest.mark.parametrize(
+    ("named", "taken"),
+    [(b"", True), (b"a=u", True), (b"a=other", False), (b"a=u=2Cx", False), (b"a=U", False)],
+)
+def test_a_client_that_asks_to_be_another_user_is_refused(named: bytes, taken: bool):
+    exchange = ScramExchange(verifier(), "u", DECOY)
+    message = b"n," + named + b",n=,r=abc"
+    if taken:
+        assert exchange.first(message).startswith(b"r=abc")
+        return
+    with pytest.raises(TidegateError, match="another user") as caught:
+        exchange.first(message)
+    assert caught.value.code is Code.AUTH_INVALID

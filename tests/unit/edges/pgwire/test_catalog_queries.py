@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support import postgres_server
 from tidegate.edges.pgwire.catalog.database import CatalogDatabase
 from tidegate.edges.pgwire.catalog.schema_names import named_schemas
 from tidegate.edges.pgwire.catalog.tables import catalog_rows
@@ -147,3 +148,29 @@ def test_a_schema_is_named_by_itself_by_its_oid_or_by_a_pattern():
 def test_a_constant_with_escapes_is_a_constant():
     text = r"SELECT 1 FROM pg_namespace WHERE nspname ~ E'^(desk\\.api)$'"
     assert named_schemas({1: "desk.api"}, translate(text).constants, ()) == ["desk.api"]
+
+
+ADBC = (
+    "SELECT oid, typname, typreceive, typbasetype, typrelid, typarray FROM pg_catalog.pg_type"
+    " WHERE (typreceive != 0 OR typsend != 0) AND typtype != 'r'"
+    " AND typreceive::TEXT != 'array_recv'"
+)
+
+
+def test_types_are_shown_with_the_names_of_the_functions_that_read_them(database: CatalogDatabase):
+    """As ADBC asks it, which knows a type by that name alone."""
+    _, rows = database.run(translate(ADBC), ())
+    receivers = {row[1]: row[2] for row in rows}
+    assert (receivers["int4"], receivers["text"]) == ("int4recv", "textrecv")
+    known = dict(
+        postgres_server.shared().ask(
+            "SELECT typname, typreceive::text FROM pg_type WHERE oid < 9999"
+        )
+    )
+    assert {name: known[name] for name in receivers} == receivers
+    joined = (
+        "SELECT t.typname, p.proname FROM pg_type AS t JOIN pg_proc AS p ON p.oid = t.typreceive"
+        " WHERE t.oid IN (23, 1007) ORDER BY 1"
+    )
+    _, rows = database.run(translate(joined), ())
+    assert rows == [("_int4", "array_recv"), ("int4", "int4recv")]

@@ -78,6 +78,10 @@ SYSTEM_CLASSES = {
 """The oids of the catalogs themselves, which stand in `classoid`."""
 _RECEIVE_OID = 10_000
 """Of the function that reads arrays; that of another type stands behind it by the type's oid."""
+_UNDERSCORED = frozenset(
+    "date interval json jsonb numeric time timestamp timestamptz timetz uuid".split()  # noqa: SIM905
+)
+"""Types whose functions have their name with an underscore behind it."""
 _LANGUAGES = ("internal", "c", "sql")
 _KEYWORDS = (
     "all analyse analyze and any array as asc asymmetric both case cast check collate column"
@@ -205,17 +209,18 @@ class _Writer:
             shared |= {"typisdefined": 1, "typrelid": 0, "typbasetype": 0, "typtypmod": -1}
             shared |= {"typndims": 0, "typcollation": 100 if oid in (25, 1043) else 0}
             shared |= {"typalign": "i", "typstorage": "p" if length > 0 else "x"}
+            stem = f"{name}_" if name in _UNDERSCORED else name
             add(
                 "pg_type", oid=oid, typname=name, typlen=length, typcategory=category, typelem=0,
-                typarray=array, typbyval=int(0 < length <= 8), typinput=f"{name}in",
-                typoutput=f"{name}out", typreceive=_RECEIVE_OID + oid, **shared,
+                typarray=array, typbyval=int(0 < length <= 8), typinput=f"{stem}in",
+                typoutput=f"{stem}out", typreceive=f"{stem}recv", typsend=f"{stem}send", **shared,
             )  # fmt: skip
             add(
                 "pg_type", oid=array, typname=f"_{name}", typlen=-1, typcategory="A", typelem=oid,
                 typarray=0, typinput="array_in", typoutput="array_out",
-                typreceive=_RECEIVE_OID, **shared,
+                typreceive="array_recv", typsend="array_send", **shared,
             )  # fmt: skip
-            self._write_function(_RECEIVE_OID + oid, f"{name}recv", oid)
+            self._write_function(_RECEIVE_OID + oid, f"{stem}recv", oid)
         self._write_function(_RECEIVE_OID, "array_recv", 2277)
 
     def _write_function(self, oid: int, name: str, gives: int) -> None:

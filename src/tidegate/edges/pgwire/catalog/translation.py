@@ -286,6 +286,8 @@ def _rewrite(node: Any) -> Any:
         return _all(node)
     if isinstance(node, (exp.EQ, exp.NEQ)) and _is_flag(node.this):
         return _flag(node)
+    if isinstance(node, exp.EQ):
+        return _receiver(node)
     if isinstance(node, exp.Array):
         return _array(node)
     if isinstance(node, exp.ArrayAgg):
@@ -319,6 +321,22 @@ def _rewrite(node: Any) -> Any:
     if isinstance(node, exp.Extract):
         return _extract(node)
     return _of_session(node)
+
+
+def _receiver(node: Any) -> Any:
+    """A comparison of an oid with the function that reads or writes a type, which stands here by
+    its name, as clients are shown it."""
+    for side, other in ((node.this, node.expression), (node.expression, node.this)):
+        if not all(isinstance(each, exp.Column) for each in (side, other)):
+            continue
+        if side.name.lower() in _RECEIVERS and other.name.lower() == "oid":
+            of_it = exp.EQ(this=exp.column("proname", "receiver"), expression=side.copy())
+            found = exp.select("receiver.oid").from_("pg_proc AS receiver").where(of_it)
+            return exp.EQ(this=other, expression=exp.Subquery(this=found))
+    return node
+
+
+_RECEIVERS = frozenset({"typreceive", "typsend"})
 
 
 def _extract(node: Any) -> Any:
