@@ -19,6 +19,7 @@ thresholds are in `bench/questions.toml`; the exit status is 1 if one is missed.
   their question and the whole glossary, the share of descriptions that are in the prompt with the
   table that they are of, and of prompts that have neither where only names are shared.
 * `checks`: the share of accepted statements of which a check says that they may be wrong.
+* `mistakes`: plausible mistakes in the accepted statements that go unnoticed (`mistakes.py`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from bench import defog
+from bench.mistakes import Tally, mistakes
 from support.asking import GateCaller  # pyright: ignore[reportMissingImports] - of tests
 from support.scripted_model import (  # pyright: ignore[reportMissingImports] - of tests
     Prompt,
@@ -104,7 +106,9 @@ async def measure_answers(
     repairs: Counter[str] = Counter()
     lost: list[str] = []
     questions = defog.read_questions(folder, dialect)
-    known = {name: _names(defog.read_database(folder, name)) for name in urls}
+    databases = {name: defog.read_database(folder, name) for name in urls}
+    known = {name: _names(database) for name, database in databases.items()}
+    tally = Tally()
     with ScriptedModel(oracle).running() as model:
         settings = {
             "state": str(directory / f"state-{dialect}"),
@@ -122,6 +126,7 @@ async def measure_answers(
             chance = random.Random(7)
             for question in questions:
                 source = question.database
+                expected, usual = list[Any](), list[str]()
                 for number, sql in enumerate(question.accepted):
                     total += 1
                     oracle.replies = [_FORMS[(total + number) % len(_FORMS)](sql)]
@@ -133,15 +138,22 @@ async def measure_answers(
                     )
                     undamaged += found.sql == sql.strip()
                     rows = found.page.rows if found.page is not None else b""
-                    if sorted(json.loads(rows or b"[]"), key=repr) == sorted(
-                        json.loads(plain.rows), key=repr
-                    ):
+                    if not number:
+                        expected = _sorted(plain.rows)
+                        usual = [check.name for check in found.checks]
+                    if _sorted(rows or b"[]") == _sorted(plain.rows):
                         same += found.page is not None
                     else:
                         lost.append(sql)
                     flagged.update({check.name for check in found.checks} or {"none"})
                 sql = question.accepted[0]
                 names = known[source]
+                asked = Question(text=question.text, source=source, mode="nl", limits=_LIMITS)
+                for kind, wrong in mistakes(sql, databases[source], dialect, chance):
+                    oracle.replies = [wrote(wrong)]
+                    got = await answer(caller, asked)
+                    if got.page is not None and _sorted(got.page.rows) != expected:
+                        tally.add(kind, wrong, [check.name for check in got.checks], usual)
                 for kind in ("column", "table"):
                     outcome = await _repaired(
                         caller, oracle, model, question, sql, _mutate(sql, kind, chance, names)
@@ -158,6 +170,7 @@ async def measure_answers(
             "same_rows": same / total,
             "lost": lost[:5],
         },
+        "mistakes": tally.found(),
         "checks": {name: count / total for name, count in flagged.items()},
         "repair": {
             "mutations": tried + repairs["accepted"],
@@ -167,6 +180,10 @@ async def measure_answers(
             "by_kind": {name: count for name, count in repairs.items() if ":" in name},
         },
     }
+
+
+def _sorted(rows: bytes) -> list[Any]:
+    return sorted(json.loads(rows), key=repr)
 
 
 def _names(database: defog.Database) -> set[str]:

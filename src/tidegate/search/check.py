@@ -16,6 +16,7 @@ from tidegate.model.requests import Browse
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
 from tidegate.search.embedding_job import DIGEST, Stale, count, find_stale, plan
+from tidegate.search.hybrid import LEAST_CANDIDATES
 from tidegate.search.model import SimilaritySearch
 from tidegate.search.ranking import Handle, Search
 from tidegate.search.requests import Embeddings, EmbedTexts
@@ -28,6 +29,10 @@ NEAREST = 10
 RECALL = 0.95
 ALIKE = 0.9
 SAMPLED = 3
+SPREAD = 20_000
+"""Rows of a large table of which those to measure with are chosen."""
+TIE = 1e-6
+"""Relative difference up to which two distances are the same: an index keeps them rounded."""
 COMPARED = 50_000
 """Rows whose texts are compared with what their vectors were made of."""
 LARGE = 10_000
@@ -71,7 +76,8 @@ async def _check_column(
     findings += await _check_rows(handle, target, column)
     if find(target.dialect).vectors == "typed":
         wanted = SimilaritySearch(target.table.name, "recall", NEAREST)
-        search = Search(handle, catalog, target, wanted, NEAREST)
+        # With as many candidates as a search has: the index is searched as hard.
+        search = Search(handle, catalog, target, wanted, LEAST_CANDIDATES)
         findings += await _check_index(search, column)
     return findings
 
@@ -124,24 +130,33 @@ async def _check_model(handle: Handle, target: Target, column: VectorColumn) -> 
 
 
 async def _sample(
-    handle: Handle, target: Target, column: VectorColumn, most: int
+    handle: Handle, target: Target, column: VectorColumn, most: int, *, spread: float | None = None
 ) -> tuple[list[str], list[list[float]]]:
-    """Some texts of the column with their stored vectors."""
+    """Some texts of the column with their stored vectors: of its first rows, or from all over the
+    table with `spread`, about how many rows it has."""
     sql = Sql(target)
     text = sql.prefix(column.text) if column.text is not None else "''"
     others = f" AND {sql.name(column.text)} <> ''" if column.text is not None else ""
     vector = sql.name(column.name)
     kept = find(sql.dialect).vectors
     shown = {"typed": f"{vector}::text", "bytes": f"vec_to_json({vector})"}.get(kept, vector)
-    page = await handle(
-        sql.query(
-            f"SELECT {text}, {shown} FROM {sql.table} WHERE {vector} IS NOT NULL{others}"
-            f" LIMIT {most}",
-            most,
-        ),
-        Page,
-    )
-    rows = rows_of(page)
+    where = f"WHERE {vector} IS NOT NULL{others}"
+    rows: list[list[Any]] = []
+    if spread is not None:
+        # The order of digests has nothing to do with the order in which rows were written.
+        share = min(100.0, 100.0 * SPREAD / max(spread, 1.0))
+        sample = f" TABLESAMPLE BERNOULLI ({share:.6f}) REPEATABLE (1)" if share < 100.0 else ""
+        order = f"md5({vector}::text)"
+        query = f"SELECT {text}, {shown} FROM {sql.table}{sample} {where} ORDER BY {order}"
+        try:
+            rows = rows_of(await handle(sql.query(f"{query} LIMIT {most}", most), Page))
+        except TidegateError as error:
+            # Masks and row filters put a query in the table's place, of which there are no samples.
+            if error.code is not Code.SQL_FAILED:
+                raise
+    if len(rows) < most:
+        query = f"SELECT {text}, {shown} FROM {sql.table} {where} LIMIT {most}"
+        rows = rows_of(await handle(sql.query(query, most), Page))
     return [str(row[0]) for row in rows], [_parsed(row[1]) for row in rows]
 
 
@@ -222,7 +237,13 @@ def _stale(name: str, stale: Stale | None, again: str) -> list[Finding]:
 
 
 async def _check_index(search: Search, column: VectorColumn) -> list[Finding]:
-    from tidegate.search.postgres_vectors import by_index, choose_index, exact, indexes_of
+    from tidegate.search.postgres_vectors import (
+        by_index,
+        choose_index,
+        exact,
+        indexes_of,
+        metric_of,
+    )
 
     target, name = search.target, column.name
     findings: list[Finding] = []
@@ -260,14 +281,23 @@ async def _check_index(search: Search, column: VectorColumn) -> list[Finding]:
         )
         return findings
     findings += [Finding("note", name, note) for note in notes]
-    _, vectors = await _sample(search.handle, target, column, PROBES)
+    if chosen.word == "l1":
+        return findings  # no search compares by it, so there is nothing to measure against
+    # By the metric of the index: another ranks other rows first.
+    metric = metric_of(chosen) or search.wanted.distance_metric
+    search = search._replace(wanted=msgspec.structs.replace(search.wanted, distance_metric=metric))
+    _, vectors = await _sample(search.handle, target, column, PROBES, spread=rows)
     hits = wanted = 0
     used: str | None = None
     for vector in vectors:
         near = await by_index(search, column, vector, chosen)
-        truth = {key for key, _ in (await exact(search, column, vector, ())).rows[:NEAREST]}
+        truth = (await exact(search, column, vector, ())).rows[:NEAREST]
         used = near.index
-        hits += len(truth & {key for key, _ in near.rows[:NEAREST]})
+        # A row as near as the last of the nearest is no miss: which of them comes first is chance.
+        farthest = truth[-1][1] if truth else 0.0
+        reach = farthest + TIE * max(1.0, abs(farthest))
+        found = [distance for _, distance in near.rows[: len(truth)] if distance <= reach]
+        hits += len(found)
         wanted += len(truth)
     if not wanted:
         return findings

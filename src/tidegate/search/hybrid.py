@@ -8,6 +8,7 @@ some hundred rows at most are read.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -44,8 +45,12 @@ __all__ = ["Handle", "search"]
 
 CANDIDATES_PER_ROW = 10
 LEAST_CANDIDATES, MOST_CANDIDATES = 100, 1_000
-WORDS_WEIGHT = 1.0
+WEIGHTS = {"equal": 1.0, "less": 0.25, "off": 0.0}
 """The weight of the words' ranking in the fusion; those of the vector columns add up to 1."""
+_SENTENCE = 5
+"""Words from which on a query is a sentence."""
+_NAMING = re.compile(r"[\"`«»“”„]|(?<!\w)'|\d|\w[_@#/.]\w")
+"""What says that a query names something, beside capitals: quotes, digits, signs in a word."""
 MOST_TEXT_COLUMNS = 8
 MOST_CUT, LEAST_TEXT = 1_000_000, 1_000
 """Characters of all the rows' texts that are cut into chunks, and of each text at least."""
@@ -102,9 +107,13 @@ async def _search(
     one = Search(handle, catalog, target, wanted, candidates)
     embedded, notes = await _embeddings(one)
     one = one._replace(target=_with_texts(target, embedded))
-    (vectors, others), words = await asyncio.gather(
-        _by_vectors(one, legs, embedded), _by_words(one, legs)
-    )
+    if wanted.words == "off" and embedded:
+        words = None
+        vectors, others = await _by_vectors(one, legs, embedded)
+    else:
+        (vectors, others), words = await asyncio.gather(
+            _by_vectors(one, legs, embedded), _by_words(one, legs)
+        )
     embeddings = {column.name: made for column, made in embedded}
     notes += others
     notes += [note for ranking in vectors for note in ranking.notes]
@@ -116,6 +125,19 @@ async def _search(
             else f"The table `{target.table.name}` has nothing that can be searched",
         )
     return await _answer(one, vectors, embeddings, words, (*target.notes, *notes))
+
+
+def words_weight(wanted: SimilaritySearch) -> float:
+    """What the ranking by words counts beside the vectors. Words rank a question of meaning worse
+    than vectors do, and a query for a name or a number better."""
+    if wanted.words != "auto":
+        return WEIGHTS[wanted.words]
+    text = wanted.query_text.strip()
+    found = text.split()
+    names = _NAMING.search(text) or any(
+        word != "I" and any(map(str.isupper, word)) for word in found[1:]
+    )
+    return WEIGHTS["less" if len(found) >= _SENTENCE and not names else "equal"]
 
 
 def _legs(dialect: str) -> Legs:
@@ -245,9 +267,10 @@ async def _answer(
     words: WordRanking | None,
     notes: tuple[str, ...],
 ) -> SearchResult:
+    weight = words_weight(search.wanted) if any(each.rows for each in vectors) else 1.0
     rankings = [(ranking.column.weight, [key for key, _ in ranking.rows]) for ranking in vectors]
     if words is not None and words.rows:
-        rankings.append((WORDS_WEIGHT, words.rows))
+        rankings.append((weight, words.rows))
     fused = fuse(rankings)
     best = list(fused)[: search.wanted.top_n]
     by_vectors = any(ranking.rows for ranking in vectors)
@@ -271,7 +294,9 @@ async def _answer(
         tuple([_vector_leg(ranking, embeddings[ranking.column.name]) for ranking in vectors]),
         None
         if words is None
-        else WordLeg(words.columns, words.method, words.index, len(words.rows), words.capped),
+        else WordLeg(
+            *(words.columns, words.method, words.index, len(words.rows), words.capped, weight)
+        ),
         notes,
         tokens,
         was_cut,

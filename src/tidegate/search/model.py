@@ -13,6 +13,8 @@ import msgspec
 Metric = Literal["cosine", "l2", "inner_product"]
 OutputFormat = Literal["full", "summary", "ids_only"]
 Mode = Literal["hybrid", "vector", "lexical"]
+WordsWeight = Literal["auto", "equal", "less", "off"]
+"""What the words of a query count beside its vectors."""
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "not_in", "is_null", "is_not_null"]
 
 Value = str | int | float | bool
@@ -36,8 +38,10 @@ class SimilaritySearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `top_n` rows are found, by their vectors and by their words. Their texts are cut into chunks of
     about `chunk_size_tokens` tokens. Chunks are chosen by relevance and by difference from those
     already chosen (`lambda`: 1 is relevance alone, 0 difference alone), until `max_output_tokens`
-    are used. All conditions of `filter` must hold. `exact` compares every vector and uses no
-    approximate index.
+    are used. All conditions of `filter` must hold. `words` says what the ranking by words counts
+    beside that by vectors: as much (`equal`), a quarter (`less`), nothing (`off`); `auto` is `less`
+    for a question in a sentence, which names nothing, and else `equal`. `exact` compares every
+    vector and uses no approximate index.
     """
 
     table_name: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
@@ -50,6 +54,7 @@ class SimilaritySearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output_format: OutputFormat = "full"
     filter: tuple[Condition, ...] = ()
     exact: bool = False
+    words: WordsWeight = "auto"
 
 
 class RowHit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,13 +109,15 @@ class VectorLeg(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class WordLeg(msgspec.Struct, frozen=True, omit_defaults=True):
     """How words were searched. `method` names what ranked them, such as `bm25:pg_textsearch`,
-    `tsvector+df`, `fts5` or `scan`; `capped`: not all rows that hold the words were looked at."""
+    `tsvector+df`, `fts5` or `scan`; `capped`: not all rows that hold the words were looked at.
+    `weight` is its share beside the 1 of all vectors together."""
 
     columns: tuple[str, ...]
     method: str
     index: str | None
     rows: int
     capped: bool = False
+    weight: float = 1.0
 
 
 class SearchResult(msgspec.Struct, frozen=True):

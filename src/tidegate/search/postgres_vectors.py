@@ -130,6 +130,11 @@ def choose_index(
     return None, ()
 
 
+def metric_of(index: VectorIndex) -> Metric | None:
+    """The metric of an index, None for one of bits or sums of differences."""
+    return _METRICS.get(index.word)
+
+
 async def by_vector(search: Search, column: VectorColumn, vector: Sequence[float]) -> VectorRanking:
     """The nearest rows by one column of vectors. Raises: TidegateError."""
     wanted, target = search.wanted, search.target

@@ -2,7 +2,8 @@
 
 Each check says what it found and where; none changes a statement. They look for mistakes that give
 plausible numbers: sums over rows that a join has multiplied, NOT IN with NULL, dates that are
-compared as texts, a filter of the knowledge file that was left out.
+compared as texts, a filter of the knowledge file that was left out, and by `connections` tables
+that nothing connects. Texts that no row has are looked for by `literals`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import Catalog, Table
 from tidegate.search.joins import Joins
 from tidegate.text_to_sql.binding import Bound, BoundColumn, Scope, equalities
+from tidegate.text_to_sql.connections import DoubtfulJoin, doubtful_joins, unconnected
 from tidegate.text_to_sql.knowledge import Knowledge
 from tidegate.text_to_sql.model import Check, UsedJoin
 
@@ -93,7 +95,28 @@ def check_statement(
         yield from _text_dates(scope, profiles)
         yield from _dates_made_texts(scope)
         yield from _borrowed_names(scope)
+        yield from unconnected(scope)
+        for join in doubtful_joins(scope, joins, knowledge, profiles):
+            if join.against:
+                yield join.check()
     yield from _left_out_filters(bound, knowledge)
+
+
+def joins_to_confirm(
+    bound: Bound,
+    catalog: Catalog,
+    knowledge: Knowledge,
+    profiles: Mapping[Place, TableProfile],
+) -> list[DoubtfulJoin]:
+    """The joins of which only values can say whether their columns belong together. None is of a
+    masked column: whether its values are elsewhere would tell of them."""
+    joins = Joins(catalog.tables)
+    return [
+        join
+        for scope in bound.scopes
+        for join in doubtful_joins(scope, joins, knowledge, profiles)
+        if not join.against and not join.one.column.masked and not join.other.column.masked
+    ]
 
 
 # Sums that a join multiplies.

@@ -30,6 +30,8 @@ _FAMILY = 3
 """Tables from which on those that differ in digits alone are a family."""
 _DIGITS = re.compile(r"\d+")
 _RANKED = 200
+_SMALL_SCHEMA = 60
+"""Families of a schema that is shown whole where there is room."""
 MAX_WORDS = 300
 
 
@@ -103,6 +105,23 @@ class Linker:
     def with_joining(self, best: Sequence[int]) -> list[int]:
         """The families, and those on the shortest way between them by keys."""
         return [*best, *self._between(best)]
+
+    def with_schemas(self, places: Sequence[int], best: Sequence[int]) -> list[int]:
+        """The families, and behind them the others of the schemas of the best ones, where these
+        are small: a question rarely leaves its schema, whose tables words alone may not find."""
+        counts = Counter([family.newest.schema for family in self.families])
+        schemas = dict.fromkeys([self.families[at].newest.schema for at in best])
+        known = set(places)
+        return [
+            *places,
+            *(
+                at
+                for schema in schemas
+                if counts[schema] <= _SMALL_SCHEMA
+                for at, family in enumerate(self.families)
+                if family.newest.schema == schema and at not in known
+            ),
+        ]
 
     def _by_values(self, question: str, profiles: Mapping[Place, TableProfile]) -> list[int]:
         """Families of which a column has a value that the question names."""

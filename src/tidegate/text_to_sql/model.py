@@ -70,7 +70,8 @@ class UsedJoin(msgspec.Struct, frozen=True):
 class Check(msgspec.Struct, frozen=True):
     """Something that may make the answer wrong although the statement runs. `name` is the check:
     `fanout`, `null_in_not_in`, `no_rows` (also where there is one, of counts of nothing),
-    `text_dates`, `default_filter`, `truncated`, `slot`."""
+    `text_dates`, `default_filter`, `truncated`, `slot`, `unconnected`, `doubtful_join`,
+    `missing_value`."""
 
     name: str
     message: str

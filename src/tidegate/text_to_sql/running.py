@@ -7,6 +7,8 @@ looked for in the statement (`evidence`), and with small queries of the caller's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from time import monotonic
 
 import msgspec
 
@@ -24,17 +26,22 @@ from tidegate.text_to_sql.binding import Bound, bind
 from tidegate.text_to_sql.evidence import (
     NullProbe,
     check_statement,
+    joins_to_confirm,
     null_check,
     null_probes,
     used_joins,
 )
+from tidegate.text_to_sql.literals import MOST_VALUES, literal_probes, missing_check, near_texts
 from tidegate.text_to_sql.model import Answer, AnswerSink, Check, Origin, Question, Refusal
 from tidegate.text_to_sql.plans import Plan, read_plan
 from tidegate.text_to_sql.requests import Guidance
 from tidegate.text_to_sql.schema_linking import read_profiles
 
-_MOST_PROBES = 4
+_MOST_PROBES, _MOST_LITERALS = 4, 10
+_PROBING_S = 4.0
+"""Seconds after which no other text is looked for."""
 _PROBE = Limits(max_rows=1, max_bytes=4_096, timeout_s=2.0)
+_VALUES = Limits(max_rows=MOST_VALUES, max_bytes=64 * 1024, timeout_s=2.0)
 _LONGEST_BOUND = 20_000
 
 
@@ -172,6 +179,9 @@ class Runner:
             for probe in probes:
                 if await self._finds_null(probe):
                     found.append(null_check(probe))
+            if origin != "sql" and page is not None:
+                found += await self._missing_values(bound)
+                found += await self._doubtful_joins(bound, profiles)
         if page is not None and self._found_nothing(page):
             near = await note_near_values(checked.sql, self.caller, self.question.source)
             if near or not page.row_count:
@@ -187,6 +197,48 @@ class Runner:
             )
         return list(dict.fromkeys(found))
 
+    async def _missing_values(self, bound: Bound) -> list[Check]:
+        """Texts of the statement that no row has which the caller sees, each with what is like
+        it. What cannot be found out in time is not said."""
+        found: list[Check] = []
+        until = monotonic() + _PROBING_S
+        for probe in islice(literal_probes(bound, self.catalog.dialect), _MOST_LITERALS):
+            if monotonic() > until:
+                break
+            if await self._finds_row(probe.sql) is not False:
+                continue
+            values = await self._probe(probe.values, _VALUES)
+            near = near_texts(probe, values.rows if values is not None else b"[]")
+            if near or not probe.is_alternative:
+                found.append(missing_check(probe, near))
+        return found
+
+    async def _doubtful_joins(
+        self, bound: Bound, profiles: Mapping[Place, TableProfile]
+    ) -> list[Check]:
+        """Joins of columns that neither a key, nor names, nor values say belong together."""
+        found: list[Check] = []
+        joins = joins_to_confirm(bound, self.catalog, self.guidance.knowledge, profiles)
+        for join in joins[:_MOST_PROBES]:
+            orphans = [await self._finds_row(sql) for sql in join.probes(self.catalog.dialect)]
+            if all(orphans):
+                found.append(join.check())
+        return found
+
+    async def _finds_row(self, sql: str) -> bool | None:
+        """Whether the caller sees a row; None if that cannot be found out."""
+        page = await self._probe(sql, _PROBE)
+        return None if page is None else page.row_count > 0
+
+    async def _probe(self, sql: str, limits: Limits) -> Page | None:
+        query = Query(Statement(sql), limits=limits)
+        try:
+            return await self.caller.handle(
+                query, self.question.source, Page, reads_only=True, quiet=True, asks=False
+            )
+        except TidegateError:
+            return None
+
     def _found_nothing(self, page: Page) -> bool:
         """Whether no row met the conditions, also where the rows went to a sink."""
         if self.question.offset:
@@ -200,13 +252,7 @@ class Runner:
         table, dialect = probe.column.table, self.catalog.dialect
         name = identifier(probe.column.column.name, dialect)
         place = qualified(table.schema, table.name, dialect)
-        query = Query(
-            Statement(f"SELECT 1 FROM {place} WHERE {name} IS NULL LIMIT 1"), limits=_PROBE
+        return (
+            await self._finds_row(f"SELECT 1 FROM {place} WHERE {name} IS NULL LIMIT 1")
+            is not False
         )
-        try:
-            page = await self.caller.handle(
-                query, self.question.source, Page, reads_only=True, quiet=True, asks=False
-            )
-        except TidegateError:
-            return True
-        return page.row_count > 0

@@ -18,7 +18,9 @@ from tidegate.text_to_sql.requests import Guidance
 from tidegate.text_to_sql.shared_schema import shared_catalog
 
 MOST_LINKED = 40
-"""Families that are linked, beside those that join them, where the whole schema does not fit."""
+"""Families that are linked, beside those that join them and, while there is room, the others of the
+small schemas of the best ones, where the whole schema does not fit."""
+_BEST = 10
 _MOST_AWAITED = 8
 _MOST_PROFILED = 500
 _EMBEDDED_AT_ONCE = 256
@@ -57,6 +59,7 @@ async def link_schema(
         near = await _nearest(caller, source, linker, question)
         ranked = linker.rank(question, near, profiles)
     places = linker.with_joining(ranked[:MOST_LINKED]) or list(range(len(linker.families)))
+    places = linker.with_schemas(places, ranked[:_BEST])
     families = [linker.families[at] for at in places]
     text, shown = write_schema(linker, families, profiles, guidance.schema_bytes)
     return LinkedSchema(shared, _newest(families[:shown]), text, whole=False)

@@ -25,7 +25,8 @@ from tidegate.model.profiles import Place, Profiles, TableProfile
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Mask, RowFilter
-from tidegate.search.hybrid import MOST_CHOSEN
+from tidegate.search.hybrid import MOST_CHOSEN, words_weight
+from tidegate.search.model import SimilaritySearch
 
 MAKERS: dict[str, Callable[..., str]] = {
     "postgres": lambda directory, **made: make_postgres(**made),
@@ -235,3 +236,33 @@ async def test_vectors_are_not_sampled_as_values(tmp_path: Path):
             profiles = (await handle(ReadProfiles((docs,), 1), Profiles)).tables
     assert "lang" in profiles["public", "docs"]
     assert not {"content_embedding", "words"} & profiles["public", "docs"].keys()
+
+
+async def test_the_words_of_a_query_count_as_much_as_is_asked_for(make: Callable[..., Library]):
+    library = make()
+    text = "warm boots for snow"
+    alone = await library.search(text, words="off")
+    assert (alone.mode, alone.words) == ("vector", None)
+    assert all(row.lexical_rank is None for row in alone.rows)
+    equal = await library.search(text, words="equal")
+    less = await library.search(text, words="less")
+    assert equal.words is not None and less.words is not None
+    assert (equal.words.weight, less.words.weight) == (1.0, 0.25)
+    assert equal.rows[0].score - less.rows[0].score == pytest.approx(0.75 / 61)
+
+
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        ("what should I wear when it snows in the mountains", 0.25),
+        ("boots", 1.0),
+        ("what does the manual say about error 4711", 1.0),
+        ("who wrote the letter to Ada Lovelace in spring", 1.0),
+        ('where do I read about "lined shoes" for winter', 1.0),
+        ("which table is filled by load_daily_sales every night", 1.0),
+    ],
+)
+def test_the_words_of_a_question_of_meaning_count_less_than_those_of_names(
+    text: str, weight: float
+):
+    assert words_weight(SimilaritySearch("docs", text)) == weight

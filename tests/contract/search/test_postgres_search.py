@@ -423,3 +423,29 @@ async def test_the_settings_name_the_texts_that_a_column_of_vectors_is_of(tmp_pa
     result = await library.search("warm boots for snow", top_n=2)
     assert [leg.column for leg in result.vectors] == ["v"]
     assert {chunk.column for chunk in result.chunks} == {"content"}
+
+
+async def test_the_check_calls_no_index_faulty_for_rows_that_are_equally_near(tmp_path: Path):
+    """The first rows are copies of one: any ten of them are the ten nearest."""
+    same = "UPDATE docs SET content = 'the same', content_embedding ="
+    library = make(
+        tmp_path,
+        f"{same} (SELECT content_embedding FROM docs WHERE id = 1) WHERE id <= 400",
+        "VACUUM FULL docs",
+        rows=1_000,
+    )
+    found = await check(library)
+    assert any(
+        level == "ok" and text.startswith("the index docs_hnsw finds ") for level, text in found
+    )
+
+
+async def test_the_check_measures_an_index_in_its_own_metric(tmp_path: Path):
+    spread = (
+        "UPDATE docs SET content_embedding = (SELECT array_agg(x * (1 + docs.id % 9))"
+        " FROM unnest(content_embedding::real[]) AS x)::vector"
+    )
+    found = await check(make(tmp_path, spread, "REINDEX TABLE docs", rows=1_000, index="l2"))
+    assert any(
+        level == "ok" and text.startswith("the index docs_hnsw finds ") for level, text in found
+    )

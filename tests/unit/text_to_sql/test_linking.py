@@ -131,3 +131,15 @@ def test_tables_are_found_by_vectors_without_masked_columns(tmp_path: Path) -> N
     (masked,) = [text for text in sent[0].texts if text.startswith("invoice aa:")]
     assert "secret" not in masked
     assert sent[1].texts == ("amount of each invoice",)
+
+
+def test_the_rest_of_a_small_schema_of_the_best_is_shown_where_there_is_room() -> None:
+    small = [structs.replace(table(name), schema="crm") for name in ("leads", "xq1", "zz")]
+    large = [structs.replace(table(f"t_{chr(97 + n % 26)}{n // 26}x"), schema="big")
+             for n in range(100)]  # fmt: skip
+    found = linker(*small, *large, table("leads_of_t"))
+    best = found.rank("how many leads")
+    shown = names(found, found.with_schemas(best, best[:10]))
+    assert shown[: len(best)] == names(found, best)
+    assert {"xq1", "zz"} <= set(shown) and "t_a0x" not in shown
+    assert len(set(shown)) == len(shown)

@@ -13,7 +13,7 @@ from support.asking import AGENT, GateCaller, opened_shop
 from support.scripted_model import KEY, Fault, Reply, ScriptedModel, scripted, wrote
 from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Profiles
-from tidegate.model.requests import Browse, Query, ReadProfiles
+from tidegate.model.requests import Browse, Query, ReadProfiles, Request
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.text_to_sql.answering import answer
 from tidegate.text_to_sql.model import Answer, Question
@@ -143,6 +143,37 @@ def test_a_statement_is_repaired_from_the_databases_error(tmp_path: Path) -> Non
     told = model.prompts[1].last
     assert "no such column: fullname" in told
     assert "customers.full_name text" in told
+
+
+WRONG_CASE = "SELECT count(*) FROM customers WHERE city = 'LONDON' OR full_name LIKE 'A%'"
+NONE = "SELECT count(*) FROM customers WHERE city = 'LONDON'"
+
+
+def test_a_text_that_no_row_has_is_named_with_those_that_are_like_it(tmp_path: Path) -> None:
+    for sql in (NONE, WRONG_CASE):
+        with scripted(wrote(sql)) as model:
+            found = ask(tmp_path, model)
+        (said,) = [each.message for each in found.checks if each.name == "missing_value"]
+        assert said == "No row that you see has customers.city like 'LONDON', but 'London'."
+    with scripted(wrote(GOOD)) as model:
+        assert ask(tmp_path, model).checks == ()
+
+
+def test_of_a_masked_column_no_text_is_looked_for(tmp_path: Path) -> None:
+    masks = [{"column": "customers.city"}]
+    for text in ("London", "LONDON"):
+        sql = f"SELECT count(*) AS n, max(full_name) FROM customers WHERE city = '{text}'"
+
+        async def work(model: ScriptedModel) -> tuple[Answer, list[Request]]:
+            async with opened_shop(tmp_path, {"model": model.settings()}, masks=masks) as app:
+                caller = GateCaller(app)
+                return await answer(caller, QUESTION), caller.sent
+
+        with scripted(wrote(sql)) as model:
+            found, sent = asyncio.run(work(model))
+        assert not any(each.name == "missing_value" for each in found.checks)
+        queries = [each.statement.text for each in sent if isinstance(each, Query)]
+        assert queries == [sql]
 
 
 def test_a_statement_is_repaired_three_times_at_most(tmp_path: Path) -> None:
