@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
-from tidegate.approvals.four_eyes import counts_still, why_not
+from tidegate.approvals.four_eyes import NOBODY_ELSE, counts_still, why_not
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -299,9 +299,9 @@ class Approvals:
             # A denial takes a right away: nothing may prevent it, not even a full disk.
             if state == "allowed":
                 if (why := self.why_not(question, operator)) is not None:
-                    raise TidegateError(
-                        Code.OPERATOR_CONSENT, why, hint="Ask another operator to answer."
-                    )
+                    nobody = NOBODY_ELSE in why
+                    hint = "Ask an admin." if nobody else "Ask another operator to answer."
+                    raise TidegateError(Code.OPERATOR_CONSENT, why, hint=hint)
                 if minutes:
                     until, most_uses = self._bounds_of(question, minutes)
                 self._record(state, question, by, reason, minutes=minutes, more=details)

@@ -15,13 +15,33 @@ from tidegate.model.actors import holds
 from tidegate.store.records import OperatorEntry, PendingApproval, Subject, operator_of
 
 Mode = Literal["off", "own", "always"]
+NOBODY_ELSE = "No other operator may answer"
 
 
 def why_not(
     mode: Mode, subject: Subject, operator: str, operators: Sequence[OperatorEntry]
 ) -> str | None:
-    """Why a yes of this operator does not count; empty is one that was given in no account, at the
-    command line or in the caller's client. None if it counts."""
+    """Why a yes of this operator does not count, and who could answer if nobody can now; empty is
+    one that was given in no account, at the command line or in the caller's client. None if it
+    counts."""
+    why = _why_not(mode, subject, operator, operators)
+    if why is None or not (subject.owner or subject.maker):
+        return why
+    for each in operators:
+        if holds(each.roles, "approver", subject.source) and (
+            _why_not(mode, subject, each.name, operators) is None
+        ):
+            return why
+    source = subject.source
+    return (
+        f"{why}. {NOBODY_ELSE} for {source} now: an admin makes one an approver in"
+        f" Access, or `tidegate operator roles NAME --role approver --source {source}` does"
+    )
+
+
+def _why_not(
+    mode: Mode, subject: Subject, operator: str, operators: Sequence[OperatorEntry]
+) -> str | None:
     owner = subject.owner
     is_known = bool(owner or subject.maker)
     if mode == "off" and is_known and len(operators) > 1:
@@ -61,7 +81,7 @@ def counts_still(mode: Mode, question: PendingApproval, operators: Sequence[Oper
     """Whether a yes that was given before would count now: there may be more operators by now, or
     the one who gave it may have lost the right to."""
     name = operator_of(question.decided_by)
-    if why_not(mode, question.subject, name, operators) is not None:
+    if _why_not(mode, question.subject, name, operators) is not None:
         return False
     if not name:
         return True

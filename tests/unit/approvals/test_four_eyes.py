@@ -223,3 +223,28 @@ def test_a_grant_goes_on_where_its_yes_still_counts(tmp_path: Path) -> None:
     assert asyncio.run(made.request(request_of(OWNED))).id == question.id
     assert made.find(question.id).state == "used"
     state.close()
+
+
+@pytest.mark.parametrize(
+    ("others", "nobody"),
+    [
+        ([], True),
+        ([account("eve", roles=(RoleGrant("viewer"),))], True),
+        ([account("eve", roles=(RoleGrant("approver", frozenset({"other"})),))], True),
+        ([account("eve", inviter="id-ada")], True),
+        ([account("eve", roles=(RoleGrant("approver", frozenset({"shop"})),))], False),
+    ],
+)
+def test_a_refused_yes_says_whether_anybody_else_may_answer(
+    tmp_path: Path, others: list[OperatorEntry], nobody: bool
+) -> None:
+    asked, state = among(tmp_path, "own", [account("ada"), *others])
+    question = asyncio.run(asked.request(request_of(OWNED)))
+    why = asked.why_not(question, "ada")
+    assert why is not None
+    assert ("No other operator may answer for shop now" in why) is nobody
+    with pytest.raises(TidegateError) as refused:
+        asked.resolve(question.id, "allowed", by="operator:ada", operator="ada")
+    assert ("Ask an admin" in refused.value.hint) is nobody
+    assert state.approvals.find(question.id).state == "pending"  # type: ignore[union-attr]
+    state.close()
