@@ -39,7 +39,7 @@ MOST_COUNTED = 10_000
 _BATCH = 5_000
 _NEARLY_ALL = 1_000_000
 """Bytes that are missing of the log as long as it counts as read."""
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE segments (name TEXT PRIMARY KEY, read INTEGER NOT NULL, follows TEXT);
 CREATE TABLE lines (

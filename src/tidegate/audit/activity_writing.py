@@ -73,6 +73,12 @@ def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[st
             ),
         )
         if connection.changes():
+            if _wrote(fields, outcome):
+                connection.execute(
+                    "UPDATE sessions SET writes = writes + 1 WHERE id ="
+                    " (SELECT session FROM lines WHERE call_id = ? AND call_id <> '')",
+                    (call_id,),
+                )
             return
     details: dict[str, Any] = fields.get("details", {})
     text = {
@@ -123,13 +129,19 @@ def _outcome_of(fields: dict[str, Any]) -> Outcome:
     return ending_of(str(phase), code, verdict, approval) if code else "ok"
 
 
+def _wrote(fields: dict[str, Any], outcome: Outcome) -> bool:
+    """Whether the call may have changed something: it was let through, and it ran."""
+    is_change = fields.get("effect", "read") not in ("", "read", "session")
+    return is_change and outcome in ("ok", "unknown")
+
+
 def _session_of(connection: apsw.Connection, fields: dict[str, Any], outcome: Outcome) -> int:
     """The number of the caller's session, which the call prolongs."""
     actor, client, at = str(fields.get("actor", "")), str(fields.get("client", "")), fields["at"]
     counted = {
         "at": at,
         "denied": outcome == "denied",
-        "writes": fields.get("effect", "read") not in ("", "read", "session"),
+        "writes": _wrote(fields, outcome),
         "actor": actor,
         "client": client,
         "name": str(fields.get("actor_name", "")),

@@ -251,3 +251,27 @@ def test_a_call_whose_process_ended_without_its_outcome_is_unknown_when_the_next
     for each in (successor, other):
         each.close()
     again.close()
+
+
+def test_a_session_counts_the_changes_that_ran_and_no_others(tmp_path: Path) -> None:
+    log = tmp_path / "audit"
+    log.mkdir()
+    changes = {"actor": "a", "effect": "write"}
+    lines = [
+        call(1, **changes, code="policy.read_only", verdict="deny"),
+        call(2, **changes, phase="intent"),
+        call(2, **changes, phase="outcome", code="sql.failed"),
+        call(3, **changes, phase="intent"),
+        call(3, **changes, phase="outcome", code="approval.needed", approval="q1"),
+        call(4, **changes, phase="intent"),
+        call(4, **changes, phase="outcome", code="", rows=1),
+        call(5, **changes, phase="outcome", code=""),
+        call(6, **changes, phase="intent"),
+        call(7, actor="a", effect="read", phase="outcome", code=""),
+    ]
+    (log / "000001.jsonl").write_bytes(b"".join(lines))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    index.update()
+    (session,) = index.sessions(LineFilter()).sessions
+    index.close()
+    assert (session.calls, session.writes, session.denied) == (7, 2, 1)
