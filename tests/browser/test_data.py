@@ -372,6 +372,18 @@ def test_conditions_narrow_the_rows_and_can_be_counted(
     expect(cell(page, 2, 1)).to_have_text("2")
 
 
+def test_a_table_under_a_row_filter_says_that_rows_may_be_hidden(
+    window: Window, site: Site, url: str
+) -> None:
+    site.data.tables["shop", "main"]["customers"].facts["filtered"] = True
+    site.data.open(CUSTOMERS)
+    page = window.tab(f"{url}#/data")
+    expect(page.locator(".filter-note")).to_have_text(
+        "A row filter of the source may hide rows from you."
+    )
+    expect(page.locator(".status-line [role=status]")).to_have_text("500 rows")
+
+
 def test_a_foreign_key_is_followed_there_and_back(window: Window, site: Site, url: str) -> None:
     site.data.open(ORDERS)
     page = window.tab(f"{url}#/data")

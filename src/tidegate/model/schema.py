@@ -68,6 +68,7 @@ class Table(msgspec.Struct, frozen=True):
     `definition` is the query behind a view, None if it is unknown. `reads` are tables (schema,
     name) of which it holds rows itself: those that it inherits from or is a partition of.
     `may_react`: triggers or rules run when its rows change, or it cannot be seen whether they do.
+    `filtered`: a row filter applies to the reader, so rows may be hidden; the gateway sets it.
     """
 
     schema: str
@@ -81,6 +82,7 @@ class Table(msgspec.Struct, frozen=True):
     definition: str | None = None
     reads: tuple[tuple[str, str], ...] = ()
     may_react: bool = False
+    filtered: bool = False
 
 
 class Catalog(msgspec.Struct, frozen=True):

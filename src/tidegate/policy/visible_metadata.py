@@ -8,6 +8,7 @@ from msgspec import structs
 
 from tidegate.model.data_rules import DataRules, Show, admitted
 from tidegate.model.schema import Catalog, ColumnInfo, Counts, Databases, Description, Table
+from tidegate.policy.data_rules import is_filtered
 
 
 def visible_metadata(
@@ -31,8 +32,19 @@ def visible_metadata(
     if isinstance(described, Counts):
         return Counts({})
     if isinstance(described, Catalog):
-        tables = tuple([structs.replace(t, approximate_rows=None) for t in described.tables])
-        return structs.replace(described, tables=tables)
+        return structs.replace(
+            described,
+            tables=tuple(
+                [
+                    structs.replace(
+                        table,
+                        approximate_rows=None,
+                        filtered=is_filtered(data_rules, table.schema, table.name),
+                    )
+                    for table in described.tables
+                ]
+            ),
+        )
     return described
 
 

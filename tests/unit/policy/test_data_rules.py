@@ -294,3 +294,13 @@ def test_a_listed_table_without_a_schema_is_of_the_usual_ones(schema, database, 
     assert may_use_table(actor, source(), "u", schema, database) is (schema == "sales")
     assert not may_use_table(actor, source(), "v", schema, database)
     assert may_use_table(REPORTS, source(), "v", schema, database)
+
+
+def test_a_table_says_that_rows_of_it_may_be_hidden_and_no_count():
+    tables = tuple([Table("s", name, "table", approximate_rows=9) for name in ("people", "notes")])
+    whole = Catalog("d", "s", ("s",), tables, "1")
+    seen = visible_metadata(whole, DataRules(filters=(("people", "id > 1"),)), None)
+    assert [(each.name, each.filtered, each.approximate_rows) for each in seen.tables] == [
+        ("people", True, None),
+        ("notes", False, None),
+    ]

@@ -61,6 +61,7 @@ class DataTables:
             "kind": table.kind,
             "comment": table.comment or "",
             "rows": table.approximate_rows,
+            "filtered": table.filtered,
             "ddl": ddl,
             "ddl_reason": reason,
             "ddl_spans": spans,

@@ -36,7 +36,7 @@
  *   partial: string }} TableIndex
  * @typedef {{
  *   name: string, schema: string | null, database: string | null, kind: string, comment: string,
- *   rows: number | null, ddl: string | null, ddl_reason: string, ddl_spans?: [string, string][] | null,
+ *   rows: number | null, filtered: boolean, ddl: string | null, ddl_reason: string, ddl_spans?: [string, string][] | null,
  *   columns: TableColumn[], foreign_keys: ForeignKey[], referenced_by: Referrer[],
  *   indexes: TableIndex[], triggers: { name: string, timing: string, event: string }[],
  *   triggers_reason?: string }} TableFacts

@@ -257,8 +257,11 @@ function statusLine(page) {
       if (found.rows.error.value && !count) return "";
       if (!count && !all) return "Loading …";
       if (limited) return `The first ${number(count)} rows; a condition shows others`;
-      return all ? `${counted(count, "row")}, all` : `${counted(count, "row")} so far`;
+      if (!all) return `${counted(count, "row")} so far`;
+      return page.facts.value?.filtered ? counted(count, "row") : `${counted(count, "row")}, all`;
     }),
+    () => (page.facts.value?.filtered
+      ? h("span", { class: "filter-note" }, "A row filter of the source may hide rows from you.") : null),
     () => {
       if (found.known.value.all) return null;
       if (page.count.value) return h("span", { class: "of" }, visible(page.count.value));
