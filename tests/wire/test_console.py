@@ -59,6 +59,24 @@ def test_every_sign_in_has_a_session_of_its_own(place: Place) -> None:
     assert dict(visitor.client.cookies) != before
 
 
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [("gzip, br", "gzip"), ("*", "gzip"), ("br", None), ("gzip;q=0", None), ("", None)],
+)
+def test_files_of_the_page_are_compressed_for_who_takes_it(
+    place: Place, accepted: str, coding: str | None
+) -> None:
+    client = place.visitor().client
+    whole = client.get("/console/assets/app.js", headers={"accept-encoding": ""})
+    sent = client.get("/console/assets/app.js", headers={"accept-encoding": accepted})
+    assert sent.headers.get("content-encoding") == coding
+    assert sent.headers["vary"] == "accept-encoding" and sent.content == whole.content
+    if coding:
+        assert int(sent.headers["content-length"]) < 0.5 * len(whole.content)
+    again = {"if-none-match": sent.headers["etag"], "accept-encoding": accepted}
+    assert client.get("/console/assets/app.js", headers=again).status_code == 304
+
+
 def test_a_cookie_that_the_visitor_chose_becomes_no_session(place: Place) -> None:
     visitor = place.stranger()
     instance = place.visitor().resume().json()["instance"]

@@ -28,7 +28,7 @@ from tidegate.edges.console.downloads import Downloads
 from tidegate.edges.console.inbox import Allow, Deny, Inbox
 from tidegate.edges.console.live import LiveFeed
 from tidegate.edges.console.now import Now
-from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles
+from tidegate.edges.console.page_files import INDEX, PageFile, PageFiles, accepts_gzip
 from tidegate.edges.console.request_checks import RequestChecks
 from tidegate.edges.console.sign_in import (
     PATH,
@@ -187,10 +187,14 @@ class Console:
             (b"content-type", found.content_type.encode()),
             (b"etag", found.etag),
             (b"cache-control", b"no-cache"),
+            (b"vary", b"accept-encoding"),
             *PROTECTION,
         ]
         if request.headers.get(b"if-none-match") == found.etag:
             return HttpResponse(304, b"", headers)
+        if accepts_gzip(request.headers.get(b"accept-encoding", b"")):
+            # These files hold no data, so their size tells nothing.
+            return HttpResponse(200, found.compressed, [*headers, (b"content-encoding", b"gzip")])
         return HttpResponse(200, found.content, headers)
 
     # Sessions

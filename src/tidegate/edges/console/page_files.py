@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -22,9 +23,10 @@ _TYPES = {
 
 
 class PageFile(NamedTuple):
-    """A file as it is sent. `etag` changes with its content."""
+    """A file as it is sent. `etag` changes with its content; `compressed` is the same by gzip."""
 
     content: bytes
+    compressed: bytes
     content_type: str
     etag: bytes
 
@@ -52,9 +54,20 @@ class PageFiles:
             if path.name == INDEX:
                 content = content.replace(_BUILD, self.build.encode())
             etag = b'"%s"' % sha256(content).hexdigest()[:24].encode()
-            found[path.name] = PageFile(content, _TYPES[path.suffix], etag)
+            found[path.name] = PageFile(
+                content, gzip.compress(content, mtime=0), _TYPES[path.suffix], etag
+            )
         return found
 
     @cached_property
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._folder.iterdir() if path.suffix in _TYPES)
+
+
+def accepts_gzip(accepted: bytes) -> bool:
+    """Whether a client takes gzip, by its `Accept-Encoding`."""
+    for each in accepted.lower().split(b","):
+        coding, _, weight = each.partition(b";")
+        if coding.strip() in (b"gzip", b"*"):
+            return weight.replace(b" ", b"").strip(b"0.") != b"q="
+    return False
