@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
-from tidegate.approvals.four_eyes import NOBODY_ELSE, counts_still, why_not
+from tidegate.approvals.four_eyes import NO_OTHER, counts_still, why_not
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -299,8 +299,8 @@ class Approvals:
             # A denial takes a right away: nothing may prevent it, not even a full disk.
             if state == "allowed":
                 if (why := self.why_not(question, operator)) is not None:
-                    nobody = NOBODY_ELSE in why
-                    hint = "Ask an admin." if nobody else "Ask another operator to answer."
+                    alone = NO_OTHER in why
+                    hint = "Ask an admin." if alone else "Ask another operator to answer."
                     raise TidegateError(Code.OPERATOR_CONSENT, why, hint=hint)
                 if minutes:
                     until, most_uses = self._bounds_of(question, minutes)

@@ -15,7 +15,7 @@ from tidegate.model.actors import holds
 from tidegate.store.records import OperatorEntry, PendingApproval, Subject, operator_of
 
 Mode = Literal["off", "own", "always"]
-NOBODY_ELSE = "No other operator may answer"
+NO_OTHER = "No other operator may answer"
 
 
 def why_not(
@@ -34,7 +34,7 @@ def why_not(
             return why
     source = subject.source
     return (
-        f"{why}. {NOBODY_ELSE} for {source} now: an admin makes one an approver in"
+        f"{why}. {NO_OTHER} for {source} now: an admin makes one an approver in"
         f" Access, or `tidegate operator roles NAME --role approver --source {source}` does"
     )
 
