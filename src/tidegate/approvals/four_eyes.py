@@ -21,7 +21,7 @@ NO_OTHER = "No other operator may answer"
 def why_not(
     mode: Mode, subject: Subject, operator: str, operators: Sequence[OperatorEntry]
 ) -> str | None:
-    """Why a yes of this operator does not count, and who could answer if nobody can now; empty is
+    """Why a yes of this operator does not count, and who could answer if no one can now; empty is
     one that was given in no account, at the command line or in the caller's client. None if it
     counts."""
     why = _why_not(mode, subject, operator, operators)
