@@ -21,6 +21,8 @@ from tidegate.errors import Code, TidegateError
 SqlValue = str | int | float | None
 """What a cell holds: objects and lists are JSON text, booleans 1 and 0, as SQLite has them."""
 _LARGEST: Final = 2**63 - 1
+_NO_ROWS: Final = frozenset({"error", "errorresponse", "html"})
+"""Root elements of what is sent in the place of rows, with a status of success."""
 _PLAIN: Final = frozenset({str, float, type(None)})
 """Types of values that a cell holds as they are."""
 
@@ -66,6 +68,11 @@ def read_page(
         if not content.strip():
             return ApiPage(iter(()), None)
         root = read_xml(content, host)
+        if root.name.lower() in _NO_ROWS and root.name not in response.object_key:
+            raise TidegateError(
+                Code.PROVIDER_REPLY,
+                f"The reply of {host} to {method.name} is `{root.name}`, and no rows.",
+            )
         found = read_xml_at(root, response.object_key, response.schema or {}, schemas)
         # What a document says of pages may be a path from the root.
         beside = read_xml_map(root) if method.settings.pagination is not None else {}
@@ -76,6 +83,8 @@ def read_page(
         root = read_xml(content, host)
         mapped = read_xml_map(root)
         body: Any = {**envelope_of(root), **mapped}
+    elif kind == "text" and content.lstrip()[:1] == b"<":
+        body = content.decode("utf-8", "replace")  # XML, whatever the type of what is made of it
     else:
         body = _parse(method, content, host)
     if method.graphql is not None:

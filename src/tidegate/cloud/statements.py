@@ -114,7 +114,7 @@ class RegistryStatement(msgspec.Struct, frozen=True):
 
 
 class ExecStatement(msgspec.Struct, frozen=True):
-    """`EXEC p.s.r.method @name='value', @@json='{…}'`."""
+    """`EXEC p.s.r.method @name='value', @@json='{…}'`; before `@@json` there need be no comma."""
 
     path: tuple[str, ...]
     values: Mapping[str, Any]
@@ -416,7 +416,9 @@ def _exec(words: _Words, *, awaits: bool) -> ExecStatement:
             raise _unreadable(f"{name[:40]} is not known, or given twice")
         else:
             values[name[1:]] = value
-        if words.peek() is not None and not words.accept(","):
+        following = words.peek()
+        is_body = following is not None and following.text == "@@json"
+        if following is not None and not words.accept(",") and not is_body:
             raise _unreadable("parameters have a comma between them")
     return ExecStatement(path, values, body, awaits)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from tidegate.cloud.model import Schema
 from tidegate.cloud.schema import DESCENDANTS, XML_MEMBERS, Schemas, XPath
@@ -19,13 +19,14 @@ from tidegate.errors import Code, TidegateError
 from tidegate.xml_tree import Element, parse_xml
 
 MOST_BYTES: Final = 64 * 1_048_576
+_ANY: Final[Schema] = {}
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 
 
 def read_xml_rows(root: Element, row: Schema, schemas: Schemas) -> Iterator[Any]:
     """The rows of a reply as objects of `row`'s properties."""
     reader = _Reader(schemas)
-    names = reader.fields(row)
+    names = reader.shape(row).fields
     found: dict[tuple[str, ...], list[Element]] = {}
     scores: dict[tuple[str, ...], set[str]] = {}
     for path, element in _walk(root, ()):
@@ -49,7 +50,7 @@ def read_xml_at(root: Element, path: XPath, schema: Schema, schemas: Schemas) ->
     member = schemas.items(shown)
     row = shown if member is None else member
     reader = _Reader(schemas)
-    names = reader.fields(row)
+    names = reader.shape(row).fields
     for element in elements_at(root, path):
         is_row = member is None or any(child.name in names for child in element.children)
         for each in [element] if is_row else reader.members(element, row):
@@ -118,22 +119,39 @@ def _walk(element: Element, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
         yield from _walk(child, path)
 
 
+class _Shape(NamedTuple):
+    """What a schema says of an element: `fields` are an object's properties by the names of their
+    elements, with their own; `members` the names that elements of a list may have around each."""
+
+    schema: Schema
+    kind: str
+    fields: Mapping[str, tuple[str, Schema]]
+    item: Schema
+    members: frozenset[str]
+
+
 class _Reader:
-    """Reads elements as their schemas have them."""
+    """Reads elements as their schemas have them, each of which is looked at once."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._fields: dict[int, tuple[Schema, dict[str, tuple[str, Schema]]]] = {}
+        self._shapes: dict[int, _Shape] = {}
 
-    def fields(self, schema: Schema) -> dict[str, tuple[str, Schema]]:
-        """The properties of an object by the names of their elements, looked up once."""
-        known = self._fields.get(id(schema))
+    def shape(self, schema: Schema) -> _Shape:
+        known = self._shapes.get(id(schema))
         if known is None:
-            known = self._fields[id(schema)] = (schema, self._schemas.xml_properties(schema))
-        return known[1]
+            look = self._schemas
+            known = self._shapes[id(schema)] = _Shape(
+                schema,
+                look.kind(schema),
+                look.xml_properties(schema),
+                look.items(schema) or _ANY,
+                frozenset({look.xml_name(schema), *XML_MEMBERS}),
+            )
+        return known
 
     def row(self, element: Element, schema: Schema) -> Any:
-        fields = self.fields(schema)
+        fields = self.shape(schema).fields
         if element.children:
             return self.object(element, schema) if fields else _plain(element)
         if not fields:
@@ -146,16 +164,19 @@ class _Reader:
 
     def object(self, element: Element, schema: Schema) -> dict[str, Any]:
         """An element as an object: an absent property is null, one that repeats is a list."""
-        fields = self.fields(schema)
+        fields = self.shape(schema).fields
         values: dict[str, Any] = {name: None for name, _ in fields.values()}
         for child in element.children:
             if child.name not in fields:
                 continue
             name, own = fields[child.name]
-            if self._schemas.kind(own) == "array":
-                item = self._schemas.items(own) or {}
-                members = [self.value(each, item) for each in self.members(child, item)]
-                values[name] = [*(values[name] or ()), *members]
+            shape = self.shape(own)
+            if shape.kind == "array":
+                members = [self.value(each, shape.item) for each in self.members(child, shape.item)]
+                if values[name] is None:
+                    values[name] = members
+                else:
+                    values[name] += members
             elif values[name] is None:
                 values[name] = self.value(child, own)
         return values
@@ -168,32 +189,31 @@ class _Reader:
         names = {child.name for child in children}
         if len(names) > 1:
             return [element]
-        fields, kind = self.fields(item), self._schemas.kind(item)
-        known = {self._schemas.xml_name(item), *XML_MEMBERS}
+        shape = self.shape(item)
         is_wrapped = (
             len(children) > 1
-            or names <= known
-            or (fields and not names & fields.keys())
-            or kind not in ("object", "array", "")
+            or names <= shape.members
+            or (shape.fields and not names & shape.fields.keys())
+            or shape.kind not in ("object", "array", "")
         )
         return children if is_wrapped else [element]
 
     def value(self, element: Element, schema: Schema) -> Any:
+        shape = self.shape(schema)
         if element.children:
-            return self.object(element, schema) if self.fields(schema) else _plain(element)
+            return self.object(element, schema) if shape.fields else _plain(element)
         text = element.text.strip()
-        kind = self._schemas.kind(schema)
-        if kind == "boolean" and text.lower() in ("true", "false"):
+        if shape.kind == "boolean" and text.lower() in ("true", "false"):
             return text.lower() == "true"
         digits = text.removeprefix("-")
-        if kind == "integer" and digits.isascii() and digits.isdigit():
+        if shape.kind == "integer" and digits.isascii() and digits.isdigit():
             return int(text) if len(text) < 40 else text
-        if kind == "number":
+        if shape.kind == "number":
             try:
                 return float(text)
             except ValueError:
                 return text
-        return element.text if kind == "string" else text
+        return element.text if shape.kind == "string" else text
 
 
 def _plain(element: Element) -> Any:

@@ -338,6 +338,10 @@ async def test_a_field_of_a_body_has_its_name_in_sql_and_the_one_of_the_api(
 @pytest.mark.parametrize("names", [("ItemId", "VpcId"), ("item_id", "vpc_id")])
 async def test_exec_takes_either_name(snake: Ask, api: FormsApi, names: tuple[str, str]) -> None:
     await snake(f"EXEC forms.casing.items.start @{names[0]} = 'b3', @{names[1]} = 'v3'")
+    refused = await snake.refusal(
+        "EXEC forms.casing.items.start @ItemId = 'b3' @@json = '{\"a\":1}'"
+    )
+    assert "no request body" in refused.message  # and so it was read
     assert api.asked[-1].target == "/items/b3/start?VpcId=v3"
 
 

@@ -258,7 +258,8 @@ async def test_a_path_leads_to_the_token_of_the_next_page(ask: Ask, api: FormsAp
 
 
 async def test_what_is_no_xml_is_an_error_and_no_row(ask: Ask, api: FormsApi) -> None:
-    for text in ('{"diskSet": []}', "<R><diskSet>", "nothing"):
+    refused = "<Error><Code>AccessDenied</Code></Error>", "<html><body>Sign in</body></html>"
+    for text in ('{"diskSet": []}', "<R><diskSet>", "nothing", *refused):
         api.replies["/disks"] = text
         error = await ask.refusal("SELECT diskId FROM forms.xml.disks")
         assert error.code is Code.PROVIDER_REPLY

@@ -449,6 +449,13 @@ def test_a_template_may_be_given_a_map_of_xml() -> None:
     assert made == [{"_": 1}, {"b": "007", "c": 0, "d": "1.50", "e": -0.5}]
 
 
+def test_a_template_may_be_given_the_text_of_xml_whatever_comes_of_it() -> None:
+    template = '{"rows": [{"a": "{{ getXPath . "/R/a" }}"}]}'
+    transform = Transform("golang_template_text_v0.3.0", template)
+    made = read(b"<R><a>x</a></R>", transform=transform, object_key=("rows",))
+    assert made == [{"a": "x"}]
+
+
 def test_a_plain_value_fills_the_one_column_that_the_document_has() -> None:
     def read_with(*columns: str) -> list[dict[str, Any]]:
         content = b'["C", {"name": "D"}]'

@@ -242,6 +242,11 @@ def reading_methods(found: Found) -> list[Method]:
     return [each for each in named if each.http_verb not in _CHANGING]
 
 
+def renames(found: Found) -> bool:
+    """Whether columns of a resource may have other names in SQL than the API has for them."""
+    return found.provider.renames_columns or any(each.casing for each in reading_methods(found))
+
+
 def wire_names(found: Found) -> dict[str, str]:
     """The columns' names in SQL by those that the API has for them, in small letters, where these
     are other names and no column's own."""

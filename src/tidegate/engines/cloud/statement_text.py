@@ -22,7 +22,12 @@ from tidegate.cloud.requests import no_operation, spellings
 from tidegate.cloud.responses import SqlValue
 from tidegate.cloud.schema import ANONYMOUS
 from tidegate.engines.cloud.hidden_rows import HiddenRows
-from tidegate.engines.cloud.resource_table import quoted, reading_methods, wire_names
+from tidegate.engines.cloud.resource_table import (
+    quoted,
+    reading_methods,
+    renames,
+    wire_names,
+)
 from tidegate.engines.cloud.table_roles import NEVER, TableRole, read_roles
 from tidegate.engines.cloud.text_change import TextChange, changed, parsed, path_of, span
 from tidegate.engines.cloud.view_text import Given, clobbered, conditions_on, with_parameters
@@ -216,12 +221,11 @@ class _Binder:
     ) -> Iterator[TextChange]:
         """The names in SQL of what the statement names as the API does: `VpcId` for `vpc_id`. The
         result has it as it was written."""
-        for column in tree.find_all(exp.Column):
-            if column.name.islower() and "-" not in column.name:
-                continue
+        others = [(name, wire_names(found)) for name, found in resources if renames(found)]
+        for column in tree.find_all(exp.Column) if others else ():
             alias = folded(column.table)
-            for name, found in resources:
-                known = wire_names(found).get(column.name.casefold())
+            for name, names in others:
+                known = names.get(column.name.casefold())
                 if known is None or alias not in ("", name):
                     continue
                 self.wanted.add(known)
