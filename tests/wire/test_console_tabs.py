@@ -116,6 +116,17 @@ def test_a_page_opens_writes_focuses_and_closes_tabs(place: Desk) -> None:
     assert vera.post("data/tabs/reopen").status_code == 404
 
 
+def test_each_query_tab_of_a_source_has_a_title_of_its_own(place: Desk) -> None:
+    ada = place.visitor()
+    made = [answer(ada.post("data/tabs", {"source": "lite", "kind": "query"})) for _ in range(3)]
+    assert [each["title"] for each in made] == ["Query", "Query 2", "Query 3"]
+    assert ada.post(f"data/tabs/{made[1]['id']}/close", {}).status_code == 204
+    again = answer(ada.post("data/tabs", {"source": "lite", "kind": "query"}))
+    assert again["title"] == "Query 2"
+    for each in (made[0], made[2], again):
+        ada.post(f"data/tabs/{each['id']}/close", {})
+
+
 def test_tabs_of_another_operator_are_not_there(place: Desk) -> None:
     vera, ada = place.visitor("vera"), place.visitor("ada")
     tab = answer(vera.post("data/tabs", {"source": "lite", "kind": "query", "text": "hers"}))

@@ -49,6 +49,8 @@ ACT_S = 1.0
 MOST_TEXT = 262_144
 """Characters that a tab holds."""
 _FIRST_TITLE = "Query"
+_MOST_TITLES = 1_000
+"""Open tabs that are looked at for a title that none of them has."""
 _MOST_ACTORS = 4_096
 _UNKNOWN = "tab not found"
 
@@ -127,7 +129,7 @@ class Workspace:
         owner = await self._acting_owner(call)
         tab = NewTab(
             "query",
-            request.title or _FIRST_TITLE,
+            request.title or await self._free_title(owner, source),
             None,
             request.database,
             request.schema,
@@ -137,6 +139,13 @@ class Workspace:
             *(self._file.open_tab, owner, source.id, tab, self._clock(), _by(call))
         )
         return self._tab(entry, source.name)
+
+    async def _free_title(self, owner: str, source: Source) -> str:
+        """`Query`, or with the first number that no open tab of the source has."""
+        tabs = await asyncio.to_thread(self._file.tabs, owner, [source.id], _MOST_TITLES)
+        taken = {each.title for each in tabs}
+        names = (f"{_FIRST_TITLE} {number}" for number in range(2, _MOST_TITLES + 2))
+        return next(name for name in (_FIRST_TITLE, *names) if name not in taken)
 
     async def focus_tab(self, call: Call, sources: tuple[Source, ...]) -> Tab:
         """Bring a tab to the front. Raises: TidegateError LIMIT_RATE; TAB_UNKNOWN, also for a tab
