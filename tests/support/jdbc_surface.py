@@ -49,9 +49,11 @@ class JdbcUnderTest:
         self.url = make_file(files / "shop.db")
         self.http = HttpApplication(http_endpoints(app), app.authenticate)
 
-    def peer(self, actor: Actor = READER, revision: str = "2025-11-25") -> JdbcPeer:
+    def peer(
+        self, actor: Actor = READER, revision: str = "2025-11-25", client: str = "peer"
+    ) -> JdbcPeer:
         """A client in process, as on stdio: it has no address, and has not shaken hands."""
-        return JdbcPeer(self.surface, actor, revision)
+        return JdbcPeer(self.surface, actor, revision, (client, "1"))
 
     async def post(self, method: str, **params: Any) -> Answer:
         """A bare call over HTTP, without a session."""
@@ -68,8 +70,10 @@ class OpenNotes(Notes):
 class JdbcPeer(Peer):
     """A client that speaks both forms."""
 
-    def __init__(self, surface: Surface, actor: Actor, revision: str) -> None:
-        super().__init__(surface, actor, revision)
+    def __init__(
+        self, surface: Surface, actor: Actor, revision: str, client: tuple[str, str]
+    ) -> None:
+        super().__init__(surface, actor, revision, client)
         self.notes = OpenNotes()
 
     async def bare(self, method: str, **params: Any) -> dict[str, Any]:

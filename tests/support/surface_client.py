@@ -17,6 +17,16 @@ WRITER = Actor("tok_writer", "writer", Scope.READ_WRITE)
 OWNER = Actor("tok_owner", "owner", Scope.FULL_ACCESS)
 
 
+def modern_meta(client: str = "peer", **capabilities: Any) -> dict[str, Any]:
+    """The `_meta` of a request of the stateless era."""
+    place = "io.modelcontextprotocol/"
+    return {
+        f"{place}protocolVersion": "2026-07-28",
+        f"{place}clientCapabilities": capabilities,
+        f"{place}clientInfo": {"name": client, "version": "1"},
+    }
+
+
 class Notes:
     """An outlet that keeps what the server sends by itself."""
 

@@ -74,7 +74,12 @@ class Harness:
     @contextmanager
     def served(self, mode: str, settings: Path) -> Iterator[dict[str, Any]]:
         """How a client reaches a server of its own, with these settings."""
-        chosen = {"http_error_status": mode, "sources": self.sources, "body_limit_bytes": 20_000}
+        workbench = {"http_error_status": mode, "errors": "document"}
+        chosen = {
+            "surface": {"workbench": workbench},
+            "sources": self.sources,
+            "body_limit_bytes": 20_000,
+        }
         settings.write_text(json.dumps(chosen))
         words = ("serve", "--http", "127.0.0.1:0", "--config", str(settings))
         with serving(words, self.state) as server:

@@ -90,7 +90,7 @@ def _page(
 
 
 def _read_cursor(cursor: str | None, length: int) -> int:
-    if cursor is None:
+    if not cursor:
         return 0
     try:
         word, _, digits = urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").partition(":")
@@ -123,7 +123,7 @@ async def list_prompts(served: ServedServer, request: McpRequest, params: p.Page
 
 
 async def call_tool(served: ServedServer, request: McpRequest, params: p.CallTool) -> bytes:
-    result = await served.server.call_tool(request, params.name, params.arguments or {})
+    result = await served.server.call_tool(request, params.name, params.given)
     if request.stream is not None and request.stream.started:
         return request.stream.end(_text_of(result), is_error=result.is_error)
     shown = render.tool_result(result, request.wire, served.server_meta)
@@ -169,7 +169,9 @@ async def read_resource(served: ServedServer, request: McpRequest, params: p.Rea
 
 
 async def get_prompt(served: ServedServer, request: McpRequest, params: p.GetPrompt) -> bytes:
-    result = await served.server.get_prompt(request, params.name, params.arguments or {})
+    arguments = params.arguments or {}
+    given = {name: value for name, value in arguments.items() if value is not None}
+    result = await served.server.get_prompt(request, params.name, given)
     return _result(served, request, render.prompt_result(result, request.wire))
 
 

@@ -32,13 +32,32 @@ _OURS = frozenset({"_meta", "inputResponses", "requestState"})
 
 
 class CallTool(Answered, kw_only=True):
+    """Some clients send the arguments as a text of JSON, as models write them."""
+
     name: str
-    arguments: dict[str, Any] | None = None
+    arguments: dict[str, Any] | str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.arguments, str):
+            self.arguments = _read_object(self.arguments)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments, read."""
+        return self.arguments if isinstance(self.arguments, dict) else {}
 
 
 class GetPrompt(Answered, kw_only=True):
     name: str
-    arguments: dict[str, str] | None = None
+    arguments: dict[str, str | None] | None = None
+
+
+def _read_object(text: str) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]) if text.strip() else None
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        message = "Invalid params: Expected `object`, got `str` - at `$.arguments`"
+        raise RpcError(INVALID_PARAMS, message) from None
 
 
 class ReadResource(Answered, kw_only=True):

@@ -106,7 +106,7 @@ def _open_stateless(
     if transport.headers is not None and isinstance(params, p.CallTool):
         marked = served.marked_arguments(request, params.name)
         if marked:
-            headers.check_parameters(transport.headers, marked, params.arguments or {})
+            headers.check_parameters(transport.headers, marked, params.given)
     return request
 
 

@@ -6,12 +6,12 @@ Decides no wording of any product: surfaces that have their own read `details` o
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.surfaces.argument_forms import choices_of, fit
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 
@@ -26,59 +26,17 @@ _JSON_NAMES = {"str": "string", "int": "integer", "float": "number", "bool": "bo
 
 
 def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
-    """The arguments as `args`, strictly: a wrong type is refused, never bent. A whole number may be
-    written as `2.0`: to JSON that is the same number.
+    """The arguments as `args`, strictly: a wrong type is refused, never bent. What means the same
+    in another form is taken, as `argument_forms.py` says.
 
     Raises: TidegateError ARGUMENT_INVALID with details `parameter`, `problem` (`missing`, `unknown`
     or `type`; `missing` too for null where a value is required) and `required`.
     """
+    fitting = fit(arguments, args)
     try:
-        return msgspec.convert(arguments, args)
+        return msgspec.convert(fitting, args)
     except msgspec.ValidationError as error:
-        whole = _with_whole_numbers(arguments, args)
-        if whole != arguments or any(
-            type(whole[name]) is not type(arguments[name]) for name in whole
-        ):
-            return convert(whole, args)
-        raise _refusal(str(error), arguments, args) from None
-
-
-def _with_whole_numbers(arguments: dict[str, Any], args: type[msgspec.Struct]) -> dict[str, Any]:
-    """The arguments with `2.0` as 2 where an integer is wanted."""
-    return {
-        name: int(value)
-        if isinstance(value, float) and value.is_integer() and name in _integers(args)
-        else value
-        for name, value in arguments.items()
-    }
-
-
-@cache
-def _integers(args: type[msgspec.Struct]) -> frozenset[str]:
-    """The parameters that take an integer and no other number."""
-    info = msgspec.inspect.type_info(args)
-    names: set[str] = set()
-    for field in info.fields if isinstance(info, msgspec.inspect.StructType) else ():
-        types = [field.type]
-        while any(
-            isinstance(each, (msgspec.inspect.UnionType, msgspec.inspect.Metadata))
-            for each in types
-        ):
-            types = [
-                inner
-                for each in types
-                for inner in (
-                    each.types
-                    if isinstance(each, msgspec.inspect.UnionType)
-                    else [each.type]
-                    if isinstance(each, msgspec.inspect.Metadata)
-                    else [each]
-                )
-            ]
-        kinds = {type(each) for each in types}
-        if msgspec.inspect.IntType in kinds and msgspec.inspect.FloatType not in kinds:
-            names.add(field.encode_name)
-    return frozenset(names)
+        raise _refusal(str(error), fitting, args) from None
 
 
 def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> TidegateError:
@@ -94,12 +52,22 @@ def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -
         )
         if required and arguments.get(name) is None:
             return wrong_argument(name, "missing", "is required")
-        problem = match["problem"].replace("`", "").replace(" | null", "")
+        problem = (
+            _with_choices(match["problem"], name, place, args)
+            .replace("`", "")
+            .replace(" | null", "")
+        )
         if problem.startswith("Expected"):  # other problems quote what the caller wrote
             problem = re.sub(_TYPE, lambda found: _JSON_NAMES[found[1]], problem)
         what = f"is wrong: {problem[:1].lower()}{problem[1:]}" + (f" at {place}" if place else "")
         return wrong_argument(name, "type", what, required=required)
     return TidegateError(Code.ARGUMENT_INVALID, "The arguments must be one JSON object")
+
+
+def _with_choices(problem: str, name: str, place: str, args: type[msgspec.Struct]) -> str:
+    """The problem, with the values to choose from where another one was given."""
+    choices = choices_of(args, name) if problem.startswith("Invalid enum value") else ()
+    return f"{problem}; choose from {', '.join(choices)}" if choices and not place else problem
 
 
 def wrong_argument(

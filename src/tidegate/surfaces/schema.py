@@ -1,5 +1,8 @@
 """Writes the JSON Schema of an argument or output struct, inline and without `$ref`.
 
+Clients and vendors of models refuse or silently drop what is less common, so that a node has one
+`type`, an array has `items`, and what may have several types is an `anyOf` of them.
+
 Only the types that surfaces use; anything else is a programming error and raises TypeError. Rules
 on values (clamps, formats) belong to the tools: a schema describes shapes, it does not enforce.
 """
@@ -10,6 +13,11 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import inspect
+
+VALUE: dict[str, Any] = {
+    "anyOf": [{"type": kind} for kind in ("string", "integer", "number", "boolean", "null")]
+}
+"""A value of a database as JSON writes it."""
 
 _PLAIN: dict[type[inspect.Type], str] = {
     inspect.StrType: "string",
@@ -49,6 +57,8 @@ def _shape(kind: inspect.Type, nullable: bool, *, optional: bool = False) -> dic
     if isinstance(kind, inspect.Metadata):
         inner = {} if isinstance(kind.type, inspect.RawType) else _shape(kind.type, nullable)
         extra = cast(dict[str, Any] | None, kind.extra_json_schema)  # pyright: ignore[reportUnknownMemberType] # msgspec leaves the dict bare
+        if extra and "type" in extra:
+            return extra  # it advertises one of the types that are taken
         return inner | (extra or {})
     plain = _PLAIN.get(type(kind))
     if plain is not None:
@@ -72,6 +82,4 @@ def _union(kind: inspect.UnionType, nullable: bool) -> dict[str, Any]:
     ]
     if len(shapes) == 1:
         return shapes[0]
-    if all(shape.keys() == {"type"} for shape in shapes):
-        return {"type": [shape["type"] for shape in shapes]}
     return {"anyOf": shapes}

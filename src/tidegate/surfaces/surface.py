@@ -48,6 +48,7 @@ from tidegate.surfaces.api import (
     argument_shape,
 )
 from tidegate.surfaces.arguments import convert
+from tidegate.surfaces.refused_calls import refusal_result
 from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.tool_context import ApprovalForm, Gate, ToolContext
 
@@ -81,6 +82,7 @@ class Surface:
         shrink: Shrink | None = None,
         on_rejected_call: OnRejectedCall | None = None,
         on_wrong_arguments: OnWrongArguments | None = None,
+        shows_in_results: Callable[[Context], bool] | None = None,
     ) -> None:
         self.name = name
         self.info = info
@@ -91,6 +93,7 @@ class Surface:
         self.tools_by_name = {tool.name: tool for tool in tools}
         self._on_rejected_call = on_rejected_call or _record_nothing
         self._on_wrong_arguments = on_wrong_arguments
+        self._shows_in_results = shows_in_results
         self._gate = gate
         self._shape = shape
         self._render_error = render_error
@@ -137,10 +140,19 @@ class Surface:
             result = await tool.run(tool_context, fitting)
         except TidegateError as error:
             self._record_own_refusal(error, tool_context)
-            result = self._render_error(error, tool_context)
+            result = self._refusal(error, tool_context)
         if self._shrink is not None:
             return _shrinkable(self._shrink, tool_context, result)
         return result
+
+    def _refusal(self, error: TidegateError, tool_context: ToolContext) -> ToolResult:
+        """The refusal of a tool's call. Raises: RpcError, for callers that get it in this form."""
+        try:
+            return self._render_error(error, tool_context)
+        except RpcError as rendered:
+            if self._shows_in_results is None or not self._shows_in_results(tool_context.context):
+                raise
+            return refusal_result(rendered)
 
     async def _fitting(
         self, tool: SurfaceTool, tool_context: ToolContext, arguments: dict[str, Any]
@@ -235,6 +247,9 @@ class Surface:
         for given in arguments:
             if given not in known:
                 raise RpcError(INVALID_PARAMS, f"The prompt {name} has no argument {given}")
+        arguments = {
+            given: value for given, value in arguments.items() if value or known[given].required
+        }
         tool_context = self._tool_context(context, f"prompt:{name}", _READ)
         try:
             return await prompt.render(tool_context, arguments)

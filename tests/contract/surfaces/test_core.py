@@ -317,7 +317,7 @@ def test_one_source_needs_no_name_and_several_do(gate: SqliteGate, two_sources: 
 def test_wrong_arguments_say_what_to_send(gate: SqliteGate) -> None:
     assert complaint(gate, "query", query="SELECT 1") == (
         "argument.invalid: Parameter query is unknown."
-        " Parameters: sql, max_rows, source, confirm, reason."
+        " Parameters: sql, also, max_rows, source, confirm, reason."
     )
     assert complaint(gate, "query").startswith("argument.invalid: Parameter sql is required.")
     assert complaint(gate, "describe", tables="customers").startswith(

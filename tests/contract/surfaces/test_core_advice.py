@@ -53,4 +53,4 @@ def test_a_clash_of_types_gets_the_cast(engine_shop: EngineShop) -> None:
 
 def test_two_statements_in_one_text_are_to_be_sent_as_an_array(engine_shop: EngineShop) -> None:
     said = answer(engine_shop, "SELECT 1; SELECT 2")
-    assert said.endswith("The text holds several statements. Send an array of statements.")
+    assert said.endswith("The text holds several statements. Send the others in `also`.")

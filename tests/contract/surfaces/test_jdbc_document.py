@@ -9,6 +9,7 @@ import pytest
 from support import postgres_server
 from support.jdbc_surface import QUERY, USERS, served
 from support.server_keeper import PASSWORD
+from support.surface_client import modern_meta
 
 FORMS = ("bare", "tool")
 SUCCESS = {
@@ -241,9 +242,25 @@ async def test_the_json_rpc_errors_of_the_document(tmp_path):
         assert "more" in unknown["data"]
         await peer.open()
         assert (await peer.error("conect"))["code"] == -32601
-        assert (await peer.error("discover", table="users"))["data"] == (
-            "Missing required parameter: connectionId"
-        )
+
+
+@pytest.mark.parametrize("client", ["peer", "mcp"])
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"])
+async def test_a_tool_says_the_reason_where_the_client_shows_it(tmp_path, revision, client):
+    async with served(tmp_path) as jdbc:
+        peer = jdbc.peer(revision=revision, client=client)
+        meta = {"_meta": modern_meta(client)} if revision == "2026-07-28" else {}
+        if not meta:
+            await peer.open()
+        wrong = {"name": "discover", "arguments": {"table": "users"}}
+        reply = await peer.request("tools/call", **wrong, **meta)
+        if revision >= "2025-11-25" or client == "mcp":
+            assert reply["result"]["isError"] is True
+            said = reply["result"]["content"][0]["text"]
+        else:
+            assert reply["error"]["code"] == -32602
+            said = reply["error"]["message"]
+        assert "Missing required parameter: connectionId" in said
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_each_of_them_is_refused_as_an_error_result(
     [
         ({"query": ""}, "sql.empty: "),
         ({"query": " \n\t"}, "sql.empty: "),
-        ({"query": "SELECT 1", "limit": 0}, "argument.invalid: Parameter limit "),
+        ({"query": "SELECT 1", "limit": -1}, "argument.invalid: Parameter limit "),
         ({"query": "SELECT 1", "limit": 10_001}, "argument.invalid: Parameter limit "),
         ({"query": "SELECT 1", "offset": -1}, "argument.invalid: Parameter offset "),
         ({"query": "SELECT 1", "mode": "guess"}, "argument.invalid: Parameter mode "),

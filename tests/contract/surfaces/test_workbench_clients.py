@@ -31,8 +31,10 @@ def where(tmp_path: Path) -> Iterator[dict[str, Any]]:
     connection.commit()
     connection.close()
     token = tidegate("token", "create", "peer", "--scope", "readOnly", state=state).out.strip()
+    own = json.dumps({"surface": {"workbench": {"errors": "document"}}})
     words = ["serve", "--surface", "workbench", "--source", f"towns=sqlite:///{database}",
-             "--state", str(state), "--http", "127.0.0.1:0"]  # fmt: skip
+             "--state", str(state), "--http", "127.0.0.1:0",
+             "--config", own]  # fmt: skip
     with serving(words, state) as server:
         said = server.until("serving").split()
         address = next(word for word in said if word.startswith("http"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.surface_client import READER, WRITER, Peer
+from support.surface_client import READER, WRITER, Peer, modern_meta
 from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.approvals.approvals import ApprovalNeeded
@@ -21,6 +21,7 @@ from tidegate.model.requests import Call
 from tidegate.surfaces import workbench
 from tidegate.surfaces.workbench.settings import WorkbenchSettings
 
+MODERN = "2026-07-28"
 SEED_STATUS = {
     -32601: 200,
     -32602: 200,
@@ -62,14 +63,14 @@ def refuse(
     gate: SqliteGate | FailingGate,
     tool: str,
     arguments: dict[str, Any],
-    mode: str = "auto",
     client: tuple[str, str] = ("peer", "1"),
     actor: Actor = READER,
+    **own: str,
 ) -> tuple[dict[str, Any], int]:
-    """The error of a call, and its HTTP status."""
+    """The error of a call, and its HTTP status, with settings of the surface."""
 
     async def whole() -> tuple[dict[str, Any], int]:
-        settings = WorkbenchSettings(http_error_status=mode)  # pyright: ignore[reportArgumentType]
+        settings = WorkbenchSettings(**own)  # pyright: ignore[reportArgumentType]
         async with gate.opened():
             peer = Peer(workbench.surface(gate, settings=settings), actor, client=client)
             await peer.open()
@@ -93,10 +94,14 @@ def test_every_code_has_its_json_rpc_code_and_status(code: Code) -> None:
 
 @pytest.mark.parametrize("code", [Code.POLICY_READ_ONLY, Code.INTERNAL, Code.LIMIT_RATE])
 def test_compat_and_an_old_python_client_get_200(code: Code) -> None:
+    def status(mode: str, client: tuple[str, str] = ("peer", "1")) -> int:
+        own = {"http_error_status": mode, "errors": "document"}
+        return refuse(FailingGate(code), "execute_query", QUERY, client=client, **own)[1]
+
     old = ("mcp", "0.1.0")
-    assert refuse(FailingGate(code), "execute_query", QUERY, "compat")[1] == 200
-    assert refuse(FailingGate(code), "execute_query", QUERY, "auto", old)[1] == 200
-    assert refuse(FailingGate(code), "execute_query", QUERY, "seed", old)[1] == FATES[code].http
+    assert status("compat") == 200
+    assert status("auto", old) == 200
+    assert status("seed", old) == FATES[code].http
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_compat_and_an_old_python_client_get_200(code: Code) -> None:
         ("describe_table", {"connection_id": SHOP_ID}, "Missing required parameter: table"),
         (
             "execute_query",
-            QUERY | {"max_rows": "5"},
+            QUERY | {"max_rows": "five"},
             "Invalid value for parameter: max_rows",
         ),
         (
@@ -125,6 +130,47 @@ def test_wrong_arguments_are_named(
     error, status = refuse(gate, tool, arguments)
     assert (error["code"], status) == (-32602, 200)
     assert error["message"] == f"Invalid params: {message}"
+
+
+REVISIONS = ["2025-03-26", "2025-06-18", "2025-11-25", MODERN]
+WRONG = QUERY | {"query": "SELECT nope FROM customers"}
+
+
+async def reply_to(
+    gate: SqliteGate, revision: str, client: str = "peer", **own: str
+) -> dict[str, Any]:
+    """The reply to a call whose SQL is wrong."""
+    settings = WorkbenchSettings(**own)  # pyright: ignore[reportArgumentType]
+    async with gate.opened():
+        surface = workbench.surface(gate, settings=settings)
+        peer = Peer(surface, READER, revision, client=(client, "0.1.0"))
+        meta: dict[str, Any] = {}
+        if revision == MODERN:
+            meta = {"_meta": modern_meta(client)}
+        else:
+            await peer.open()
+        return await peer.request("tools/call", name="execute_query", arguments=WRONG, **meta)
+
+
+@pytest.mark.parametrize("client", ["peer", "mcp", "mcp-use (via mcp-remote 0.15.1)"])
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_an_error_has_the_form_that_its_revision_and_client_need(
+    gate: SqliteGate, revision: str, client: str
+) -> None:
+    reply = await reply_to(gate, revision, client)
+    if revision == MODERN or client != "peer":
+        assert reply["result"]["isError"] is True
+        said = reply["result"]["content"][0]["text"]
+    else:
+        assert reply["error"]["code"] == -32602
+        said = reply["error"]["message"]
+    assert "no such column: nope" in said
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_the_operator_can_choose_the_form_of_errors(gate: SqliteGate, revision: str) -> None:
+    assert "error" in await reply_to(gate, revision, "mcp", errors="document")
+    assert (await reply_to(gate, revision, errors="protocol"))["result"]["isError"] is True
 
 
 def test_an_unknown_tool_is_a_method_not_found(gate: SqliteGate) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.errors import Code, TidegateError
+from tidegate.surfaces.argument_forms import EMPTY_COUNTS, NO_ZERO
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.schema import schema_of
 
@@ -37,11 +38,16 @@ class Records(msgspec.Struct, frozen=True):
         ({}, "sql", "missing"),
         ({"sql": None}, "sql", "missing"),
         ({"sql": 1}, "sql", "type"),
-        ({"sql": "", "rows": "5"}, "rows", "type"),
+        ({"sql": "", "rows": "five"}, "rows", "type"),
+        ({"sql": "", "rows": '"5"'}, "rows", "type"),
+        ({"sql": "", "rows": "5.5"}, "rows", "type"),
+        ({"sql": "", "rows": "[5]"}, "rows", "type"),
         ({"sql": "", "rows": True}, "rows", "type"),
-        ({"sql": "", "rows": 0}, "rows", "type"),
+        ({"sql": "", "rows": "-1"}, "rows", "type"),
         ({"sql": "", "how": "c"}, "how", "type"),
         ({"sql": "", "names": ["a", 1]}, "names", "type"),
+        ({"sql": "", "names": "a"}, "names", "type"),
+        ({"sql": "", "names": "[1]"}, "names", "type"),
         ({"sql": "", "limit": 1}, "limit", "unknown"),
     ],
 )
@@ -78,7 +84,7 @@ def test_an_argument_schema_shows_no_null_and_requires_what_has_no_default() -> 
 def test_an_output_schema_is_inline_and_shows_null() -> None:
     schema = schema_of(Records)
     assert schema["properties"]["rows"] == {"type": "array"}
-    assert schema["properties"]["cell"] == {"type": ["string", "null"]}
+    assert schema["properties"]["cell"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
     assert schema["properties"]["parts"]["items"]["required"] == ["sql"]
     assert schema["required"] == ["rows", "parts", "cell"]
     assert "$ref" not in msgspec.json.encode(schema).decode()
@@ -90,3 +96,84 @@ def test_a_type_without_a_schema_is_a_programming_error() -> None:
 
     with pytest.raises(TypeError):
         schema_of(Odd)
+
+
+class Nested(msgspec.Struct, frozen=True):
+    column: str
+    value: str | int | float | bool | None = None
+    exact: bool = True
+
+
+class Wide(msgspec.Struct, frozen=True):
+    text: str
+    source: str | None = None
+    password: Annotated[str, Meta(extra=EMPTY_COUNTS)] | None = None
+    limit: Annotated[int, Meta(extra=NO_ZERO)] = 20
+    offset: int = 0
+    share: float = 0.5
+    exact: bool = False
+    filters: tuple[Nested, ...] = ()
+    values: list[Any] | None = None
+    rows: list[list[int]] | None = None
+    how: Literal["a", "b"] = "a"
+    name: str | dict[str, Any] | UnsetType = UNSET
+    fact: Any = UNSET
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ({"limit": "5"}, {"limit": 5}),
+        ({"limit": "5.0"}, {"limit": 5}),
+        ({"share": "0.25"}, {"share": 0.25}),
+        ({"exact": "true"}, {"exact": True}),
+        ({"exact": "False"}, {"exact": False}),
+        ({"rows": "[[1], [2]]"}, {"rows": [[1], [2]]}),
+        ({"rows": ["[1]", ["2", 3.0]]}, {"rows": [[1], [2, 3]]}),
+        ({"values": '[1, "1", null]'}, {"values": [1, "1", None]}),
+        (
+            {"filters": '[{"column": "c", "value": "5", "exact": "false"}]'},
+            {"filters": [{"column": "c", "value": "5", "exact": False}]},
+        ),
+        ({"filters": ['{"column": "c"}']}, {"filters": [{"column": "c"}]}),
+        # Never inside a statement or a value.
+        ({"text": "[1]"}, {"text": "[1]"}),
+        ({"values": ["5", "true", "[1]"]}, {"values": ["5", "true", "[1]"]}),
+        ({"fact": "5"}, {"fact": "5"}),
+        ({"source": "5"}, {"source": "5"}),
+    ],
+)
+def test_a_text_is_read_as_json_where_no_text_is_taken(
+    sent: dict[str, Any], meant: dict[str, Any]
+) -> None:
+    assert convert({"text": "x"} | sent, Wide) == msgspec.convert({"text": "x"} | meant, Wide)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *({name: None} for name in Wide.__struct_fields__ if name != "text"),
+        *({name: ""} for name in ("source", "limit", "offset", "share", "exact", "filters")),
+        *({name: ""} for name in ("values", "rows", "how", "name")),
+        {"limit": 0},
+        {"limit": "0"},
+        {"limit": "null"},
+    ],
+)
+def test_null_and_what_is_empty_and_no_value_are_not_given(sent: dict[str, Any]) -> None:
+    assert convert({"text": "x"} | sent, Wide) == Wide("x")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{"text": ""}, {"text": "x", "password": ""}, {"text": "x", "offset": 0}]
+    + [{"text": "x", "fact": value} for value in ("", 0, False)]
+    + [{"text": "x", "filters": [{"column": "", "value": value}]} for value in ("", 0, False)],
+)
+def test_what_is_empty_and_a_value_is_kept(sent: dict[str, Any]) -> None:
+    assert convert(sent, Wide) == msgspec.convert(sent, Wide)
+
+
+def test_a_value_that_is_no_choice_is_answered_with_the_choices() -> None:
+    with pytest.raises(TidegateError, match="choose from a, b"):
+        convert({"text": "x", "how": "c"}, Wide)

@@ -21,7 +21,7 @@ GUIDE = Guide(
             f'Send it again with confirm: "{PHRASE}"; a person must also approve it.'
         ),
         Code.CONFIRM_NEEDLESS: "Send it without confirm.",
-        Code.SQL_MULTIPLE: "Send an array of statements.",
+        Code.SQL_MULTIPLE: "Send the others in `also`.",
         Code.LIMIT_TIME: "Narrow the statement.",
         Code.RESULT_GONE: "Run the query again.",
     },

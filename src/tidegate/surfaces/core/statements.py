@@ -2,9 +2,9 @@
 
 A result is `{"columns":[...],"rows":[[...]]}`, with `affected` after a change, with `more` and a
 `note` whenever anything was left out, where masked columns were touched, and where no row has a
-text but rows have texts that are like it. Several statements are several calls to the gate: each is
-judged, recorded and limited on its own, and the answer is an array with a result or an `error` for
-each.
+text but rows have texts that are like it. Several statements, `sql` and those of `also`, are
+several calls to the gate: each is judged, recorded and limited on its own, and the answer is an
+array with a result or an `error` for each.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tidegate.protocol.model import Annotations, ToolResult
 from tidegate.results.notes import may_be_mistaken, page_note
 from tidegate.results.numbers import unify_numbers
 from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
 from tidegate.surfaces.core.tables import READS
@@ -48,10 +49,16 @@ Rows = Annotated[int, Meta(ge=1)]
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`confirm` is the phrase for what cannot be undone; the refusal without it names the phrase,
-    so that no other caller reads about it. `reason` is shown to a person who is to approve it."""
+    """`also` are further statements. `sql` takes an array of them too, which is not advertised:
+    some clients and vendors of models refuse a parameter of two types. `confirm` is the phrase for
+    what cannot be undone; the refusal without it names the phrase, so that no other caller reads
+    about it. `reason` is shown to a person who is to approve it."""
 
-    sql: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_STATEMENTS)]
+    sql: Annotated[
+        str | Annotated[list[str], Meta(min_length=1, max_length=MOST_STATEMENTS)],
+        Meta(extra_json_schema={"type": "string"}),
+    ]
+    also: Annotated[list[str], Meta(max_length=MOST_STATEMENTS - 1)] | None = None
     max_rows: Rows | None = None
     source: str | None = None
     confirm: str | None = None
@@ -83,14 +90,20 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
 
     async def query(context: ToolContext, args: Run) -> ToolResult:
         bounds = unless_asked if args.max_rows is None else limits(args.max_rows)
-        if isinstance(args.sql, list):
+        if isinstance(args.sql, list) or args.also:
+            first = [args.sql] if isinstance(args.sql, str) else args.sql
+            statements = [*first, *(args.also or ())]
+            if len(statements) > MOST_STATEMENTS:
+                raise wrong_argument(
+                    "also", "value", f"may bring the statements to {MOST_STATEMENTS} at most"
+                )
             if args.confirm is not None:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
                     "Parameter confirm belongs to one statement",
                     hint="Send that statement in a call of its own.",
                 )
-            return await _query_all(context, args.sql, bounds, args.source)
+            return await _query_all(context, statements, bounds, args.source)
         confirmed = args.confirm is not None
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
@@ -120,7 +133,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
     return (
         SurfaceTool(
             name="query",
-            description="Run SQL; an array runs several reads",
+            description="Run SQL; `also`: more reads",
             args=Run,
             run=query,
             annotations=CHANGES if writes else READS,

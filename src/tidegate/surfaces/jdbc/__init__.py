@@ -23,6 +23,7 @@ from tidegate.surfaces.jdbc.discover import DiscoverArgs, Discovery
 from tidegate.surfaces.jdbc.errors import render_error, shown_error, unknown_tool
 from tidegate.surfaces.jdbc.record import SCHEMA, RecordArgs, Recorder
 from tidegate.surfaces.jdbc.settings import JdbcSettings
+from tidegate.surfaces.refused_calls import shows_in_results
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
@@ -100,6 +101,7 @@ def surface(
         render_error=render_error,
         unknown_tool=unknown_tool,
         on_rejected_call=on_rejected_call,
+        shows_in_results=shows_in_results(settings.errors, "2025-11-25"),
     )
 
 

@@ -16,6 +16,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState, OpenedJdbc
 from tidegate.model.requests import Connect, ListSources, OpenJdbc
 from tidegate.model.sources import Source
+from tidegate.surfaces.argument_forms import EMPTY_COUNTS
 from tidegate.surfaces.jdbc.connections import Connection, ConnectionTable
 from tidegate.surfaces.tool_context import ToolContext
 
@@ -45,7 +46,10 @@ class ConnectArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     user: Annotated[str, Meta(description="User, or ${DB_USER}")] | None = None
-    password: Annotated[str, Meta(description="Use ${DB_PASSWORD}, not the password")] | None = None
+    password: (
+        Annotated[str, Meta(description="Use ${DB_PASSWORD}, not the password", extra=EMPTY_COUNTS)]
+        | None
+    ) = None
     driver: Annotated[str, Meta(description="Driver class; found from the URL")] | None = None
     dependency: Annotated[str, Meta(description="groupId:artifactId:version")] | None = None
     repository: Annotated[str, Meta(description="Base URL of a Maven repository")] | None = None

@@ -63,8 +63,13 @@ def shown_error(error: TidegateError, context: ToolContext) -> Mapping[str, Any]
 
 
 def render_error(error: TidegateError, context: ToolContext) -> ToolResult:
-    """The same for a tool of MCP."""
-    body = msgspec.json.encode(shown_error(error, context))
+    """The same for a tool of MCP, whose clients show their model the message and not the data."""
+    try:
+        body = msgspec.json.encode(shown_error(error, context))
+    except RpcError as fault:
+        if fault.code == INVALID_PARAMS:
+            raise RpcError(fault.code, f"{fault.message}: {fault.data}", fault.data) from None
+        raise
     return ToolResult(body=body, is_error=True)
 
 

@@ -30,6 +30,7 @@ from tidegate.surfaces.jdbc.description import describe
 from tidegate.surfaces.jdbc.parameters import parameter_sets
 from tidegate.surfaces.jdbc.result_shape import awaiting, executed, extracted, generated
 from tidegate.surfaces.jdbc.settings import JdbcSettings
+from tidegate.surfaces.schema import VALUE
 from tidegate.surfaces.tool_context import ToolContext
 
 SHORT = 4_096
@@ -50,6 +51,21 @@ class RecordArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     fixture_name: Annotated[str, Meta(max_length=60)] = "recorded"
 
 
+_VALUE: Mapping[str, Any] = {
+    "anyOf": [
+        *VALUE["anyOf"],
+        {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "description": "Such as DATE"},
+                "value": {"type": "string", "description": "The value as text"},
+            },
+            "required": ["type", "value"],
+        },
+    ]
+}
+"""The document lets a parameter be a value of any type."""
+
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -64,13 +80,13 @@ SCHEMA: Mapping[str, Any] = {
         },
         "parameters": {
             "type": "array",
-            "items": {},
+            "items": _VALUE,
             "description": 'A value for each ?, such as 1, "a", null or'
             ' {"type": "DATE", "value": "2026-01-31"}',
         },
         "parameterSets": {
             "type": "array",
-            "items": {"type": "array", "items": {}},
+            "items": {"type": "array", "items": _VALUE},
             "description": "Lists of values: one execution for each",
         },
         "maxRows": {"type": "integer", "minimum": 1, "description": "Most rows of the answer"},

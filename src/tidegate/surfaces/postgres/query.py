@@ -22,6 +22,7 @@ from tidegate.protocol.model import Annotations, ToolResult, text
 from tidegate.protocol.text_stream import TextStream
 from tidegate.results.notes import found_nothing
 from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.argument_forms import NO_ZERO
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.connection_phrases import has_misplaced_url, read_phrase
 from tidegate.surfaces.postgres.databases import Databases, no_owner
@@ -59,7 +60,7 @@ class QueryArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["auto", "sql", "nl"],
         Meta(description="What the query is; auto tells SQL from a question"),
     ] = "auto"
-    limit: Annotated[int, Meta(description="The most rows to return")] | None = None
+    limit: Annotated[int, Meta(description="The most rows to return", extra=NO_ZERO)] | None = None
     offset: Annotated[int, Meta(description="Rows to leave out at the start")] = 0
     previous: (
         Annotated[str, Meta(description="Handle of an earlier answer that the question continues")]

@@ -10,6 +10,7 @@ from tidegate import __version__
 from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.api import OnRejectedCall
+from tidegate.surfaces.refused_calls import shows_in_results
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 from tidegate.surfaces.workbench import connections, metadata, statements, switching, tabs
@@ -78,4 +79,5 @@ def surface(
         unknown_tool=unknown_tool,
         unknown_resource=unknown_resource(status_of),
         on_rejected_call=on_rejected_call,
+        shows_in_results=shows_in_results(settings.errors, "2026-07-28"),
     )

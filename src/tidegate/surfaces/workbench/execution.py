@@ -33,7 +33,7 @@ from tidegate.surfaces.workbench.calls import (
 MOST_ROWS, MOST_SECONDS = 10_000, 300
 ROWS_SCHEMA: dict[str, Any] = {
     "type": "array",
-    "items": {"type": "array", "items": {"type": ["string", "null"]}},
+    "items": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
 }
 
 

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from tidegate.surfaces.refused_calls import ErrorForm
+
 
 class WorkbenchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is particular to the surface `workbench`.
@@ -14,9 +16,12 @@ class WorkbenchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     `export_data` writes files: none means the user's Downloads. `http_error_status` chooses the
     HTTP status of an error: `seed` the document's table, `compat` always 200, `auto` the table
     except for clients that would lose their session (Python SDK 1) or show the reply as a failure
-    of the transport (TypeScript SDK).
+    of the transport (TypeScript SDK). `errors` says how a refused call is answered: `document` with
+    a JSON-RPC error, `protocol` with a result that has `isError`, `auto` as the document says, but
+    with a result since 2026-07-28 and for clients whose model would read nothing otherwise.
     """
 
     extended: bool = False
     http_error_status: Literal["auto", "seed", "compat"] = "auto"
+    errors: ErrorForm = "auto"
     export_directory: str | None = None

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from tidegate.model.schema import Table
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.argument_forms import NO_ZERO
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.calls import (
@@ -78,7 +79,9 @@ def _matches(tables: list[Table], term: str) -> Iterator[Match]:
 
 class Find(OnConnection, frozen=True, kw_only=True):
     words: Annotated[str, Meta(description="What the tables are about, in a few words")]
-    max_bytes: Annotated[int, Meta(description="Bytes of the answer, at least 200")] = 2_500
+    max_bytes: Annotated[
+        int, Meta(description="Bytes of the answer, at least 200", extra=NO_ZERO)
+    ] = 2_500
     database: DatabaseName | None = None
     schema: SchemaName | None = None
 
