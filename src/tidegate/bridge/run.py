@@ -11,7 +11,7 @@ from typing import Any
 from tidegate.bridge.bridge_session import BridgeSession
 from tidegate.bridge.discovery import Discovery
 from tidegate.bridge.messages import refusal
-from tidegate.bridge.relay import Relay
+from tidegate.bridge.relay import GRACE_S, Relay
 from tidegate.edges.line_io import Output, feed
 from tidegate.errors import TidegateError
 from tidegate.identity.bridge_tokens import Share
@@ -31,6 +31,8 @@ async def serve(discovery: Discovery, surface: str | None, share: Share) -> None
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     stopped: asyncio.Task[Any] = asyncio.ensure_future(stop.wait())
     transport = await feed(relay, sys.stdin.buffer)
+    output.hold_back(transport)
+    gone = asyncio.ensure_future(output.reader_closed())
     try:
         connected = asyncio.ensure_future(session.connect())
         await asyncio.wait({connected, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -39,7 +41,7 @@ async def serve(discovery: Discovery, surface: str | None, share: Share) -> None
             return
         connected.result()
         tasks = [asyncio.ensure_future(work) for work in (relay.run(), relay.send_pings())]
-        await asyncio.wait({relay.ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({relay.ended, stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
         await _finish(relay, output, stopped)
         for task in tasks:
             task.cancel()
@@ -48,15 +50,20 @@ async def serve(discovery: Discovery, surface: str | None, share: Share) -> None
         raise
     finally:
         stopped.cancel()
+        gone.cancel()
+        output.stop()
         if transport is not None:
             transport.close()
 
 
 async def _finish(relay: Relay, output: Output, stopped: asyncio.Task[Any]) -> None:
+    """Finish what was received, and let the host read it."""
     reader_closed = asyncio.ensure_future(output.reader_closed())
     abort = asyncio.ensure_future(
         asyncio.wait({stopped, reader_closed}, return_when=asyncio.FIRST_COMPLETED)
     )
     await relay.finish(abort)
-    abort.cancel()
-    reader_closed.cancel()
+    read = asyncio.ensure_future(output.drained())
+    await asyncio.wait({read, abort}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+    for task in (read, abort, reader_closed):
+        task.cancel()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import stat
 import threading
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import BinaryIO
 
 LINE_LIMIT = 10 * 1024 * 1024
-CHECK_S = 0.2
+MOST_UNREAD = 4 * 1024 * 1024
+AT_ONCE = 512 if not hasattr(select, "PIPE_BUF") else select.PIPE_BUF
 
 
 class Lines(asyncio.Protocol):
@@ -73,38 +76,110 @@ class Lines(asyncio.Protocol):
 
 
 class Output:
-    """Writes whole messages to a file descriptor.
+    """Writes whole messages to a file descriptor, and never waits for who reads it.
 
-    A full pipe blocks the event loop. That is acceptable, because the client has stopped reading
-    and is the only client of this process.
+    What the reader leaves no room for is written by a thread. Behind `MOST_UNREAD` bytes of it the
+    input rests that was given to `hold_back`, so that a client that does not read asks no more.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._broken = False
+        self._loop = asyncio.get_running_loop()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._unread = 0
+        self._queue: SimpleQueue[memoryview] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._empty: asyncio.Future[None] | None = None
+        self._input: asyncio.ReadTransport | None = None
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        if self._poll is not None:
+            self._poll.register(fd, select.POLLOUT)
+        self._watches = stat.S_ISFIFO(os.fstat(fd).st_mode)
+        if self._watches:
+            # Readable is the end for writing of a pipe only when the other end is closed.
+            self._loop.add_reader(fd, self._close)
 
     async def reader_closed(self) -> None:
         """Return when the reader has closed its end, if the system reports that."""
-        import select
+        await asyncio.shield(self._closed)
 
-        if not hasattr(select, "poll"):
-            await asyncio.get_running_loop().create_future()
-        poll = select.poll()
-        poll.register(self._fd, 0)
-        while not any(  # noqa: ASYNC110 - no event for it
-            seen & (select.POLLERR | select.POLLHUP) for _, seen in poll.poll(0)
-        ):
-            await asyncio.sleep(CHECK_S)
+    async def drained(self) -> None:
+        """Return when the reader has taken all that was written, or has gone."""
+        if self._unread and not self._closed.done():
+            self._empty = self._empty or self._loop.create_future()
+            await asyncio.wait({self._empty, self._closed}, return_when=asyncio.FIRST_COMPLETED)
+
+    def hold_back(self, transport: asyncio.ReadTransport | None) -> None:
+        """Let this input rest while much is unread."""
+        self._input = transport
 
     def write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view and not self._broken:
-            try:
-                view = view[os.write(self._fd, view) :]
-            except BlockingIOError:
-                os.set_blocking(self._fd, True)
-            except OSError:
-                self._broken = True
+        if self._closed.done():
+            return
+        rest = memoryview(data)
+        if not self._unread:
+            rest = self._write_what_fits(rest)
+        if not rest:
+            return
+        self._unread += len(rest)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._pump, name="stdout", daemon=True)
+            self._thread.start()
+        self._queue.put(rest)
+        if self._unread > MOST_UNREAD and self._input is not None:
+            self._input.pause_reading()
+
+    def stop(self) -> None:
+        """Watch the reader no more."""
+        if self._watches:
+            self._watches = False
+            self._loop.remove_reader(self._fd)
+
+    def _write_what_fits(self, rest: memoryview) -> memoryview:
+        """Write what the descriptor takes without waiting, and return the rest. One that is ready
+        takes `AT_ONCE` bytes (POSIX, PIPE_BUF)."""
+        poll = self._poll
+        if poll is None:
+            return rest
+        try:
+            while rest and (seen := poll.poll(0)) and not seen[0][1] & ~select.POLLOUT:
+                rest = rest[os.write(self._fd, rest[:AT_ONCE]) :]
+        except BlockingIOError:
+            return rest
+        except OSError:
+            self._close()
+            return rest[:0]
+        return rest
+
+    def _pump(self) -> None:
+        """Write what is queued, in a thread. RuntimeError: the loop was closed meanwhile."""
+        with suppress(RuntimeError):
+            while True:
+                rest = self._queue.get()
+                while rest:
+                    try:
+                        written = os.write(self._fd, rest)
+                    except BlockingIOError:
+                        select.select((), (self._fd,), ())
+                        continue
+                    except OSError:
+                        self._loop.call_soon_threadsafe(self._close)
+                        return
+                    rest = rest[written:]
+                    self._loop.call_soon_threadsafe(self._note_written, written)
+
+    def _note_written(self, count: int) -> None:
+        self._unread -= count
+        if self._unread <= MOST_UNREAD and self._input is not None and not self._input.is_closing():
+            self._input.resume_reading()
+        if not self._unread and self._empty is not None:
+            self._empty.set_result(None)
+            self._empty = None
+
+    def _close(self) -> None:
+        self.stop()
+        if not self._closed.done():
+            self._closed.set_result(None)
 
 
 async def feed(lines: Lines, stdin: BinaryIO) -> asyncio.ReadTransport | None:

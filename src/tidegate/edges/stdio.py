@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import BinaryIO
 
 from tidegate.edges.line_io import LINE_LIMIT, Lines, Output, feed
@@ -54,9 +54,13 @@ class StdioClient(Lines):
     def stop(self) -> None:
         """Does nothing: the output is the client's until the process ends."""
 
-    async def finish(self, hurry: asyncio.Future[bool], grace_s: float) -> None:
-        """Let running calls answer for `grace_s` seconds, less once `hurry` is done; then
-        cancel those that are left."""
+    async def finish(
+        self, hurry: asyncio.Future[bool], grace_s: float, drained: Awaitable[None]
+    ) -> None:
+        """Let running calls answer for `grace_s` seconds, and their client read that (`drained`),
+        less once `hurry` is done; then cancel those that are left."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + grace_s
         self._kernel.end_listening()
         if self._tasks and not hurry.done():
             answered = asyncio.ensure_future(asyncio.wait(self._tasks))
@@ -69,6 +73,10 @@ class StdioClient(Lines):
         self.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2 * HASTE_S)
+        read = asyncio.ensure_future(drained)
+        left = max(HASTE_S, until - clock())
+        await asyncio.wait({read, hurry}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        read.cancel()
 
     def cancel(self) -> None:
         """End the session and cancel its calls."""
@@ -124,11 +132,12 @@ class StdioEdge:
         self._output = Output((self._stdout or sys.stdout.buffer).fileno())
         self._client = StdioClient(self._kernel, self._actor, self._output.write)
         self._transport = await feed(self._client, self._stdin or sys.stdin.buffer)
+        self._output.hold_back(self._transport)
 
     async def wait_ended(self) -> None:
-        """Return at the end of the input."""
-        if self._client is not None:
-            await asyncio.shield(self._client.ended)
+        """Return at the end of the input, or when nothing that is written is read any more."""
+        if self._client is not None and self._output is not None:
+            await _first([self._client.ended, asyncio.ensure_future(self._output.reader_closed())])
 
     async def stop(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
         """Let running calls answer for `grace_s` seconds, less once `hurry` is set or the client
@@ -143,7 +152,8 @@ class StdioEdge:
         if hurry is not None:
             waiting.append(asyncio.ensure_future(_until(hurry)))
         hurried = asyncio.ensure_future(_first(waiting))
-        await client.finish(hurried, grace_s)
+        await client.finish(hurried, grace_s, self._output.drained())
+        self._output.stop()
         for task in (hurried, *waiting):
             task.cancel()
 

@@ -19,7 +19,7 @@ from msgspec import inspect
 EMPTY_COUNTS = {"empty": True}
 """The `extra` of a parameter's `Meta` whose empty text is a value of its own."""
 NO_ZERO = {"zero": False}
-"""The same where 0 is nonsense and the type does not say so, with `ge`."""
+"""The same where 0 makes no sense and the type does not say so, with `ge`."""
 
 _KINDS: Mapping[type[inspect.Type], str] = {
     inspect.StrType: "text",

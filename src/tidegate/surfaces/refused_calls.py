@@ -22,7 +22,7 @@ _BY_PROXY = " (via "
 
 
 def shows_in_results(form: ErrorForm, since: str) -> Callable[[Context], bool]:
-    """Tells who gets a refusal as a result: all with `protocol`, nobody with `document`; with
+    """Tells who gets a refusal as a result: all with `protocol`, none with `document`; with
     `auto` callers of the revision `since` or a newer one, and of a client that needs it."""
 
     def shows(context: Context) -> bool:
