@@ -181,6 +181,25 @@ def test_a_token_that_is_refused_is_looked_up_and_the_session_goes_on(
     assert sessions.opened == 1
 
 
+def test_a_locked_out_address_does_not_stop_a_renewal(
+    state: Path, server: Scripted, sessions: Sessions
+) -> None:
+    """After wrong tokens from its address a new server answers the old token with 429."""
+    with bridged(state) as host:
+        host.open()
+        server.renew(instance="another", token="tg_bridge_of_another")
+        server.script = lambda asked: (
+            sessions(asked)
+            if asked.headers["authorization"].endswith("another")
+            else refused(asked, 429, -32000, None)
+        )
+        assert "result" in host.call("a", "t")
+        server.script = lambda asked: refused(asked, 429, -32000, None)
+        assert host.call("b", "t")["error"]["code"] == -32000, "its own rate is not a lost token"
+        assert len(calls(server)) == 2
+    assert sessions.opened == 2
+
+
 def test_a_token_that_was_revoked_is_said_and_not_tried_for_ever(
     state: Path, server: Scripted, sessions: Sessions
 ) -> None:

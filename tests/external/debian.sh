@@ -15,6 +15,9 @@ command -v javac > /dev/null || missing+=(default-jdk-headless)
 for server in docker-registry etcd prometheus; do
     command -v "$server" > /dev/null || missing+=("${server/%etcd/etcd-server}")
 done
+for proxy in nginx haproxy caddy; do
+    PATH="$PATH:/usr/sbin" command -v "$proxy" > /dev/null || missing+=("$proxy")
+done
 compgen -G '/usr/lib/*/odbc/psqlodbcw.so' > /dev/null || missing+=(odbc-postgresql unixodbc)
 jar() { [ -e "/usr/share/java/$1" ] || missing+=("${@:2}"); }
 jar h2.jar libh2-java
@@ -39,7 +42,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     if apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" > /dev/null
     then
         for unit in openssh-server:ssh docker-registry:docker-registry etcd-server:etcd \
-            prometheus:prometheus; do
+            prometheus:prometheus nginx:nginx haproxy:haproxy caddy:caddy; do
             if [[ " ${missing[*]} " = *" ${unit%:*} "* ]] && command -v systemctl > /dev/null; then
                 systemctl disable -q "${unit#*:}" 2> /dev/null || true
             fi

@@ -24,6 +24,7 @@ from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.edge import HttpEdge, bind
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.router import Router
+from tidegate.edges.http.sse import KEEP_ALIVE_S
 from tidegate.edges.stdio import StdioEdge
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import BridgeTokens
@@ -193,6 +194,7 @@ def _options() -> argparse.Namespace:
     where.add_argument("--http", type=int, metavar="PORT")
     parser.add_argument("--bridge", type=Path, metavar="STATE", help="be found by bridges there")
     parser.add_argument("--page-size", type=int, default=200)
+    parser.add_argument("--keep-alive", type=float, default=KEEP_ALIVE_S, metavar="SECONDS")
     parser.add_argument("--revisions", nargs="+", default=ALL, metavar="REVISION")
     return parser.parse_args()
 
@@ -228,7 +230,8 @@ async def _serve_http(kernel: Kernel, options: argparse.Namespace) -> None:
         Endpoint("/mcp", kernel, HttpConventions()),
         Endpoint("/", _routes(options), JsonConventions()),
     ]
-    await _run(HttpEdge(HttpApplication(endpoints, _identify), bind("127.0.0.1", options.http)))
+    application = HttpApplication(endpoints, _identify, keep_alive_s=options.keep_alive)
+    await _run(HttpEdge(application, bind("127.0.0.1", options.http)))
 
 
 async def _serve_stdio(kernel: Kernel) -> None:

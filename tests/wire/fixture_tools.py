@@ -476,6 +476,13 @@ async def confirm_name(server: Counters, context: Context, given: dict[str, Any]
     return said(f"{answer['action']}: {(answer.get('content') or {}).get('name')}")
 
 
+@tool("Says nothing for as long as it is told to", {"type": "object"})
+async def pause(server: Counters, context: Context, given: dict[str, Any]):
+    await asyncio.sleep(given["seconds"])
+    server.done += 1
+    return said("paused")
+
+
 @tool("Fails in a way that no one foresaw")
 async def crash(server: Counters, context: Context, given: dict[str, Any]):
     raise ZeroDivisionError("the secret of the crash")

@@ -53,6 +53,12 @@ class BridgeSession:
         """The longest time to wait for the server: more than its longest call takes."""
         return (0.0 if self._server is None else self._server.patience_s) + MARGIN_S
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the handshake file names another server, or another token, than is in use."""
+        now = self._discovery.read()
+        return now is not None and self._server is not None and now.token != self._server.token
+
     async def connect(self) -> None:
         """Find the server, or start it. Raises: TidegateError."""
         if self._server is None:

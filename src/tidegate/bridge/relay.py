@@ -24,13 +24,13 @@ GRACE_S = 10.0
 PING_S = 300.0
 MIN_STREAM_S = 1.0
 
-_SESSION_LOST = frozenset({401, 404})
+_SESSION_LOST = frozenset({401, 404, 429})
 _STREAMING_METHOD = "subscriptions/listen"
 
 
 class _NotProcessed(Exception):
-    """The server did not process the message. `status` is 401 if it no longer accepts the token,
-    404 if it no longer knows the session, None if it could not be reached."""
+    """The server did not process the message. `status` is 401 or 429 if it does not accept the
+    token, 404 if it no longer knows the session, None if it could not be reached."""
 
     def __init__(self, status: int | None) -> None:
         super().__init__()
@@ -198,6 +198,9 @@ class Relay(Lines):
         """Whether the server no longer accepts the token or no longer knows the session."""
         if answer.status == 401:
             return True
+        if answer.status == 429:
+            # After wrong tokens from this address a token of the server before gets 429, not 401.
+            return self._session.is_outdated
         error = error_of(body)
         return frame.revision is None and error is not None and error[0] == -32001
 

@@ -174,6 +174,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `allowed_hosts` and `allowed_origins` are those accepted in addition to the loopback names.
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
     `X-Forwarded-For` and `Forwarded` give the client's address.
+    `keep_alive_s` is how long the response to a call may be silent, for proxies that end one.
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
     write the settings or the state. `surface` has a section for each surface
     with settings of its own. `masks` and `filters` here bind every source, or those of
@@ -201,6 +202,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trusted_proxies: tuple[str, ...] = ()
     agent_accounts: tuple[str, ...] = ()
     body_limit_bytes: Count = 10_485_760
+    keep_alive_s: Seconds = 12.0
     audit: AuditSettings = AuditSettings()
     approvals: ApprovalSettings = ApprovalSettings()
     undo: UndoSettings = UndoSettings()

@@ -11,6 +11,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import BinaryIO
 
+from tidegate.protocol.jsonrpc import BYTE_ORDER_MARK
+
 LINE_LIMIT = 10 * 1024 * 1024
 MOST_UNREAD = 4 * 1024 * 1024
 AT_ONCE = 512 if not hasattr(select, "PIPE_BUF") else select.PIPE_BUF
@@ -70,7 +72,7 @@ class Lines(asyncio.Protocol):
         if len(line) > self.line_limit:
             self.on_oversized_line()
             return
-        frame = line.strip()
+        frame = line.removeprefix(BYTE_ORDER_MARK).strip()
         if frame:
             self.on_line(frame)
 

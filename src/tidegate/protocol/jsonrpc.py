@@ -14,6 +14,8 @@ import msgspec
 from tidegate.protocol.model import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
 
 NO_ID = b"null"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What some programs write before a text in UTF-8. It says nothing."""
 _DIGITS = frozenset(b"-0123456789")
 
 
@@ -75,7 +77,7 @@ def decode(frame: bytes, *, document: bool = False) -> Message:
         return _read_response(envelope, id)
     if document and id is None and not envelope.method.startswith("notifications/"):
         raise Unreadable(INVALID_REQUEST, "Invalid Request: a request must have an id")
-    if params is msgspec.UNSET or (document and bytes(params) == b"null"):
+    if params is msgspec.UNSET or bytes(params) == b"null":
         return Message(id, envelope.method)
     if not bytes(params).startswith(b"{"):
         if document:

@@ -56,6 +56,7 @@ class Kernel:
 
     async def serve(self, frame: bytes, transport: TransportContext) -> Answer | None:
         """Answer one frame; None if it needs no answer (a notification or a response)."""
+        frame = frame.removeprefix(jsonrpc.BYTE_ORDER_MARK)
         try:
             if frame.lstrip()[:1] == b"[":
                 return await self._serve_batch(frame, transport)

@@ -365,6 +365,6 @@ class Settings(msgspec.Struct, frozen=True):
     batches are refused in every revision; a message without an id is a notification by its name or
     an error; `initialize` names a revision though there is a fallback, and null as the client's
     capabilities is none; `notifications/initialized` counts if it has an id, and is not answered;
-    null as `params` is none, and what is no object is wrong parameters."""
+    what is no object as `params` is wrong parameters."""
     error_data: Mapping[int, Mapping[str, Any]] = {}
     """The `data` of JSON-RPC errors that have none, by their code."""

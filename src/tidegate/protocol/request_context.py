@@ -22,7 +22,7 @@ from tidegate.protocol.model import (
     RpcError,
 )
 from tidegate.protocol.request import NOTHING, PROGRESS_KEY, McpRequest, progress_token
-from tidegate.protocol.revisions import MODERN, REVISIONS
+from tidegate.protocol.revisions import MODERN, REVISIONS, negotiate
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.transport import TransportContext
 
@@ -114,6 +114,12 @@ def _open_in_session(
     served: ServedServer, message: Message, params: p.Params, transport: TransportContext
 ) -> McpRequest:
     session = transport.session
+    if message.method == "ping" and (session is None or session.revision is None):
+        # Clients ask whether a server is there before they shake hands.
+        policy = served.settings.revisions
+        if set(policy.accepted) - set(MODERN):
+            name = negotiate(policy, None).name
+            return _open_alone(served, name, message, params, transport)
     if session is None:
         if served.settings.without_session is not None:
             return _open_alone(served, served.settings.without_session, message, params, transport)

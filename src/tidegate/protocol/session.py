@@ -46,6 +46,13 @@ class EventSink(Protocol):
     def stop(self) -> None: ...
 
 
+class Returner(Protocol):
+    """Waits for a client that lost a stream."""
+
+    def leave(self) -> None: ...
+    def come_back(self) -> None: ...
+
+
 class Session:
     """State of one client between `initialize` and the end."""
 
@@ -155,7 +162,10 @@ class Stream:
     def __init__(self) -> None:
         self.id = os.urandom(6).hex()
         self.sink: EventSink | None = None
+        self.returner: Returner | None = None
         self.finished = False
+        self.size = 0
+        """Bytes of the messages so far."""
         self._events: deque[tuple[int, bytes]] = deque(maxlen=KEPT_MESSAGES)
         self._count = 0
 
@@ -165,6 +175,7 @@ class Stream:
     def add(self, message: bytes) -> str:
         """Keep a message and return its event id; a client that has come back gets it."""
         self._count += 1
+        self.size += len(message)
         self._events.append((self._count, message))
         event_id = self.event_id()
         if self.sink is not None:

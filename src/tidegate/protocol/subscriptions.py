@@ -6,6 +6,7 @@ Source: specification 2026-07-28, `basic/patterns/subscriptions`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ _UPDATED = "notifications/resources/updated"
 
 async def listen(served: ServedServer, request: McpRequest, params: p.Listen) -> bytes:
     """Answer `subscriptions/listen`: acknowledge, then notify until cancelled."""
-    wanted = params.notifications
+    wanted = _granted(params.notifications, served.server.capabilities)
     meta = {SUBSCRIPTION_KEY: msgspec.Raw(request.id)}
     sender = request.sender
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -59,6 +60,22 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
         served.listening.discard(end)
         stop()
     return encode({"resultType": "complete", "_meta": meta})
+
+
+def _granted(wanted: p.Filter, capabilities: Mapping[str, Mapping[str, Any]]) -> p.Filter:
+    """What of a listener's filter the server has: no change of another kind will come."""
+
+    def has(kind: str, capability: str) -> bool:
+        return bool(capabilities.get(kind, {}).get(capability))
+
+    return p.Filter(
+        tools_list_changed=wanted.tools_list_changed and has("tools", "listChanged"),
+        prompts_list_changed=wanted.prompts_list_changed and has("prompts", "listChanged"),
+        resources_list_changed=wanted.resources_list_changed and has("resources", "listChanged"),
+        resource_subscriptions=wanted.resource_subscriptions
+        if has("resources", "subscribe")
+        else [],
+    )
 
 
 def follow(served: ServedServer, session: Session) -> None:

@@ -90,6 +90,7 @@ def open_http(
         ),
         proxies=proxies,
         body_limit=config.body_limit_bytes,
+        keep_alive_s=config.keep_alive_s,
         count_request=app.count_request,
         readiness=app.readiness,
         degraded=partial(without_names, app),

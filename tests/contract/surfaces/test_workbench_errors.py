@@ -269,3 +269,32 @@ def test_an_unknown_resource_is_404_by_the_table_and_200_in_compat(gate: SqliteG
 
     assert asyncio.run(status("seed")) == 404
     assert asyncio.run(status("compat")) == 200
+
+
+async def test_an_unknown_resource_is_a_wrong_parameter_since_2026_07_28(gate: SqliteGate) -> None:
+    async with gate.opened():
+        peer = Peer(workbench.surface(gate), READER, MODERN)
+        meta = modern_meta()
+        reply = await peer.request("resources/read", uri="tablepro://nowhere", _meta=meta)
+    assert (reply["error"]["code"], peer.status) == (-32602, 200)
+    assert reply["error"]["data"]["uri"] == "tablepro://nowhere"
+
+
+async def test_a_listener_is_promised_no_change_that_does_not_come(gate: SqliteGate) -> None:
+    async with gate.opened():
+        surface = workbench.surface(gate)
+        peer = Peer(surface, READER, MODERN)
+        wanted = {
+            "toolsListChanged": True,
+            "promptsListChanged": True,
+            "resourcesListChanged": True,
+            "resourceSubscriptions": ["tablepro://connections"],
+        }
+        listening = asyncio.ensure_future(
+            peer.request("subscriptions/listen", notifications=wanted, _meta=modern_meta())
+        )
+        while not peer.notes.messages:
+            await asyncio.sleep(0)
+        peer.kernel.end_listening()
+        await listening
+    assert peer.notes.messages[0]["params"]["notifications"] == {}

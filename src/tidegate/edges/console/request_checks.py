@@ -33,7 +33,9 @@ class RequestChecks:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if host not in self._hosts:
             raise HttpRefusal(
-                403, f"The console is not at {host[:100]!r}; it is at {self.address}/console"
+                403,
+                f"The console is not at {host[:100]!r}; it is at {self.address}/console. If people"
+                " reach it by that name, set `console.origin` to the address that they type.",
             )
 
     def check(self, method: str, headers: Mapping[bytes, bytes]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidegate.edges.http1.request import IncomingRequest
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
@@ -20,12 +22,19 @@ class ActiveRequest(Cancellation, eq=False, kw_only=True):
     active: set[ActiveRequest]
     detached: bool = False
     endless: bool = False
+    on_left: Callable[[], None] | None = None
+    """What happens when the client disconnects, in place of the cancellation."""
+    on_silence: Callable[[], None] | None = None
+    """What happens when there is no answer after a while."""
+    checks: int = 0
 
     def watch(self) -> None:
         self.request.when_gone(self._left)
 
     def _left(self) -> None:
-        if not self.detached:
+        if self.on_left is not None and not self.detached:
+            self.on_left()
+        elif not self.detached:
             self.cancel("the client disconnected")
 
     def end(self) -> None:

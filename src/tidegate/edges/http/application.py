@@ -18,7 +18,7 @@ from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead, read_b
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.router import HttpRequest, HttpStream
-from tidegate.edges.http.sse import HeaderList
+from tidegate.edges.http.sse import KEEP_ALIVE_S, HeaderList
 from tidegate.edges.http1.head import Head
 from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
@@ -57,6 +57,7 @@ class HttpApplication:
         origin_checks: OriginChecks | None = None,
         proxies: TrustedProxies | None = None,
         body_limit: int = BODY_LIMIT,
+        keep_alive_s: float = KEEP_ALIVE_S,
         count_request: CountRequest | None = None,
         readiness: Readiness = dict,
         degraded: Readiness = dict,
@@ -76,7 +77,7 @@ class HttpApplication:
         self._readiness = readiness
         self._degraded = degraded
         self._active: set[ActiveRequest] = set()
-        self._mcp = McpHandler(authenticate, self._active, body_limit)
+        self._mcp = McpHandler(authenticate, self._active, body_limit, keep_alive_s)
 
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed

@@ -1,20 +1,29 @@
 """MCP over Streamable HTTP: the requests to the kernel of one endpoint.
 
 A reply is plain JSON. It becomes an event stream when something has to be sent before it (progress,
-a log message, a question to the client). A client that disconnects cancels its call. Source:
-specification, `basic/transports`.
+a log message, a question to the client), or when it takes longer than proxies wait. A client that
+disconnects cancels its call, but in the revision that can resume a stream only when it stays away.
+Source: specification, `basic/transports`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint
 from tidegate.edges.http.reply_body import JsonBody
 from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
-from tidegate.edges.http.resumption import SESSION_NOT_FOUND, closer_of, finish, replay
-from tidegate.edges.http.sse import EventStream
+from tidegate.edges.http.resumption import (
+    KEEP_ALIVES,
+    SESSION_NOT_FOUND,
+    LostStream,
+    closer_of,
+    finish,
+    replay,
+)
+from tidegate.edges.http.sse import KEEP_ALIVE_S, EventStream
 from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
 from tidegate.edges.http1.response import block_of
 from tidegate.errors import TidegateError
@@ -82,10 +91,14 @@ class McpHandler:
         authenticate: Authenticate,
         active: set[ActiveRequest],
         body_limit: int,
+        keep_alive_s: float = KEEP_ALIVE_S,
     ) -> None:
         self._authenticate = authenticate
         self._active = active
         self._body_limit = body_limit
+        self._keep_alive_s = keep_alive_s
+        self._resume_s = KEEP_ALIVES * keep_alive_s
+        self._watching = False
 
     async def serve(self, request: IncomingRequest, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
@@ -134,10 +147,18 @@ class McpHandler:
         if not parsed.modern and b"mcp-session-id" in headers:
             session = self._session(kernel, actor, headers, frame)
         events = EventStream(
-            request, parsed.block, open=bool(parsed.takes_events), on_start=call.watch
+            request,
+            parsed.block,
+            open=bool(parsed.takes_events),
+            on_start=call.watch,
+            keep_alive_s=self._keep_alive_s,
         )
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
+            call.on_left = LostStream(session, events, call, self._resume_s).lose
+        if events.open:
+            call.on_silence = events.begin_silence
+            self._watch_silence()
         conventions = parsed.endpoint.conventions
         body = None
         if conventions.streams_json and conventions.takes_json(headers):
@@ -157,7 +178,7 @@ class McpHandler:
             body.finish(b"" if answer is None else answer.frame)
             return
         if events.started:
-            finish(events, answer, session)
+            finish(events, answer, session, self._resume_s)
             return
         block = parsed.block
         if answer is not None and parsed.finishes:
@@ -165,6 +186,23 @@ class McpHandler:
         if session is None and transport.session is not None:
             block += block_of([(b"mcp-session-id", transport.session.id.encode())])
         reply(request, answer, block)
+
+    def _watch_silence(self) -> None:
+        """Look after the calls that are not answered at once, as long as there are any."""
+        if not self._watching:
+            self._watching = True
+            asyncio.get_running_loop().call_later(self._keep_alive_s / 2, self._check_silence)
+
+    def _check_silence(self) -> None:
+        """Begin the response of each call that was there at the check before."""
+        self._watching = False
+        waiting = [call for call in self._active if call.on_silence is not None]
+        for call in waiting:
+            call.checks += 1
+            if call.checks == 2 and call.on_silence is not None and not call.request.begun:
+                call.on_silence()
+        if waiting:
+            self._watch_silence()
 
     # GET: a session's own stream, or the rest of one that was cut off
 
@@ -174,10 +212,11 @@ class McpHandler:
         if b"text/event-stream" not in accept and b"*/*" not in accept:
             raise HttpRefusal(406, "Accept must include text/event-stream")
         session = self._session(parsed.kernel, actor, headers)
-        events = EventStream(request, parsed.block)
+        events = EventStream(request, parsed.block, keep_alive_s=self._keep_alive_s)
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
         try:
+            request.when_gone(events.lose)
             last_seen = headers.get(b"last-event-id")
             if last_seen is not None:
                 replay(session, last_seen, events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from tidegate.edges.http.active_request import ActiveRequest
@@ -11,6 +12,13 @@ from tidegate.protocol.session import Session, Stream
 from tidegate.protocol.transport import Answer
 
 MOST_STREAMS = 64
+KEEP_ALIVES = 2.5
+"""How long a client that lost a stream may stay away before its call is cancelled, and how long the
+end of a stream is kept for it, as a proxy may have lost what we have sent: in times between two
+keep-alives."""
+MOST_FINISHED = 4
+MOST_KEPT_BYTES = 1024 * 1024
+"""What the streams of one session that are finished may hold, each."""
 SESSION_NOT_FOUND = -32001
 
 
@@ -37,23 +45,92 @@ def _keep(session: Session, stream: Stream) -> None:
         del session.streams[next(iter(session.streams))]
 
 
+class LostStream:
+    """Keeps a call and its stream alive while their client is away: losing a connection is not
+    cancelling (2025-11-25, `basic/transports`). The client that comes back gets what followed."""
+
+    def __init__(
+        self, session: Session, events: EventStream, call: ActiveRequest, resume_s: float
+    ) -> None:
+        self._session = session
+        self._events = events
+        self._call = call
+        self._resume_s = resume_s
+        self._timer: asyncio.TimerHandle | None = None
+
+    def lose(self) -> None:
+        """The client's connection is gone."""
+        stream = self._events.stream
+        if stream is None or not self._events.started:
+            self._call.cancel("the client disconnected")  # it has no event's id to come back with
+            return
+        self._events.lose()
+        stream.returner = self
+        _keep(self._session, stream)
+        self.leave()
+
+    def leave(self) -> None:
+        """Cancel the call, unless the client comes back in time."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._resume_s, self._call.cancel, "the client disconnected")
+
+    def come_back(self) -> None:
+        """The client has come back for the rest."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _keep_finished(session: Session, stream: Stream, resume_s: float) -> None:
+    """Keep a stream that has ended for a client that may not have got its end."""
+    if stream.size > MOST_KEPT_BYTES:
+        session.streams.pop(stream.id, None)
+        return
+    _keep(session, stream)
+    finished = [id for id, each in session.streams.items() if each.finished]
+    for id in finished[:-MOST_FINISHED]:
+        del session.streams[id]
+    loop = asyncio.get_running_loop()
+    loop.call_later(resume_s, session.streams.pop, stream.id, None)
+
+
 def replay(session: Session, last_seen: bytes, events: EventStream) -> None:
     id, _, count = last_seen.decode("latin-1").partition(".")
     stream = session.streams.get(id)
     if stream is None or not count.isdigit():
         raise HttpRefusal(404, "No events are kept for this Last-Event-ID", SESSION_NOT_FOUND)
+    if stream.returner is not None:
+        stream.returner.come_back()
     events.start()
     for event_id, message in stream.after(int(count)):
         events.send_event(event_id, message)
     if stream.finished:
         events.stop()
-    else:
-        stream.sink = events
+        return
+    stream.sink = events
+
+    def leave() -> None:
+        events.lose()
+        if stream.sink is events:
+            stream.sink = None
+            if stream.returner is not None and not stream.finished:
+                stream.returner.leave()
+
+    events.request.when_gone(leave)
 
 
-def finish(events: EventStream, answer: Answer | None, session: Session | None) -> None:
+def finish(
+    events: EventStream,
+    answer: Answer | None,
+    session: Session | None,
+    resume_s: float,
+) -> None:
     if answer is not None:
         events.send(answer.frame)
-    if events.stream is not None:
-        events.stream.finish()
+    stream = events.stream
+    if stream is not None:
+        stream.finish()
+        if stream.returner is not None:
+            stream.returner.come_back()
+        if session is not None:
+            _keep_finished(session, stream, resume_s)
     events.stop()

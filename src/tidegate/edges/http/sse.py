@@ -14,9 +14,13 @@ from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.response import block_of
 from tidegate.protocol.session import Stream
 
-KEEP_ALIVE_S = 30.0
+KEEP_ALIVE_S = 12.0
+"""How long a response may be silent. Proxies end one after 30 s (HAProxy's documents) or 60 s
+(nginx)."""
 MOST_BACKLOG = 4 * 1024 * 1024
 """Bytes that a client may leave unread before the connection is aborted."""
+
+KEEP_ALIVE = b": keep-alive\n\n"
 
 HeaderList = list[tuple[bytes, bytes]]
 
@@ -42,9 +46,10 @@ class EventStream(msgspec.Struct, eq=False):
     stream: Stream | None = None
     open: bool = True
     on_start: Callable[[], None] | None = None
+    keep_alive_s: float = KEEP_ALIVE_S
     started: bool = False
     closed: bool = False
-    _quiet: bool = True
+    _sent_at: float = 0.0
     _ended: asyncio.Future[None] | None = None
     _timer: asyncio.TimerHandle | None = None
 
@@ -69,7 +74,7 @@ class EventStream(msgspec.Struct, eq=False):
         self.start()
         if self.closed:
             return
-        self._quiet = False
+        self._sent_at = asyncio.get_running_loop().time()
         if self.request.backlog > MOST_BACKLOG:
             self.request.abort()
         else:
@@ -81,6 +86,7 @@ class EventStream(msgspec.Struct, eq=False):
             return
         self.started = True
         self.request.start(_HEAD + self.block)
+        self._sent_at = asyncio.get_running_loop().time()
         self._keep_alive()
         if self.on_start is not None:
             self.on_start()
@@ -91,8 +97,12 @@ class EventStream(msgspec.Struct, eq=False):
         """End the response behind what was sent."""
         if not self.started or self.closed:
             return
-        self.closed = True
         self.request.finish()
+        self.lose()
+
+    def lose(self) -> None:
+        """Take note that nothing more can be sent: the response has ended, or its client left."""
+        self.closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self._ended is not None and not self._ended.done():
@@ -105,9 +115,18 @@ class EventStream(msgspec.Struct, eq=False):
             await self._ended
 
     def _keep_alive(self) -> None:
-        """Send a keep-alive so that proxies do not drop the idle connection."""
-        if self._quiet and self._timer is not None:
-            self.request.push(b": keep-alive\n\n")
-        self._quiet = True
+        """Send a comment when nothing was sent for `keep_alive_s`."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(KEEP_ALIVE_S, self._keep_alive)
+        now = loop.time()
+        if now >= self._sent_at + self.keep_alive_s:
+            self.request.push(KEEP_ALIVE)
+            self._sent_at = now
+        self._timer = loop.call_at(self._sent_at + self.keep_alive_s, self._keep_alive)
+
+    def begin_silence(self) -> None:
+        """Begin the response though there is nothing to say yet, so that no proxy gives it up."""
+        if self.started or self.closed or not self.open:
+            return
+        self.start()
+        if self.stream is None:
+            self.request.push(KEEP_ALIVE)

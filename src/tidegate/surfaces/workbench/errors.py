@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal, NoReturn
 
 from tidegate.errors import Code, TidegateError
-from tidegate.protocol.model import METHOD_NOT_FOUND, Context, Info, RpcError
+from tidegate.protocol.model import INVALID_PARAMS, METHOD_NOT_FOUND, Context, Info, RpcError
 from tidegate.protocol.revisions import MODERN
 from tidegate.surfaces.api import ErrorRenderer
 from tidegate.surfaces.hints import Guide
@@ -158,9 +158,12 @@ def unknown_tool(name: str, context: Context) -> NoReturn:
 
 
 def unknown_resource(status_of: StatusOf) -> Callable[[str, Context], RpcError]:
-    """An unknown URI is 404: the one case of -32601 that the table does not send with 200."""
+    """An unknown URI is 404: the one case of -32601 that the table does not send with 200. Since
+    2026-07-28 a method that is not there is -32601 and 404, and a resource is a wrong parameter."""
 
     def refuse(uri: str, context: Context) -> RpcError:
+        if context.revision in MODERN:
+            return RpcError(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})
         found = status_of(_NOT_FOUND, context.client, context.revision, context.user_agent)
         status = 404 if found == 404 else 200
         message = f"Method not found: resources/read:{uri}"
