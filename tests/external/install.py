@@ -47,6 +47,21 @@ def node_modules() -> Path:
     return _once("npm", files, fill) / "node_modules"
 
 
+def frameworks_of_node() -> Path:
+    """A folder with the frameworks for agents in JavaScript, which have no lock: only they
+    themselves are pinned."""
+    files = [HERE / "frameworks" / "package.json", HERE / ".npmrc"]
+
+    def fill(place: Path) -> None:
+        for file in files:
+            shutil.copy(file, place / file.name)
+        npm = _wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"]
+        _run([str(node()), str(npm), "install", *flags], place)
+
+    return _once("frameworks-node", files, fill)
+
+
 def python_of(pins: str) -> Path:
     """The interpreter of a virtual environment that holds `requirements/PINS.txt`."""
     file = ROOT / "requirements" / f"{pins}.txt"
