@@ -24,9 +24,13 @@ def plain(text: str) -> ToolResult:
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`words` of several topics are an array; one text is taken as one topic."""
+    """`words` of several topics are an array. One text is taken as one topic, which is not
+    advertised: some clients and vendors of models refuse a parameter of two types."""
 
-    words: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_TOPICS)]
+    words: Annotated[
+        str | Annotated[list[str], Meta(min_length=1, max_length=MOST_TOPICS)],
+        Meta(extra_json_schema={"type": "array", "items": {"type": "string"}}),
+    ]
     max_bytes: Annotated[int, Meta(ge=1)] | None = None
     source: str | None = None
 
