@@ -51,6 +51,8 @@ class _Form(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ()
     empty_counts: bool = False
     zero_counts: bool = True
+    array_first: bool = False
+    """Whether an array is advertised where a text is taken too."""
 
 
 class _Field(msgspec.Struct, frozen=True):
@@ -82,6 +84,7 @@ def _form_of(kind: inspect.Type) -> _Form:
         inner, extra = _form_of(kind.type), cast("dict[str, Any]", kind.extra or {})  # pyright: ignore[reportUnknownMemberType] # msgspec leaves the dict bare
         return msgspec.structs.replace(
             inner,
+            array_first=_advertises_array(kind),
             empty_counts=inner.empty_counts or bool(extra.get("empty")),
             zero_counts=inner.zero_counts and bool(extra.get("zero", True)),
         )
@@ -106,6 +109,11 @@ def _form_of(kind: inspect.Type) -> _Form:
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         return _Form(kinds, least=kind.ge)
     return _Form(kinds)
+
+
+def _advertises_array(kind: inspect.Metadata) -> bool:
+    shown = cast("dict[str, Any]", kind.extra_json_schema or {})  # pyright: ignore[reportUnknownMemberType] # as above
+    return shown.get("type") == "array"
 
 
 def _fit_fields(arguments: Mapping[str, Any], fields: Mapping[str, _Field]) -> dict[str, Any]:
@@ -135,9 +143,11 @@ def _is_nothing(value: Any, form: _Form) -> bool:
 def _fit_value(value: Any, form: _Form) -> Any:
     kinds = form.kinds
     if isinstance(value, str):
-        if kinds & _TEXTS:
+        if kinds & _TEXTS and not form.array_first:
             return value
         read = _read(value)
+        if form.array_first and not isinstance(read, list):
+            return value
         return value if read is _NO_JSON or isinstance(read, str) else _fit_value(read, form)
     if isinstance(value, float):
         whole = "integer" in kinds and "number" not in kinds and value.is_integer()

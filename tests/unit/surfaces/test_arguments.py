@@ -118,6 +118,9 @@ class Wide(msgspec.Struct, frozen=True):
     how: Literal["a", "b"] = "a"
     name: str | dict[str, Any] | UnsetType = UNSET
     fact: Any = UNSET
+    topics: Annotated[
+        str | list[str], Meta(extra_json_schema={"type": "array", "items": {"type": "string"}})
+    ] = ""
 
 
 @pytest.mark.parametrize(
@@ -136,6 +139,8 @@ class Wide(msgspec.Struct, frozen=True):
             {"filters": [{"column": "c", "value": "5", "exact": False}]},
         ),
         ({"filters": ['{"column": "c"}']}, {"filters": [{"column": "c"}]}),
+        ({"topics": '["a", "b"]'}, {"topics": ["a", "b"]}),
+        ({"topics": "5"}, {"topics": "5"}),
         # Never inside a statement or a value.
         ({"text": "[1]"}, {"text": "[1]"}),
         ({"values": ["5", "true", "[1]"]}, {"values": ["5", "true", "[1]"]}),
