@@ -42,9 +42,7 @@ def test_pages_together_are_the_list(paged: Peer, connect: Connect) -> None:
     assert collected == whole
 
 
-@pytest.mark.parametrize(
-    "cursor", ["", "nonsense", "ZnJvbTo5OTk5", "ZnJvbTotMQ==", "é", 5, {}, "7"]
-)
+@pytest.mark.parametrize("cursor", ["nonsense", "ZnJvbTo5OTk5", "ZnJvbTotMQ==", "é", 5, {}, "7"])
 @each_list
 def test_an_unknown_cursor_is_refused(paged: Peer, method: str, cursor: Any) -> None:
     assert paged.request(method, {"cursor": cursor}).error["code"] == -32602
