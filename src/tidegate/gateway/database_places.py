@@ -14,7 +14,8 @@ from typing import NamedTuple
 from tidegate.engines.registry import find, locate
 from tidegate.errors import TidegateError
 
-_LOCAL = frozenset({"127.0.0.1", "::1"})
+_LOCAL = frozenset({"127.0.0.1"})
+"""What stands for this machine, by whichever of its addresses it is reached."""
 
 
 class DatabasePlace(NamedTuple):
@@ -104,4 +105,25 @@ async def _addresses(host: str) -> frozenset[str]:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return frozenset()
-    return frozenset(str(address[0]) for *_, address in found)
+    return frozenset(each for *_, address in found for each in _meant(str(address[0])))
+
+
+def _meant(address: str) -> frozenset[str]:
+    """An address as it is compared: all of this machine's own are one, and an IPv4 address in the
+    form of IPv6 is that address."""
+    plain = ip_address(address.partition("%")[0])
+    plain = getattr(plain, "ipv4_mapped", None) or plain
+    if plain.is_loopback or plain.is_unspecified or _is_own(str(plain)):
+        return _LOCAL
+    return frozenset({str(plain)})
+
+
+def _is_own(address: str) -> bool:
+    """Whether this machine has an address: then a socket can be bound to it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True

@@ -12,6 +12,8 @@ import difflib
 import time
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -326,6 +328,26 @@ class SourceConnections:
         if self._closing:
             await asyncio.wait(self._closing)
 
+    async def _refuse_known(self, source: Source, opened: Engine) -> None:
+        """Refuse a temporary source whose server says that it is the database of another source,
+        whatever address led to it. Those that are closed are opened for that, unless they could not
+        be. Raises: TidegateError POLICY_DENIED."""
+        identity = opened.status.identity
+        for connection in set(self._connections.values()):
+            if connection.source.engine != source.engine:
+                continue
+            if connection.engine is None and connection.error is None:
+                with suppress(TidegateError):
+                    await self.engine(connection)
+            engine = connection.engine
+            if engine is not None and engine.status.identity == identity:
+                raise TidegateError(
+                    Code.POLICY_DENIED,
+                    "That database is a source of this server already.",
+                    hint="Use the source by its name.",
+                    details={"rule": "source.temporary"},
+                )
+
     async def _open(self, connection: SourceConnection) -> Engine:
         try:
             if connection.check is not None:
@@ -333,6 +355,8 @@ class SourceConnections:
             engine = await self._open_engine(connection.source)
             if connection.check is not None:
                 await _check_opened(connection.check, engine)
+            if connection.temporary and engine.status.identity:
+                await _check_opened(partial(self._refuse_known, connection.source, engine), engine)
         except TidegateError as error:
             connection.error = error.without_secrets().message
             self._unopened.add(connection)

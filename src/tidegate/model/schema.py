@@ -123,13 +123,15 @@ class DatabaseSettings(msgspec.Struct, frozen=True):
 
 class Status(msgspec.Struct, frozen=True):
     """What an open source says of itself; `warnings` are for the operator alone. `session` are the
-    settings, as (name, value), that the account's own sessions begin with there."""
+    settings, as (name, value), that the account's own sessions begin with there. `identity` tells
+    the database from every other, by what its server says of itself; empty if it says nothing."""
 
     database: str
     schema: str | None
     server_version: str
     warnings: tuple[str, ...] = ()
     session: tuple[tuple[str, str], ...] = ()
+    identity: str = ""
 
 
 Description = Catalog | Ddl | Counts | Databases | DatabaseSettings

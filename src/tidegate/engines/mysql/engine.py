@@ -104,6 +104,7 @@ class MysqlEngine:
             first.setting.database,
             first.setting.server_version,
             warnings,
+            identity=first.setting.identity,
         )
 
     @classmethod

@@ -70,7 +70,10 @@ def sets_variables(text: str) -> bool:
     )
 
 
-ARRIVAL = b"SELECT @@sql_mode, @@version, @@version_comment, DATABASE()"
+ARRIVAL = (
+    b"SELECT @@sql_mode, @@version, @@version_comment, DATABASE(),"
+    b" CONCAT_WS(':', @@hostname, @@port, @@datadir)"
+)
 """Its row is what `arrived` reads."""
 
 CHECK = b"""SHOW SESSION VARIABLES WHERE Variable_name IN
@@ -95,12 +98,14 @@ _SECRET = frozenset({"mysql", "performance_schema", "sys"})
 
 
 class SessionVariables(msgspec.Struct, frozen=True):
-    """What a session found where it came; `modes` is the SQL mode it is given."""
+    """What a session found where it came; `modes` is the SQL mode it is given, `identity` what the
+    server tells itself from others by."""
 
     database: str | None = None
     modes: str = ""
     server_version: str = ""
     mariadb: bool = False
+    identity: str = ""
 
     @property
     def commands(self) -> tuple[bytes, ...]:
@@ -142,7 +147,7 @@ class SessionVariables(msgspec.Struct, frozen=True):
 def arrived(found: Rows, greeting: str) -> SessionVariables:
     """The setting of a connection. Raises: TidegateError SOURCE_URL for a database of the
     server's."""
-    ((modes, version, comment, database),) = found
+    ((modes, version, comment, database, server),) = found
     if is_secret(database):
         raise TidegateError(
             Code.SOURCE_URL,
@@ -152,7 +157,9 @@ def arrived(found: Rows, greeting: str) -> SessionVariables:
     mariadb = "MariaDB" in greeting or "MariaDB" in comment
     kept = [mode for mode in modes.split(",") if mode in _KEPT_MODES]
     name = "MariaDB" if mariadb else "MySQL"
-    return SessionVariables(database, ",".join(kept), f"{name} {version}", mariadb)
+    return SessionVariables(
+        database, ",".join(kept), f"{name} {version}", mariadb, f"mysql:{server}"
+    )
 
 
 def is_secret(database: str | None) -> bool:

@@ -98,6 +98,11 @@ _ARRIVAL = "SELECT pg_catalog.quote_ident(session_user), {}".format(
     ", ".join(f"pg_catalog.current_setting('{name}')" for name in (*ARRIVING, "statement_timeout"))
 ).encode()
 
+_IDENTITY = (
+    b"SELECT c.system_identifier::text, d.oid::text FROM pg_catalog.pg_control_system() AS c,"
+    b" pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()"
+)
+
 _ALONE = (
     b"SELECT pg_catalog.set_config('statement_timeout', $1, false),"
     b" pg_catalog.set_config('search_path', $2, false),"
@@ -194,6 +199,15 @@ class PostgresSession(ServerSession[CommandProtocol]):
             tuple(zip(ARRIVING, [str(value) for value in arrived], strict=True)),
             milliseconds_of(str(limit)),
         )
+
+    async def identity(self) -> str:
+        """What tells this database from every other, also over another address or of a standby;
+        empty if the server does not say."""
+        try:
+            ((server, database),) = await self.own(_IDENTITY)
+        except TidegateError:
+            return ""
+        return f"postgresql:{server}:{database}"
 
     async def own(self, text: bytes, params: Params = None) -> Rows:
         """Run a statement of ours outside a transaction; its rows. Raises: TidegateError."""

@@ -105,7 +105,7 @@ class PostgresEngine:
 
     capabilities: Capabilities
 
-    def __init__(self, target: Conninfo, first: PostgresSession) -> None:
+    def __init__(self, target: Conninfo, first: PostgresSession, identity: str = "") -> None:
         self.capabilities = Capabilities(
             inspects=True,
             several_databases=True,
@@ -137,6 +137,7 @@ class PostgresEngine:
             first.setting.server_version,
             SUPERUSER if first.line.parameter(b"is_superuser") == "on" else (),
             first.setting.arrived,
+            identity,
         )
 
     @classmethod
@@ -145,7 +146,8 @@ class PostgresEngine:
         target = parse_conninfo(source.url)
         if source.temporary:
             target = own_login_only(target)
-        return cls(target, await PostgresSession.open(target))
+        first = await PostgresSession.open(target)
+        return cls(target, first, await first.identity())
 
     @property
     def open_connections(self) -> int:
@@ -222,7 +224,6 @@ class PostgresEngine:
                     permit, session, encoded, schema, running.timeout_ms, tuning
                 )
                 counter = counter_of(permit) if writes else None
-                tuning = request.tuning
                 if explains and params and not request.statement.params:
                     # With NULL in the place of each value it would be seen that nothing is found;
                     # GENERIC_PLAN of PostgreSQL 16 takes no placeholders in this protocol.
