@@ -21,8 +21,10 @@ from tidegate.model.requests import Call, OpenTemporary, Query
 from tidegate.model.statements import Statement
 
 ACTOR = Actor("agent", "agent", Scope.READ_ONLY)
-SPELLED = ["127.0.0.1", "localhost", "[::1]", "127.0.0.2", "[::ffff:127.0.0.1]", "0.0.0.0",
-           "[::]", "127.1.2.3", "[0:0:0:0:0:0:0:1]"]  # fmt: skip
+SPELLED = [
+    "127.0.0.1", "localhost", "[::1]", "127.0.0.2", "[::ffff:127.0.0.1]", "[::]", "127.1.2.3",
+    "[0:0:0:0:0:0:0:1]", ".".join("0000"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("one", SPELLED)
@@ -62,7 +64,8 @@ async def test_a_server_says_itself_which_database_it_is(
         server.script("GRANT SELECT ON *.* TO stranger@'%'")
         name, other = server.new_database(), ""
         saved, port, login = server.url(name), server.port, "mariadb://stranger:pw@"
-    async with between("127.0.0.1", port) as proxy:  # another address, which no name or number gives away
+    # Another port, which no name or number gives away.
+    async with between("127.0.0.1", port) as proxy:
         config = Config(
             sources=(SourceSettings("shop", saved),),
             temporary_sources=Settings(hosts=(f"127.0.0.1:{proxy.port}",)),
