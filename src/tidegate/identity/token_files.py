@@ -48,7 +48,7 @@ _KEYS = frozenset(
 )  # fmt: skip
 _MOST_BYTES = 16 * 1024 * 1024
 
-Stamp = tuple[int, int, int] | None
+Stamp = tuple[int, ...] | None
 
 
 class TokenFiles:
@@ -209,7 +209,11 @@ def _stamp(path: Path) -> Stamp:
         status = os.stat(path)  # noqa: PTH116 - on the path of every call
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    # The mode and the owner say whether the file may be used at all.
+    return (
+        *(status.st_mtime_ns, status.st_size, status.st_ino),
+        *(status.st_mode, status.st_uid, status.st_gid),
+    )
 
 
 def _table(value: Any, path: Path, where: str) -> dict[Any, Any]:

@@ -171,6 +171,39 @@ def _checked_type(column: ColumnInfo, made: Embeddings) -> str:
     return column.type
 
 
+async def check_ready(handle: Handle, job: Job) -> None:
+    """Look for what a run needs before anyone is asked to agree to it: a key that names the rows,
+    and the type of the vectors. Raises: TidegateError UNSUPPORTED, and what the gate raises."""
+    _require_key(job)
+    if find(job.target.dialect).vectors != "typed":
+        return
+    name = job.type.partition("(")[0].rpartition(".")[2]
+    sql = Sql(job.target)
+    query = f"SELECT 1 FROM pg_catalog.pg_type WHERE typname = {sql.value(name)} LIMIT 1"
+    try:
+        page = await handle(sql.query(query, 1), Page)
+    except TidegateError as error:
+        if error.code not in (Code.POLICY_MASKED, Code.POLICY_TABLE, Code.SQL_FAILED):
+            raise
+        return  # not to be seen: the database says it when the column is added
+    if not page.row_count:
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The database has no type `{name}`: the extension pgvector is not in it",
+            hint="Have a superuser run CREATE EXTENSION vector in it, and run this again.",
+        )
+
+
+def _require_key(job: Job) -> None:
+    """Raises: TidegateError UNSUPPORTED for a table without a primary key."""
+    if not job.target.key:
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The table `{job.target.table.name}` has no primary key to name its rows by",
+            hint="Add one, or embed another table.",
+        )
+
+
 async def make_columns(handle: Handle, job: Job) -> None:
     """Add the columns that are missing. One that another run adds meanwhile is used as it is.
 
@@ -240,12 +273,7 @@ async def fill(handle: Handle, job: Job) -> AsyncIterator[Progress]:
     Raises: TidegateError UNSUPPORTED for a table without a primary key, and what the gate and the
     provider raise.
     """
-    if not job.target.key:
-        raise TidegateError(
-            Code.UNSUPPORTED,
-            f"The table `{job.target.table.name}` has no primary key to name its rows by",
-            hint="Add one, or embed another table.",
-        )
+    _require_key(job)
     done = Progress(0, 0, 0)
     last: Sequence[Any] | None = None
     while rows := await _read(handle, job, last):

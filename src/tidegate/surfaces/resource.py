@@ -17,7 +17,8 @@ class SurfaceResource(msgspec.Struct, frozen=True):
     """A resource, or a family of them if `uri` has `{variables}`; `read` returns JSON.
 
     `read` gets the tool context and the values of the variables. A variable matches one path
-    segment. `completers` complete variables of a template, by name.
+    segment. `completers` complete variables of a template, by name. One that is not `announced` is
+    read and not listed: the surface lists members of the family for each caller.
     """
 
     uri: str
@@ -27,6 +28,7 @@ class SurfaceResource(msgspec.Struct, frozen=True):
     description: str | None = None
     mime_type: str = "application/json"
     completers: Mapping[str, Completer] = {}
+    announced: bool = True
 
     @property
     def templated(self) -> bool:

@@ -108,7 +108,9 @@ class Surface:
         self.readable = tuple(resources)
         self._list_resources = list_resources
         self._resources = tuple(r.listed() for r in resources if not r.templated)
-        self._templates = tuple(r.listed_template() for r in resources if r.templated)
+        self._templates = tuple(
+            r.listed_template() for r in resources if r.templated and r.announced
+        )
         self.prompts_by_name = {prompt.name: prompt for prompt in prompts}
         self._prompts = tuple(prompt.listed() for prompt in prompts)
         self.methods: Mapping[str, BareMethod] = {

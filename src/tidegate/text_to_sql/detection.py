@@ -42,6 +42,11 @@ _EXPLAINED = frozenset(
     {"SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE", "EXECUTE"}
     | {"CREATE", "DECLARE", "REFRESH"}
 )
+_VALUES = words("""
+    CURRENT_USER SESSION_USER CURRENT_ROLE CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP LOCALTIME
+    LOCALTIMESTAMP CURRENT_CATALOG CURRENT_SCHEMA SYSTEM_USER USER NULL TRUE FALSE
+    """)
+"""Words that a SELECT without a table can give, and that are no question."""
 _FIXED_SHOWS = frozenset({"ALL", "PORT", "SSL", "FSYNC", "TIMEZONE", "DATESTYLE", "INTERVALSTYLE"})
 _SHOW_PHRASES = (
     ("TIME", "ZONE"),
@@ -97,7 +102,7 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
         if reads and are_words and judgement.effect is Effect.UNKNOWN:
             return False  # `explain the orders table`: nothing that a database could run
         if catalog is not None and judgement.effect is Effect.READ and are_words:
-            return _names_a_table(judgement, catalog)
+            return _names_a_value(tokens[1:]) or _names_a_table(judgement, catalog)
         if prose != text and not reads:
             return is_sql(prose, dialect, catalog)
         return not _is_prose(tokens, rules)
@@ -110,6 +115,16 @@ def _without_apostrophes(text: str) -> str:
     """The text without apostrophes within words, and without one behind a word that is the last."""
     text = _APOSTROPHE.sub("", text)
     return _POSSESSIVE.sub("", text) if text.count("'") == 1 else text
+
+
+def _names_a_value(tokens: list[Token]) -> bool:
+    """Whether the words are values that SQL has names for, as in `SELECT current_user AS me`."""
+    keys = [token.key for token in tokens]
+    if keys[:1] in (["DISTINCT"], ["ALL"]):
+        del keys[0]
+    if not keys or keys[0] not in _VALUES:
+        return False
+    return len(keys) == 1 or keys[1] == "AS" or (len(keys) == 2 and "_" in keys[0])
 
 
 def _names_a_table(judgement: Judgement, catalog: Catalog) -> bool:

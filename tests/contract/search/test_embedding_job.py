@@ -248,3 +248,23 @@ async def test_vectors_of_texts_that_have_changed_or_gone_are_counted_and_found(
         assert "tidegate embed SOURCE docs content" in faults[0].hint
         await desk.embed()
         assert await embedding_job.find_stale(desk.handle, job) == (ROWS, 0, 0)
+
+
+async def test_what_a_run_needs_is_looked_for_before_anyone_is_asked(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    made = make_postgres(DROP, "DROP EXTENSION vector", rows=10, index="")
+    async with Library(tmp_path / "a", made, access="write").gate.opened() as gate:
+        desk = Desk(gate)
+        job = await embedding_job.plan(desk.handle, "docs", "content")
+        with pytest.raises(TidegateError) as refused:
+            await embedding_job.check_ready(desk.handle, job)
+        assert "no type `vector`" in refused.value.message
+        assert "CREATE EXTENSION vector" in refused.value.hint
+    made = make_postgres(DROP, "ALTER TABLE docs DROP CONSTRAINT docs_pkey", rows=10, index="")
+    async with Library(tmp_path / "b", made, access="write").gate.opened() as gate:
+        desk = Desk(gate)
+        job = await embedding_job.plan(desk.handle, "docs", "content")
+        with pytest.raises(TidegateError) as refused:
+            await embedding_job.check_ready(desk.handle, job)
+        assert "no primary key" in refused.value.message

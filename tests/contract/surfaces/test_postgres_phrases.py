@@ -120,7 +120,8 @@ def test_a_phrase_that_reaches_a_saved_database_is_that_source_with_its_masks(
         assert '{"mail": null}' in text
         assert "postgres://" not in text
         assert "hush" not in text
-    assert '{"n": 42}' in own
+        assert "Ran on the source guarded, whose database the address is" in text
+    assert '{"n": 42}' in own and "Ran on" not in own
 
 
 def test_a_default_belongs_to_its_session_alone(tmp_path: Path, shops: Shops) -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.postgres_surface import SHOP, PostgresShop, SurfaceUnderTest, served
 from support.scripted_model import KEY, scripted, wrote
 from tidegate.sql.redaction import without_values
+from tidegate.surfaces.postgres import schema_info
 
 ResultT = TypeVar("ResultT")
 Scene = Callable[[SurfaceUnderTest], Awaitable[ResultT]]
@@ -275,6 +276,79 @@ def test_tables_with_vectors_can_be_asked_for_alone(tmp_path: Path, shop: Postgr
     (table,) = schema(tmp_path, shop, vector_tables_only=True)["structuredContent"]["tables"]
     assert table["name"] == "notes"
     assert table["columns"][2]["dimensions"] == 3
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_schema_that_is_too_long_is_cut_with_a_record_and_offsets_show_the_rest(
+    tmp_path: Path, shop: PostgresShop, monkeypatch: pytest.MonkeyPatch, compact: bool
+) -> None:
+    monkeypatch.setattr(schema_info, "MOST_BYTES", 60 if compact else 600)
+
+    async def scene(surface: SurfaceUnderTest) -> tuple[list[str], list[str], dict[str, Any]]:
+        peer = await surface.peer()
+        shown: list[str] = []
+        said: list[str] = []
+        offset = 0
+        while True:
+            result = await peer.result("get_schema_info", compact=compact, offset=offset)
+            body = result["structuredContent"]
+            shown += [f"{each['schema']}.{each['name']}" for each in body["tables"]]
+            said.append(result["content"][0]["text"])
+            if "nextOffset" not in body:
+                return shown, said, await peer.call("get_schema_info", offset=99)
+            assert body["truncations"][0]["kind"] == "bytes"
+            assert body["nextOffset"] == len(shown)
+            offset = body["nextOffset"]
+
+    shown, said, refused = play(tmp_path, shop, scene)
+    with monkeypatch.context() as whole:
+        whole.setattr(schema_info, "MOST_BYTES", 64_000)
+        everything = schema(tmp_path, shop)["structuredContent"]["tables"]
+    assert shown == [f"{each['schema']}.{each['name']}" for each in everything]
+    assert len(said) > 1 and "Use offset=" in said[0]
+    assert all(name in "".join(said) for name in shown)
+    assert "offset must be less than" in str(refused)
+
+
+def test_a_caller_of_several_databases_lists_the_resources_of_each_and_reads_them(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> tuple[list[str], list[dict[str, Any]]]:
+        peer = await surface.peer()
+        listed = (await peer.request("resources/list"))["result"]["resources"]
+        uris = [each["uri"] for each in listed]
+        return uris, [await peer.request("resources/read", uri=uri) for uri in uris]
+
+    sources = [{"name": name, "url": shop.url} for name in ("one", "two")]
+    own = {"postgres": {"source": None}}
+    uris, replies = play(tmp_path, shop, scene, sources=sources, surface=own)
+    assert len(uris) == 8 and "pg://settings?source=two" in uris
+    assert all("result" in each for each in replies), replies
+    uris, replies = play(tmp_path, shop, scene, sources=sources[:1], surface=own)
+    assert len(uris) == 4 and all("result" in each for each in replies)
+
+
+def test_in_production_a_mistake_says_what_to_do_with_the_names_that_are_like_it(
+    tmp_path: Path, shop: PostgresShop
+) -> None:
+    async def scene(surface: SurfaceUnderTest) -> list[str]:
+        return [
+            await surface.text("query_database", query=sql, mode="sql")
+            for sql in (
+                "SELECT emial FROM users",
+                "SELECT 1 FROM userz",
+                "SELECT id FROM users WHERE id = 'hidden'",
+                "SELECT pg_read_file('x')",
+            )
+        ]
+
+    own = {"postgres": {"error_detail": "production"}}
+    column, table, value, function = play(tmp_path, shop, scene, surface=own)
+    assert "It names a column that is not there" in column
+    assert "Nearest: users.email text." in column and "emial" not in column
+    assert "It names a table that is not there" in table and "Nearest: users." in table
+    assert "cannot be converted" in value and "hidden" not in value
+    assert "pg_read_file" in function and "Correlation id: " in function
 
 
 def test_compact_shows_names_alone(tmp_path: Path, shop: PostgresShop) -> None:
@@ -587,7 +661,8 @@ def test_production_says_of_each_error_what_kind_it_is(tmp_path: Path, shop: Pos
         "source.unknown_table: There is no such table for this caller. ",
         "source.unknown: There is no such database for this caller. ",
         "source.url: The URL of the database cannot be used. ",
-        "sql.failed: The statement failed (SQLSTATE 42703). ",
+        "sql.failed: The statement failed (SQLSTATE 42703). It names a column that is not there:"
+        " see the columns with get_schema_info. ",
         "policy.read_only: The call is not permitted. ",
     )
     for text, kind in zip(play(tmp_path, shop, scene, surface=own), kinds, strict=True):

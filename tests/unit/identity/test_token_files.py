@@ -118,6 +118,16 @@ def test_a_change_of_the_file_counts_at_once(given: Given) -> None:
     assert given.tokens.verify(SECRET).name == "ci"
 
 
+def test_a_file_that_others_may_read_from_now_on_makes_no_token_valid(given: Given) -> None:
+    given.write(listed())
+    assert given.tokens.verify(SECRET).name == "ci"
+    given.path.chmod(0o644)
+    assert given.refusal() is Code.AUTH_INVALID
+    assert "open to other accounts" in given.files.problems[str(given.path)]
+    given.path.chmod(0o600)
+    assert given.tokens.verify(SECRET).name == "ci"
+
+
 def test_a_link_that_leads_to_another_file_is_a_change(given: Given, tmp_path: Path) -> None:
     """As a container's platform exchanges mounted secrets."""
     for name in ("one", "two"):

@@ -148,3 +148,24 @@ def test_the_first_word_decides_of_a_text_that_is_too_long_for_a_question(
 ) -> None:
     text = beginning + part * (10_000_000 // len(part))
     assert is_sql(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("SELECT current_user", True),
+        ("select current_date;", True),
+        ("SELECT session_user AS me", True),
+        ("SELECT DISTINCT current_schema", True),
+        ("SELECT null", True),
+        ("select user", True),
+        ("select current_timestamp now", True),
+        ("select user names", False),
+        ("select customers", False),
+        ("select current customers", False),
+        ("select true love stories", False),
+    ],
+)
+def test_values_that_sql_has_names_for_are_no_question(text: str, statement: bool) -> None:
+    catalog = Catalog("d", "public", ("public",), (Table("public", "users", "table"),), "1", (), "")
+    assert is_sql(text, "postgres", catalog) is statement

@@ -50,6 +50,7 @@ async def _work(app: App, arguments: argparse.Namespace) -> None:
         )
     _refuse_masked(app, job, arguments.source)
     if job.missing:
+        await embedding_job.check_ready(handle, job)
         _agree(app, job, arguments)
         await embedding_job.make_columns(handle, job)
     try:

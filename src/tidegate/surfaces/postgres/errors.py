@@ -118,7 +118,19 @@ def _general(error: TidegateError) -> str:
     text = _GENERAL.get(error.code) or _OF_AREA.get(area, "The call failed")
     wait_s = error.retry_after_s
     when = f" Retry in {wait_s:,.0f} s." if wait_s is not None else ""
-    return f"{text}{place}.{when} {_correlated(error)}"
+    if area == "sql" and state is None:
+        text = error.message.rstrip(".")  # our own judgement of the caller's own text
+    return f"{text}{place}.{_step(error)}{when} {_correlated(error)}"
+
+
+def _step(error: TidegateError) -> str:
+    """What the caller can do, after a blank: by the kind of the mistake, with the names that are
+    like a wrong one. They are of the catalog that the caller sees."""
+    state = str(error.details.get("sqlstate") or "")
+    said = _OF_STATE.get(state) or _OF_CLASS.get(state[:2]) or GUIDE.codes.get(error.code, "")
+    hint = error.hint or ""
+    near = hint if hint.startswith("Nearest: ") else ""
+    return "".join([f" {each}" for each in (said, near) if each])
 
 
 _GENERAL = {
@@ -128,6 +140,25 @@ _GENERAL = {
     Code.SOURCE_BUSY: "The database is busy; retry in a moment",
     Code.QUESTION_UNANSWERABLE: "The database does not hold what the question asks for",
     Code.QUESTION_COSTLY: "The statement for the question would cost too much",
+}
+_OF_STATE = {
+    "42703": "It names a column that is not there: see the columns with get_schema_info.",
+    "42P01": "It names a table that is not there: see the tables with get_schema_info.",
+    "42702": "A column of that name is in several tables: say of which.",
+    "42803": "A column is neither grouped nor in an aggregate.",
+    "42601": "Its syntax is wrong.",
+    "42883": "No function or operator takes arguments of these types: cast them.",
+    "42804": "Types of values do not fit each other: cast them.",
+    "42P10": "ORDER BY or DISTINCT names a column that is not selected.",
+    "42501": "The account of this source may not read that.",
+    "22P02": "A text cannot be converted to the type that it is compared with or cast to.",
+    "22012": "It divides by zero: use NULLIF.",
+    "57014": "It took too long: narrow it.",
+}
+"""What a caller can do about an error of the database, which shows no name and no value of it."""
+_OF_CLASS = {
+    "22": "A value does not fit its type or its function.",
+    "42": "A name or a type in it is wrong: see tables and columns with get_schema_info.",
 }
 _OF_AREA = {
     "sql": "The statement failed",

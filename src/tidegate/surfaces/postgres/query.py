@@ -7,6 +7,7 @@ database runs it in a transaction that cannot write.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -33,9 +34,10 @@ from tidegate.surfaces.postgres.result_text import (
     page_text,
     sql_heading,
     structured,
+    with_short_vectors,
 )
 from tidegate.surfaces.postgres.streaming import MAX_ROWS, StreamedRows
-from tidegate.surfaces.postgres.targets import source_of
+from tidegate.surfaces.postgres.targets import place_note, source_of
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.text_to_sql.detection import is_sql
 from tidegate.text_to_sql.model import MAX_QUESTION_CHARS, Question
@@ -101,7 +103,7 @@ class QueryTool:
         *,
         in_session: bool,
     ) -> ToolResult:
-        query, source = args.query, args.source
+        query, source, place = args.query, args.source, ""
         phrase = read_phrase(query)
         if phrase is not None:
             source = await source_of(context, phrase.target, is_url=phrase.is_url)
@@ -110,6 +112,8 @@ class QueryTool:
                     raise no_owner()
                 return await self._set_default(context, source)
             query = phrase.rest
+            if phrase.is_url:
+                place = await place_note(context, source)
         else:
             source = self._databases.name_of(context, source)
         if has_misplaced_url(query):
@@ -131,7 +135,7 @@ class QueryTool:
                 limits=limits,
                 offset=args.offset,
             )
-            return await answer_question(context, question, stream)
+            return await answer_question(context, question, stream, place)
         # What is returned is the part of the text that was not sent while rows came.
         rows = None if stream is None else StreamedRows(stream, sql_heading(query.strip()))
         request = Query(Statement(query), limits=limits, offset=args.offset, sink=rows)
@@ -143,15 +147,16 @@ class QueryTool:
             from tidegate.search.suggestions import advise
 
             raise await advise(error, context, source, query, find=GUIDE.tables) from None
-        note = ""
+        notes = [place] if place else []
         shown = page if rows is None else structs.replace(page, rows=rows.first_row)
         if found_nothing(shown) and not args.offset and "'" in query:
             from tidegate.search.suggestions import note_near_values
 
-            note = await note_near_values(query, context, source)
+            notes += [note] if (note := await note_near_values(query, context, source)) else []
         if rows is None:
-            return self._answer(page, query, args.offset, source, note)
-        reply = rows.rest() + ending(page, args.offset, [note] if note else []).encode()
+            page, cut = with_short_vectors(page)
+            return self._answer(page, query, args.offset, source, [*cut, *notes])
+        reply = rows.rest() + ending(page, args.offset, [*rows.notes, *notes]).encode()
         return ToolResult(body=reply, structured=False)
 
     async def _is_sql(self, context: ToolContext, source: str | None, query: str) -> bool:
@@ -191,13 +196,13 @@ class QueryTool:
         return Limits(limit, self._limits.max_bytes, self._limits.timeout_s)
 
     def _answer(
-        self, page: Page, query: str, offset: int, source: str | None, note: str
+        self, page: Page, query: str, offset: int, source: str | None, notes: Sequence[str]
     ) -> ToolResult:
         reply = b"".join(
             (
                 sql_heading(query.strip()).encode(),
                 page_text(page),
-                ending(page, offset, [note] if note else []).encode(),
+                ending(page, offset, notes).encode(),
             )
         )
         return ToolResult(

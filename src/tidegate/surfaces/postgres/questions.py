@@ -21,6 +21,7 @@ from tidegate.surfaces.postgres.result_text import (
     page_text,
     question_heading,
     structured,
+    with_short_vectors,
 )
 from tidegate.surfaces.postgres.streaming import StreamedRows
 from tidegate.surfaces.question_dialogue import client_model, user_choice
@@ -30,10 +31,11 @@ from tidegate.text_to_sql.model import Answer, Question
 
 
 async def answer_question(
-    context: ToolContext, question: Question, stream: TextStream | None
+    context: ToolContext, question: Question, stream: TextStream | None, place: str = ""
 ) -> ToolResult:
-    """The answer to a question in the document's form. With a `stream` its rows are sent while they
-    are fetched, and what is returned is the part that was not sent. Raises: TidegateError."""
+    """The answer to a question in the document's form; `place` says where it ran. With a `stream`
+    its rows are sent while they are fetched, and what is returned is the part that was not sent.
+    Raises: TidegateError."""
     streamed: list[StreamedRows] = []
 
     def open_sink(stream: TextStream, sql: str) -> StreamedRows:
@@ -51,12 +53,17 @@ async def answer_question(
         raise found.refusal.error()
     if found.page is None:
         # A statement that costs too much is shown all the same, with its plan.
-        reply = "\n".join(_without_rows(found))
+        reply = "\n".join([*_without_rows(found), *([place] if place else [])])
         return ToolResult(content=[text_block(reply)], body=_as_json(found), is_error=is_costly)
-    end = ending(found.page, question.offset, tuple(_notes(found))).encode()
+    cut: list[str] = streamed[0].notes if streamed else []
+    page = found.page
+    if not streamed:
+        page, cut = with_short_vectors(page)
+    notes = [*cut, *([place] if place else []), *_notes(found)]
+    end = ending(page, question.offset, notes).encode()
     if streamed:
         return ToolResult(body=streamed[0].rest() + end, structured=False)
-    return _with_rows(found, found.page, question.offset, end)
+    return _with_rows(found, page, question.offset, end)
 
 
 def _with_rows(found: Answer, page: Page, offset: int, end: bytes) -> ToolResult:

@@ -8,8 +8,9 @@ may be secrets are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -19,7 +20,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Query, ShowStatus
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
-from tidegate.protocol.model import ToolResult
+from tidegate.protocol.model import Resource, ToolResult
 from tidegate.secrets import MASK
 from tidegate.sql.redaction import without_values
 from tidegate.surfaces.api import SurfaceTool
@@ -81,16 +82,37 @@ class Resources:
             "pg://stat/replication": self._replication,
         }
 
-    def listed(self) -> tuple[SurfaceResource, ...]:
-        """The resources as the surface lists them."""
+    def readable(self) -> tuple[SurfaceResource, ...]:
+        """The resources that the surface reads: each of a caller's only or default database, and
+        of a source that the URI names. Which are listed depends on the caller."""
         return tuple(
-            SurfaceResource(uri, name, self._reader(uri), title=name, description=description)
+            SurfaceResource(
+                f"{uri}{{?source}}",
+                name,
+                self._reader(uri),
+                title=name,
+                description=description,
+                announced=False,
+            )
             for uri, name, description in RESOURCES
         )
 
+    async def for_caller(self, context: ToolContext) -> Sequence[Resource]:
+        """The resources of a caller: of each of its PostgreSQL sources if it has several and none
+        is the default."""
+        entries = await context.sources()
+        own = [entry.source for entry in entries if entry.source.dialect == "postgres"]
+        if len(entries) < 2 or self._databases.name_of(context, None) is not None:
+            return [_listed(uri, name, description) for uri, name, description in RESOURCES]
+        return [
+            _listed(f"{uri}?source={quote(source.name)}", f"{name} ({source.name})", description)
+            for source in own[:_MOST_LISTED]
+            for uri, name, description in RESOURCES
+        ]
+
     def _reader(self, uri: str) -> Callable[[ToolContext, Mapping[str, str]], Awaitable[bytes]]:
         async def read(context: ToolContext, variables: Mapping[str, str]) -> bytes:
-            return await self.read(context, uri, None)
+            return await self.read(context, uri, variables.get("source"))
 
         return read
 
@@ -228,6 +250,16 @@ RESOURCES = (
 
 ALIASES = {"pg://system-info": "pg://system_info"}
 """Another spelling that is in use."""
+
+
+_MOST_LISTED = 50
+"""Sources of which resources are listed; of others the tool reads them by name."""
+
+
+def _listed(uri: str, name: str, description: str) -> Resource:
+    return Resource(
+        uri=uri, name=name, title=name, description=description, mime_type="application/json"
+    )
 
 
 class ReadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

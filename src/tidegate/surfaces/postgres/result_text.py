@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
+from msgspec import structs
 
 from tidegate.model.results import Column, Page, Truncation
 from tidegate.results.formats import unique
@@ -27,10 +28,55 @@ def question_heading(question: str, sql: str) -> str:
     return f"Natural Language Query: {question}\n\nGenerated SQL:\n{sql}\n\nResults:\n"
 
 
+_VECTORS = frozenset({"vector", "halfvec", "sparsevec"})
+_SHOWN_OF_VECTOR = 4
+_LONG_VECTOR = 80
+"""Characters of a vector from which on its first numbers stand for it."""
+VECTORS_CUT = (
+    f"Vectors are shown by their first {_SHOWN_OF_VECTOR} numbers; cast one to text to see it all."
+)
+
+
+def vector_places(columns: Sequence[Column]) -> list[int]:
+    """The places of the columns of vectors: a vector is some kB, and no one reads it."""
+    return [
+        place
+        for place, column in enumerate(columns)
+        if column.type.rpartition(".")[2].partition("(")[0].lower() in _VECTORS
+    ]
+
+
+def _short_vector(value: bytes) -> bytes:
+    """A long vector as JSON text with its first numbers and how many there are."""
+    if len(value) <= _LONG_VECTOR or value[:1] != b'"':
+        return value
+    text = msgspec.json.decode(value, type=str)
+    first = ",".join(text.split(",", _SHOWN_OF_VECTOR)[:_SHOWN_OF_VECTOR])
+    return _encode(f"{first},… {text.count(',') + 1} numbers{text[-1:] if text[:1] == '[' else ''}")
+
+
+def with_short_vectors(page: Page) -> tuple[Page, list[str]]:
+    """The page with its long vectors cut, and what is to be said of that."""
+    places = vector_places(page.columns)
+    if not places:
+        return page, []
+    rows = _rows.decode(page.rows)
+    cut = False
+    for row in rows:
+        for place in places:
+            short = _short_vector(bytes(row[place]))
+            if len(short) < len(bytes(row[place])):
+                row[place], cut = msgspec.Raw(short), True
+    return (structs.replace(page, rows=_encode(rows)), [VECTORS_CUT]) if cut else (page, [])
+
+
 class ObjectRows:
-    """Makes JSON objects of rows, one on a line: a name that comes twice gets `_2`."""
+    """Makes JSON objects of rows, one on a line: a name that comes twice gets `_2`. `notes` say
+    what was cut of them."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
+        self._vectors = vector_places(columns)
+        self.notes: list[str] = []
         self._names = [_encode(name) + b": " for name in unique([each.name for each in columns])]
         self._before = b"[\n"
 
@@ -38,6 +84,10 @@ class ObjectRows:
         """The text of rows that are a JSON array of arrays."""
         names = self._names
         for row in _rows.decode(rows):
+            for place in self._vectors:
+                short = _short_vector(bytes(row[place]))
+                if len(short) < len(bytes(row[place])):
+                    row[place], self.notes = msgspec.Raw(short), [VECTORS_CUT]
             values = [name + bytes(value) for name, value in zip(names, row, strict=True)]
             yield self._before + b"{" + b", ".join(values) + b"}"
             self._before = b",\n"

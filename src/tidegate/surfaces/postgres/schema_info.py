@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
+from tidegate.model.results import Truncation
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.protocol.model import ToolResult, text
 from tidegate.search.privileges import readable_catalog
@@ -32,6 +33,10 @@ from tidegate.surfaces.tool_context import ToolContext
 SUMMARY_FROM = 11
 """Tables from which on a schema is summed up."""
 MIN_BYTES = 200
+MOST_BYTES = 64_000
+"""Bytes of an answer's text, and as many of its data: what follows comes with an offset."""
+MOST_SCHEMAS, MOST_NAMED = 100, 50
+"""Schemas of a summary that are described, and names of others that are listed."""
 NAMED_IN_SUMMARY = 5
 """Tables of each schema that a summary names."""
 
@@ -61,6 +66,7 @@ class SchemaArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     include_partitions: Annotated[bool, Meta(description="Partitions as tables of their own")] = (
         False
     )
+    offset: Annotated[int, Meta(description="Tables to leave out at the start", ge=0)] = 0
     source: Annotated[str, Meta(description="The database, if there are several")] | None = None
 
     @property
@@ -89,6 +95,11 @@ class SchemaTool:
             catalog = await readable_catalog(handle, catalog)
         shown = _SchemaText(catalog, details, args)
         tables = shown.tables
+        if tables and args.offset >= len(tables):
+            raise wrong_argument(
+                "offset", "value", f"must be less than {len(tables)}, the tables that fit",
+                required=False,
+            )  # fmt: skip
         if not tables:
             if args.narrows:
                 raise _nothing_fits(args, catalog)
@@ -100,12 +111,30 @@ class SchemaTool:
             shorthand = {"database": catalog.database, "shorthand": reply.splitlines()}
             return ToolResult(content=[text(reply)], body=msgspec.json.encode(shorthand))
         if args.compact:
-            reply = "\n".join(shown.compact())
+            reply, count = _fitting([], shown.compact(), len(tables), args.offset)
         elif len(tables) >= SUMMARY_FROM and not args.narrows:
-            reply = "\n".join(shown.summary())
+            reply, count = "\n".join(shown.summary()), len(tables) - args.offset
         else:
-            reply = "\n".join(shown.full())
-        return ToolResult(content=[text(reply)], body=shown.structured())
+            reply, count = _fitting([_HEADER], shown.full(), len(tables), args.offset)
+        return ToolResult(content=[text(reply)], body=shown.structured(count))
+
+
+def _fitting(lines: list[str], parts: Iterator[str], total: int, offset: int) -> tuple[str, int]:
+    """The text of as many tables as there is room for, with how to see the others, and how many
+    these are. One table at least is shown."""
+    left, count = MOST_BYTES, 0
+    for part in parts:
+        left -= len(part.encode()) + 1
+        if left < 0 and count:
+            after = offset + count
+            lines.append(
+                f"\nCut at {MOST_BYTES:,} bytes: tables {offset + 1} to {after} of {total} are"
+                f" shown. Use offset={after} for the next ones, or narrow by schema_name."
+            )
+            break
+        lines.append(part)
+        count += 1
+    return "\n".join(lines), count
 
 
 _EMPTY = (
@@ -151,15 +180,13 @@ class _SchemaText:
 
     def compact(self) -> Iterator[str]:
         """A line for each table: its name and those of its columns."""
-        for table in self.tables:
+        for table in self.tables[self._args.offset :]:
             yield f"{_name(table)}: {', '.join(printable(column.name) for column in table.columns)}"
 
     def full(self) -> Iterator[str]:
-        """Everything that is known of each table."""
-        yield _HEADER
-        for table in self.tables:
-            yield ""
-            yield from self._table(table)
+        """Everything that is known of each table, a text for each."""
+        for table in self.tables[self._args.offset :]:
+            yield "\n".join(["", *self._table(table)])
 
     def summary(self) -> Iterator[str]:
         """The schemas, some tables of each, the tables with vectors, and how to see more."""
@@ -168,14 +195,22 @@ class _SchemaText:
         by_schema: dict[str, list[Table]] = {}
         for table in self.tables:
             by_schema.setdefault(table.schema, []).append(table)
-        for schema, tables in by_schema.items():
+        for schema, tables in list(by_schema.items())[:MOST_SCHEMAS]:
             names = ", ".join(table.name for table in tables[:NAMED_IN_SUMMARY])
             more = len(tables) - NAMED_IN_SUMMARY
             rest = f", and {more} more" if more > 0 else ""
             yield f"\n{schema} ({len(tables)} tables): {names}{rest}"
+        if len(by_schema) > MOST_SCHEMAS:
+            others = list(by_schema)[MOST_SCHEMAS:]
+            named = ", ".join(map(printable, others[:MOST_NAMED]))
+            rest = f", and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+            yield f"\nOther schemas, see each by schema_name: {named}{rest}"
         vectors = [table for table in self.tables if any(map(is_vector, table.columns))]
         if vectors:
-            yield f"\nTables with vector columns: {', '.join(map(_name, vectors))}"
+            named = ", ".join(map(_name, vectors[:MOST_NAMED]))
+            more = len(vectors) - MOST_NAMED
+            rest = f", and {more} more: see them with vector_tables_only=true" if more > 0 else ""
+            yield f"\nTables with vector columns: {named}{rest}"
         yield "\nNext steps:"
         yield '- Names of all columns: compact=true, with schema_name="..." for one schema.'
         yield "- Types, likely joins and values: compact=true, max_bytes=4000."
@@ -212,12 +247,28 @@ class _SchemaText:
                 kind = "unique " if index.unique else ""
                 yield f"  Index: {index.name} {kind}{index.kind} ({', '.join(index.columns)})"
 
-    def structured(self) -> bytes:
-        """The same as JSON."""
-        tables = [self._as_json(table) for table in self.tables]
-        if self._args.compact or (len(tables) >= SUMMARY_FROM and not self._args.narrows):
-            tables = [_names_alone(table) for table in tables]
-        return msgspec.json.encode({"database": self._catalog.database, "tables": tables})
+    def structured(self, count: int) -> bytes:
+        """The same `count` tables as JSON, as many as there is room for; `nextOffset` and a record
+        of what was left out where these are not all."""
+        offset, total = self._args.offset, len(self.tables)
+        summed_up = total >= SUMMARY_FROM and not self._args.narrows
+        parts: list[msgspec.Raw] = []
+        left = MOST_BYTES
+        for table in self.tables[offset : offset + count]:
+            shown = self._as_json(table)
+            if self._args.compact or summed_up:
+                shown = _names_alone(shown)
+            part = msgspec.json.encode(shown)
+            left -= len(part) + 1
+            if left < 0 and parts:
+                break
+            parts.append(msgspec.Raw(part))
+        body: dict[str, Any] = {"database": self._catalog.database, "tables": parts}
+        after = offset + len(parts)
+        if after < total:
+            body["nextOffset"] = after
+            body["truncations"] = [Truncation("bytes", MOST_BYTES, len(parts))]
+        return msgspec.json.encode(body)
 
     def _as_json(self, table: Table) -> dict[str, Any]:
         details = self._of(table)

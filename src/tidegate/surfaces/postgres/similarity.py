@@ -12,7 +12,7 @@ from msgspec import Meta
 from tidegate.errors import Code, TidegateError
 from tidegate.protocol.model import ToolResult, text
 from tidegate.search.hybrid import search
-from tidegate.search.model import ChunkHit, SearchResult, SimilaritySearch
+from tidegate.search.model import ChunkHit, RowHit, SearchResult, SimilaritySearch
 from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.postgres.databases import Databases
@@ -75,11 +75,12 @@ async def _search(databases: Databases, context: ToolContext, args: SimilarityAr
 
     found = await search(handle, args.wanted())
     return ToolResult(
-        content=[text("\n".join(_lines(args, found)))], body=msgspec.json.encode(found)
+        content=[text("\n".join(lines(args, found)))], body=msgspec.json.encode(found)
     )
 
 
-def _lines(args: SimilarityArgs, found: SearchResult) -> Iterator[str]:
+def lines(args: SimilarityArgs, found: SearchResult) -> Iterator[str]:
+    """What was found as text, line by line."""
     if args.output_format == "ids_only":
         yield from (msgspec.json.encode(row.key).decode() for row in found.rows)
         return
@@ -97,12 +98,25 @@ def _lines(args: SimilarityArgs, found: SearchResult) -> Iterator[str]:
         how = f"index {leg.index}" if leg.index else "exact"
         yield f"  Vector Column: {leg.column} ({leg.metric}, weight {leg.weight:.2f}, {how})"
     if found.words is not None:
-        yield f"  Words: {', '.join(found.words.columns)} ({found.words.method})"
+        weight = f", weight {found.words.weight:.2f}" if found.words.weight != 1.0 else ""
+        yield f"  Words: {', '.join(found.words.columns)} ({found.words.method}{weight})"
     yield from (f"  Note: {note}" for note in found.notes)
     for place, chunk in enumerate(found.chunks, 1):
         yield from _chunk(place, chunk, whole=args.output_format == "full")
+    if not found.chunks and found.rows:
+        yield "\nThe table has no texts to show. Rows, best first:"
+        for place, row in enumerate(found.rows, 1):
+            yield _row(place, row, found)
     cut = " (cut at the budget)" if found.cut else ""
     yield f"\nTotal: {len(found.chunks)} chunks, ~{found.tokens} tokens{cut}"
+
+
+def _row(place: int, row: RowHit, found: SearchResult) -> str:
+    key = msgspec.json.encode(row.key).decode()
+    ranks = (("vectors", row.vector_rank), ("words", row.lexical_rank))
+    rank = ", ".join(f"{at} by {name}" for name, at in ranks if at is not None)
+    distance = f", distance {row.distance:.4f}" if row.distance is not None else ""
+    return f"{place}. {found.schema}.{found.table} {key}: {rank}{distance}"
 
 
 def _chunk(place: int, chunk: ChunkHit, *, whole: bool) -> Iterator[str]:

@@ -66,6 +66,11 @@ class StreamedRows:
         return self._stream.started
 
     @property
+    def notes(self) -> list[str]:
+        """What was cut of the rows."""
+        return self._rows.notes
+
+    @property
     def first_row(self) -> bytes:
         """The first row as JSON, if it came alone."""
         return self._first_row

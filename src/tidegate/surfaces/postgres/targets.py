@@ -48,6 +48,20 @@ async def source_of(context: ToolContext, target: str, *, is_url: bool) -> str:
     return await _open(context, target)
 
 
+async def place_note(context: ToolContext, name: str) -> str:
+    """Where a phrase with a URL ran, and by which account: of a saved source not by that of the
+    URL."""
+    for entry in await context.sources():
+        if entry.source.name == name:
+            if entry.temporary:
+                return f"Ran on the temporary source {name}, with the login of the address."
+            return (
+                f"Ran on the source {name}, whose database the address is, with the account and"
+                " the rules of that source."
+            )
+    return f"Ran on the source {name}."
+
+
 def _check(url: str) -> None:
     """Raises: TidegateError SOURCE_URL for a URL with anything that could lead elsewhere."""
     server = parse_server_url(url)
