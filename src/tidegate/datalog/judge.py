@@ -15,7 +15,7 @@ from tidegate.datalog.pull import judge_pull
 from tidegate.datalog.query import judge_query
 from tidegate.datalog.reader import read
 from tidegate.datalog.reading import Reading, unknown_form
-from tidegate.datalog.transaction import judge_transaction
+from tidegate.datalog.transaction import TUPLE_ATTRIBUTES, judge_transaction, name_parts
 from tidegate.datalog.values import Keyword, List, Map, Set, Value, Vector
 from tidegate.errors import Code, TidegateError
 from tidegate.model.datalog import DatalogTarget
@@ -44,6 +44,15 @@ _TYPES = frozenset(
     }
 )  # fmt: skip
 """Types of keys and values in a store. Source: `datalevin.bits/put-buffer` 1.2.8."""
+_BOUNDS: Mapping[str, int] = {
+    f"{kind}{back}": count
+    for kind, count in {
+        "all": 0, "at-least": 1, "at-most": 1, "greater-than": 1, "less-than": 1,
+        "closed": 2, "open": 2, "closed-open": 2, "open-closed": 2,
+    }.items()
+    for back in ("", "-back")
+}  # fmt: skip
+"""How many keys bound each kind of range. With fewer the engine compares with nothing."""
 _ATTRIBUTE_PLACES = {"eav": 1, "ave": 0, "vae": 1, "eavt": 1, "avet": 0}
 """Where the attribute is among the components of an index."""
 
@@ -116,6 +125,8 @@ def _judge_schema(schema: Value, reading: Reading) -> None:
                 raise unknown_form(f"{str(key)[:40]} is no property of an attribute here")
             if name in _DOMAINS:
                 _judge_domains(value)
+            if name == TUPLE_ATTRIBUTES:
+                name_parts(value, reading)
             Reading().data(value)  # refuses functions; what it names are types
 
 
@@ -232,7 +243,25 @@ def _reads_key(operation: str, arguments: Arguments) -> Judged:
     _table(_text(arguments, "dbi"), reading)
     for name in ("key", "keyRange"):
         Reading().data(decode(arguments.get(name)))
+    if "keyRange" in arguments:
+        _check_range(_array(arguments, "keyRange"))
     return Judged(Effect.READ, reading)
+
+
+def _check_range(given: Sequence[Any]) -> None:
+    """The kind of a range, and that it has its bounds."""
+    kind = keyword_name(given[0]) if given and isinstance(given[0], str) else ""
+    bounds = _BOUNDS.get(kind)
+    if bounds is None:
+        problem = f"keyRange begins with one of {', '.join(f':{each}' for each in _BOUNDS)}"
+    elif len(given) - 1 != bounds or None in given[1:]:
+        keys = "no key" if bounds == 0 else "one key" if bounds == 1 else "two keys"
+        problem = f"A range :{kind} has {keys}, and {len(given) - 1} are given"
+        problem += " as null" if None in given[1:] else ""
+    else:
+        return
+    details = {"parameter": "keyRange", "problem": "value", "required": True}
+    raise TidegateError(Code.ARGUMENT_INVALID, problem, details=details)
 
 
 def _writes_keys(operation: str, arguments: Arguments) -> Judged:
@@ -256,9 +285,25 @@ def _writes_keys(operation: str, arguments: Arguments) -> Judged:
                 raise unknown_form("An entry of txs without dbi names its table")
             _written_table(table, reading)
             rest = rest[1:]
+        _check_entry(keyword_name(name), rest)
         for value in rest:
             Reading().data(decode(value))
     return Judged(Effect.WRITE, reading)
+
+
+def _check_entry(operation: str, rest: Sequence[Any]) -> None:
+    """The parts of an entry after its table: the key, the value of a put, and their types."""
+    values = 2 if operation == "put" else 1
+    if len(rest) < values:
+        wanted = "a key and a value" if values == 2 else "a key"
+        raise unknown_form(f"An entry :{operation} has {wanted}")
+    types = rest[values:]
+    if len(types) > values:
+        raise unknown_form(f"An entry :{operation} has at most {values} types after its values")
+    for each in types:
+        if not isinstance(each, str) or keyword_name(each) not in _TYPES:
+            known = ", ".join(f":{name}" for name in sorted(_TYPES))
+            raise unknown_form(f"{str(each)[:40]!r} is no type of a key or value: {known}")
 
 
 def _check_types(arguments: Arguments) -> None:

@@ -10,7 +10,8 @@ from typing import Any, cast
 from msgspec import structs
 
 from tidegate import secrets
-from tidegate.datalog.data_rules import check_reading, hidden, shown_of, table_of
+from tidegate.datalog.data_rules import check_reading, shown_of, table_of
+from tidegate.datalog.derived import Derived, masked_tuples
 from tidegate.datalog.json_values import decode, encode, plain_text
 from tidegate.datalog.judge import Judged, judge_operation
 from tidegate.datalog.query import judge_query, written_again
@@ -85,9 +86,11 @@ class DatalogLanguage(Language):
         self, catalog: Catalog, source: Source, rules: DataRules
     ) -> Mapping[tuple[str, str], Mapping[str, Show]]:
         marked: dict[tuple[str, str], dict[str, Show]] = {}
+        tuples = masked_tuples(catalog, rules)
         for table in catalog.tables:
             for column in table.columns:
-                show = shown_of(column.name.removeprefix(":"), rules)
+                name = column.name.removeprefix(":")
+                show = "nothing" if name in tuples else shown_of(name, rules)
                 if show is not None:
                     marked.setdefault((table.schema, table.name), {})[column.name] = show
         return marked
@@ -133,14 +136,7 @@ class DatalogLanguage(Language):
         if judged is None:
             return None
         check_reading(judged.reading, rules)
-        components = {
-            column.name.removeprefix(":")
-            for table in catalog.tables
-            for column in table.columns
-            if "component" in (column.extra or "").split(", ")
-        }
-        for name in sorted(judged.reading.followed & components):
-            raise hidden(name, "shows the whole of another entity")
+        Derived(catalog).check(judged.reading, judged.effect, rules)
         return _written_again(request)
 
 

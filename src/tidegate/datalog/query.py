@@ -29,6 +29,8 @@ SECTIONS = frozenset(
         "offset", "timeout",
     }
 )  # fmt: skip
+_COMPARES = ("<", "<=", ">", ">=", "=", "nil?", "and", "or", "not", "?", "*")
+"""Symbols in what a search of documents looks for: comparisons, and any field or fields."""
 _RULES = Symbol("%")
 _DATABASE = Symbol("$")
 
@@ -312,11 +314,31 @@ class _Query:
         if len(arguments) < 2 or arguments[0] != self._database:
             raise unknown_form("A search takes the database and what is searched for")
         self._reading.attribute(arguments[1])
-        for each in arguments[1:]:
-            if isinstance(each, Map):
+        named = isinstance(arguments[1], Keyword)
+        at = 2 if named else 1  # what is searched for, which may be a map itself
+        for place, each in enumerate(arguments[1:], start=1):
+            if is_variable(each) or (named and place == 1):
+                continue
+            if place > at and isinstance(each, Map):
                 self._search_options(each)
-            elif not is_variable(each) and not isinstance(each, Keyword):
-                self._constant(each)
+            else:
+                self._wanted(each)
+
+    def _wanted(self, value: Value) -> None:
+        """What is searched for: words, a vector, or a map with comparisons in it."""
+        match value:
+            case Symbol(name):
+                if name not in _COMPARES:
+                    raise function_refused(name, "a search compares by " + " ".join(_COMPARES))
+            case Vector(items) | List(items):
+                for each in items:
+                    self._wanted(each)
+            case Map(pairs):
+                for key, each in pairs:
+                    self._wanted(key)
+                    self._wanted(each)
+            case _:
+                self._constant(value)
 
     def _search_options(self, options: Map) -> None:
         for key, value in options.pairs:

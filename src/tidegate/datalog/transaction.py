@@ -16,23 +16,35 @@ _ATTRIBUTE = frozenset({"db.fn/retractAttribute", "db/retractAttribute"})
 _SWAP = frozenset({"db/cas", "db.fn/cas"})
 _CODE = frozenset({"db/fn", "db/ident-fn", "db.fn/call", "db.fn/patchIdoc"})
 
-SCHEMA = frozenset({"db", "db.install", "db.fulltext", "db.vec", "db.embedding", "db.idoc"})
-"""Namespaces of attributes that say what an attribute is."""
+TUPLE_ATTRIBUTES = "db/tupleAttrs"
+
+_DEFINING = frozenset({"db.install", "db.fulltext", "db.vec", "db.embedding", "db.idoc"})
+_DEFINES = frozenset(
+    {
+        "db/valueType", "db/cardinality", "db/unique", "db/index", "db/noindex", "db/isComponent",
+        "db/tupleAttrs", "db/tupleType", "db/tupleTypes", "db/fulltext", "db/domain",
+        "db/idocFormat", "db/embedding", "db/noHistory",
+    }
+)  # fmt: skip
+"""What says what an attribute is: in a schema, which a transaction does not change."""
 
 
 class Change(Reading):
     """What a transaction writes. `everything` is set where it retracts facts that it does not
-    name; `retracts`: it takes facts away; `schema`: it defines attributes."""
+    name; `retracts`: it takes facts away."""
 
     def __init__(self) -> None:
         super().__init__()
         self.retracts = False
-        self.schema = False
 
     def named(self, name: str) -> None:
+        if name in _DEFINES or name.partition("/")[0] in _DEFINING:
+            raise unknown_form(
+                f"A transaction defines no attribute: Datalevin keeps :{name[:60]} as a fact and"
+                " takes no notice of it. Give the definition as `schema` when the database is"
+                " opened"
+            )
         super().named(name)
-        if name.partition("/")[0] in SCHEMA and name not in ("db/id", "db/ident"):
-            self.schema = True
 
 
 def judge_transaction(data: Sequence[Value]) -> Change:
@@ -59,6 +71,13 @@ def _entity(pairs: tuple[tuple[Value, Value], ...], change: Change) -> None:
             raise function_refused(f":{name}", "a transaction keeps and calls no functions")
         change.named(name)
         _value(value, change)
+
+
+def name_parts(value: Value, reading: Reading) -> None:
+    """Note the attributes of which a tuple is made: whoever has it has them."""
+    for each in value.items if isinstance(value, (Vector, List)) else (value,):
+        if isinstance(each, (Keyword, str)):
+            reading.named(str(each).removeprefix(":"))
 
 
 def _operation(items: tuple[Value, ...], change: Change) -> None:
@@ -93,6 +112,8 @@ def _operation(items: tuple[Value, ...], change: Change) -> None:
     if isinstance(attribute, Keyword) and name_of(attribute.name) in _CODE:
         raise function_refused(f":{attribute.name}", "a transaction keeps no functions")
     change.attribute(attribute)
+    if name in _ATTRIBUTE and isinstance(attribute, Keyword):
+        change.followed.add(name_of(attribute.name))  # the parts of an entity go with it
     for each in items[3:]:
         _value(each, change)
 

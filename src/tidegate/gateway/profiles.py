@@ -46,7 +46,7 @@ _UNSAMPLED = frozenset(
 """Kinds of columns of which a sample says nothing that helps."""
 
 _UNSAMPLED_TYPES = frozenset(
-    {"vector", "halfvec", "sparsevec", "tsvector", "tsquery", "vec", "idoc", "ref"}
+    {"vector", "halfvec", "sparsevec", "tsvector", "tsquery", "vec", "idoc", "ref", "tuple"}
 )
 """Types of extensions: a vector tells of the text that it is of, and no one compares with one."""
 

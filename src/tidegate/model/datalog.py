@@ -17,6 +17,9 @@ import msgspec
 from tidegate.model.requests import EngineRequest
 from tidegate.model.statements import Statement
 
+TUPLE = "tuple of "
+"""How the note of an attribute begins that Datalevin makes of others, which follow."""
+
 
 class DatalogOperation(StrEnum):
     """What a Datalog source is asked for. The set is closed: an engine has no way to another.

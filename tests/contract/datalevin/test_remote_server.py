@@ -56,6 +56,20 @@ def told(value: object) -> bool:
     return any(spelling in str(value) for spelling in SPELLINGS)
 
 
+def test_a_server_is_asked_past_the_faults_of_its_planner(facts: Opened) -> None:
+    """Rules and joins are answered from its facts, and values are looked for by attribute."""
+    rules = "[[(up ?a ?b) [?a :parent ?b]] [(up ?a ?b) (up ?a ?c) (up ?c ?b)]]"
+    assert facts.query("[:find ?b :in $ % :where (up 4 ?b)]", rules) == [[1], [2], [3]]
+    assert facts.query("[:find ?a :in $ % :where (up ?a _)]", rules) == [[2], [3], [4]]
+    joined = "[:find ?b :in $ ?a :where (or-join [?a ?b] [?a :parent ?b])]"
+    assert facts.query(joined, 4) == [[3]]
+    denied = "[:find ?e :in $ ?p :where [?e :name] (not-join [?e] [?e :parent ?p])]"
+    assert facts.query(denied, 1) == [[1]]
+    assert [each["e"] for each in facts.ask("search_datoms", v=52)] == [2]
+    assert [each["e"] for each in facts.ask("search_datoms", v="tea")] == [1, 2]
+    assert facts.ask("count_datoms", v="tea") == 2
+
+
 def test_a_remote_database_answers_as_a_local_one(facts: Opened) -> None:
     join = "[:find ?n ?m :where [?e :name ?n] [?e :parent ?p] [?p :name ?m]]"
     assert facts.query(join) == [["Ben", "Ada"], ["Cy", "Ben"], ["Di", "Cy"]]

@@ -4,10 +4,11 @@ rules that hide data (`datalog/data_rules.py`)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from tidegate.model.datalog import TUPLE
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
 
 
@@ -73,7 +74,10 @@ def _reference(member: Attribute) -> ForeignKey | None:
 
 def _column(member: Attribute) -> ColumnInfo:
     properties = member.properties
+    components = properties.get(":db/tupleAttrs")
     kind = str(properties.get(":db/valueType", "any")).removeprefix(":db.type/")
+    if isinstance(components, list):
+        kind = "tuple"
     notes = [
         "many" if _is_many(member) else "",
         f"unique {str(properties[':db/unique']).rpartition('/')[2]}"
@@ -82,5 +86,6 @@ def _column(member: Attribute) -> ColumnInfo:
         "full text" if properties.get(":db/fulltext") is True else "",
         "component" if properties.get(":db/isComponent") is True else "",
         f"{member.count} facts" if member.count is not None else "",
+        f"{TUPLE}{' '.join(map(str, cast('list[Any]', components)))}" if components else "",
     ]
     return ColumnInfo(member.attribute, kind, extra=", ".join(filter(None, notes)))

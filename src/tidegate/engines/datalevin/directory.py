@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import struct
 import sys
 from collections.abc import Generator
@@ -43,6 +44,7 @@ def check_directory(path: str, version: str, *, creates: bool) -> None:
                 hint="Check the path.",
                 details={"path": path, "absent": "directory"},
             )
+        _check_links(directory)
         found = (directory / VERSION).read_text("utf-8", "replace").strip()[:40]
     except FileNotFoundError:
         found = "none that is recorded"
@@ -67,10 +69,35 @@ def marks_of(path: str) -> tuple[int, ...] | None:
     """What changes when another file takes the place of one that `check_directory` looked at; None
     where one is missing."""
     try:
-        data, version = (Path(path) / DATA).stat(), (Path(path) / VERSION).stat()
+        data, version = (Path(path) / DATA).lstat(), (Path(path) / VERSION).lstat()
+        folder = Path(path).stat()  # its time changes with the name of any file in it
     except OSError:
         return None
-    return data.st_dev, data.st_ino, version.st_ino, version.st_mtime_ns, version.st_size
+    of_data = (data.st_dev, data.st_ino, data.st_nlink, data.st_mode)
+    of_version = (version.st_ino, version.st_mtime_ns, version.st_size)
+    return (*of_data, *of_version, folder.st_ino, folder.st_mtime_ns)
+
+
+def _check_links(directory: Path) -> None:
+    """See that each file in a directory is one of it: Datalevin opens files by names of its own,
+    and one that is a link, or has another name elsewhere, would be a file outside.
+
+    Raises: TidegateError SOURCE_UNREACHABLE.
+    """
+    with os.scandir(directory) as found:
+        entries = list(found)
+    for entry in entries:
+        status = entry.stat(follow_symlinks=False)
+        linked = stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+        if entry.is_symlink() or linked:
+            what = "is a link" if entry.is_symlink() else "has a second name by a hard link"
+            raise TidegateError(
+                Code.SOURCE_UNREACHABLE,
+                f"The file {entry.name[:80]!r} in the directory {directory} {what}, so it may be a"
+                " file outside of it. Nothing was opened.",
+                hint="Put a copy of the file in its place.",
+                details={"path": str(directory)},
+            )
 
 
 def _check_room(directory: Path) -> None:

@@ -40,6 +40,62 @@ _UNAUTHENTICATED = re.compile(r"authenticat", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"have permission", re.IGNORECASE)
 
 
+_STORAGE = re.compile(r"LMDB|MDB_|#error|:cause")
+_REASONS = (
+    (
+        re.compile(r"MAP_FULL|mapsize", re.IGNORECASE),
+        "is as large as it may become",
+        "Open it with a larger `:mapsize` in opts, in megabytes.",
+    ),
+    (
+        re.compile(r"No space left|ENOSPC", re.IGNORECASE),
+        "has no room left on its disk",
+        "Make room on the disk, then retry.",
+    ),
+    (
+        re.compile(r"Permission denied|EACCES|Read-only file system", re.IGNORECASE),
+        "may not be written by the user that Tidegate runs as",
+        "Let this user write its files, or open it for reading.",
+    ),
+    (
+        re.compile(r"DBS_FULL|maxdbs|max-dbs", re.IGNORECASE),
+        "has as many tables as it was opened for",
+        "Open it with a larger `:max-dbs` in opts.",
+    ),
+    (
+        re.compile(r"READERS_FULL", re.IGNORECASE),
+        "has as many readers as it was opened for",
+        "Open it with a larger `:max-readers` in opts, or end other programs that have it open.",
+    ),
+    (
+        re.compile(r"BAD_VALSIZE|[Kk]ey.*(too large|exceed)|511"),
+        "takes no key of more than 511 bytes and no empty one",
+        "Use a shorter key.",
+    ),
+    (
+        re.compile(r"CORRUPTED|PAGE_NOTFOUND|MDB_INVALID|BAD_TXN"),
+        "has a damaged file",
+        "Take a copy from a backup, or `tidegate datalog dump` what can still be read.",
+    ),
+)
+"""What the storage under Datalevin says went wrong, in words, and what to do."""
+
+
+def _told_of_storage(message: str, place: str) -> tuple[str, str] | None:
+    """A text of the storage as what happened and what to do; None for any other text."""
+    if _STORAGE.search(message) is None:
+        return None
+    for pattern, said, hint in _REASONS:
+        if pattern.search(message):
+            return f"{place} {said}. Nothing was changed.", hint
+    cause = re.sub(r"\s*#error\s*\{?|:cause\s*|\bLMDB\b", " ", message).strip(" :{}")
+    reason = f": {cause}" if cause else ""
+    return (
+        f"The files of {place} could not be read or written{reason}. Nothing was changed.",
+        "Retry. If it fails again, see whether the disk has room and the files can be written.",
+    )
+
+
 def translate(fault: Fault, place: str, *, is_remote: bool) -> TidegateError:
     """The error for the caller. `place` is the source as people are shown it."""
     details = {"engine_code": fault.code}
@@ -62,6 +118,12 @@ def _told_by_text(message: str, place: str, *, is_remote: bool) -> tuple[Code, s
     """The code, message and hint of an error that Datalevin has no keyword for."""
     if _REFUSED_FUNCTION.search(message):
         return Code.SQL_FUNCTION, message, None
+    if "Value out of range for long" in message:
+        told = "A fact has a number beyond 64 bits, with which Datalevin compares no other value."
+        return Code.SQL_FAILED, told, "Name the attribute of the value that is looked for."
+    storage = None if is_remote else _told_of_storage(message, place)
+    if storage is not None:
+        return Code.SQL_FAILED, *storage
     if not is_remote:
         return Code.SQL_FAILED, message, None
     if _UNKNOWN_OUTCOME.search(message):

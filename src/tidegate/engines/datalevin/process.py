@@ -6,14 +6,13 @@ The worker's end is `clojure/tidegate/worker.clj`, which says what the frames ar
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tidegate.engines.datalevin.errors import Fault
+from tidegate.engines.datalevin.worker_directory import make_directory, remove_directory
 from tidegate.engines.worker.framed_process import FramedProcess, unsendable
 from tidegate.engines.worker.frames import HEADER
 from tidegate.errors import Code, TidegateError
@@ -68,7 +67,7 @@ class DatalevinProcess(FramedProcess):
         try:
             process = await cls.launch(command, environment, directory)
         except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_directory(directory)
             raise
         process._directory = directory
         greeting = process._expect(0)
@@ -90,7 +89,7 @@ class DatalevinProcess(FramedProcess):
     @staticmethod
     async def new_directory() -> Path:
         """A private directory for a worker's files."""
-        return Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-datalog-"))
+        return await asyncio.to_thread(make_directory)
 
     def send(self, request: dict[str, Any]) -> asyncio.Future[Answer]:
         """Ask. The future's error is Lost if the worker ends first.
@@ -128,7 +127,7 @@ class DatalevinProcess(FramedProcess):
             if not future.done():
                 future.set_exception(Lost(full=full))
         if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            remove_directory(self._directory)
 
     def _expect(self, number: int) -> asyncio.Future[Answer]:
         future: asyncio.Future[Answer] = self._loop.create_future()

@@ -8,7 +8,6 @@ that, what was read is asked again of a new one; what was written is not.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,6 +24,7 @@ from tidegate.engines.datalevin.library import Library
 from tidegate.engines.datalevin.process import Answer, DatalevinProcess, Lost
 from tidegate.engines.datalevin.startup_cache import Built, StartupCache
 from tidegate.engines.datalevin.url import Place
+from tidegate.engines.datalevin.worker_directory import remove_directory
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 
@@ -71,7 +71,7 @@ class Worker:
                 try:
                     self._process = await DatalevinProcess.start(command, directory)
                 except Lost:
-                    shutil.rmtree(directory, ignore_errors=True)
+                    remove_directory(directory)
                     if again:  # a damaged cache: build it once more
                         self.cache.discard()
                         continue

@@ -16,6 +16,7 @@ from tidegate.model.results import Document, Limits
 from tidegate.model.schema import Catalog
 from tidegate.protocol.model import ToolResult
 from tidegate.results.truncation import TruncationLimits, forms
+from tidegate.surfaces.datalog.argument_texts import read_texts
 from tidegate.surfaces.datalog.errors import invalid
 from tidegate.surfaces.datalog.handles import ARGUMENT, HandleTable, unknown
 from tidegate.surfaces.datalog.opening import text_of
@@ -75,7 +76,8 @@ class Operations:
         """Ask for one operation. Raises: TidegateError."""
         kind = kind_of(given)
         id = text_of(given, ARGUMENT[kind])
-        arguments = _checked({name: each for name, each in given.items() if name != ARGUMENT[kind]})
+        own = {name: each for name, each in given.items() if name != ARGUMENT[kind]}
+        arguments = _checked(read_texts(operation.value, own))
         handle = self._handles.find(context, kind, id)
         request = DatalogRequest(
             operation=operation,

@@ -1,7 +1,8 @@
 """The 32 tools of the document as data: names, arguments, what each is for.
 
 An argument is written as in `name: type`, with `*` where it is required. `any` takes every JSON
-value. Schemas and the structs that arguments are converted to come from this table.
+value, and is listed as a string: `argument_texts.py` says how a text is read. Schemas and the
+structs that arguments are converted to come from this table.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SPECS = (
     ToolSpec("api_info", "", "What this server and the Datalevin behind it can do."),
     ToolSpec(
         "open_database",
-        f"{_TARGET} create:boolean schema:any opts:any clientOpts:any",
+        f"{_TARGET} create:boolean schema:object opts:object clientOpts:object",
         "Open a Datalog database: a directory, the name of a saved source, or a dtlv:// URI."
         " Returns the id for the other tools.",
     ),
@@ -69,7 +70,7 @@ SPECS = (
     ),
     ToolSpec(
         "fulltext_datoms",
-        "database:string* query:string* opts:any",
+        "database:string* query:string* opts:object",
         "Facts by the words in their text, best first.",
     ),
     ToolSpec(
@@ -80,7 +81,7 @@ SPECS = (
     ),
     ToolSpec(
         "open_kv",
-        f"{_TARGET} opts:any clientOpts:any",
+        f"{_TARGET} opts:object clientOpts:object",
         "Open a key-value store: a directory, the name of a saved source, or a dtlv:// URI."
         " Returns the id for the other tools.",
     ),
@@ -104,7 +105,7 @@ SPECS = (
     ),
     ToolSpec(
         "open_search_index",
-        "kv:string* opts:any",
+        "kv:string* opts:object",
         "Open a full-text index in a key-value store. Returns its id.",
     ),
     ToolSpec("close_search_index", f"{_INDEX_REF}", "Close a full-text index."),
@@ -120,12 +121,12 @@ SPECS = (
     ToolSpec("document_indexed", f"{_INDEX_REF} docRef:any*", "Whether there is a document."),
     ToolSpec(
         "search_documents",
-        f"{_INDEX_REF} query:string* opts:any",
+        f"{_INDEX_REF} query:string* opts:object",
         "References of documents by their words, best first.",
     ),
     ToolSpec(
         "open_vector_index",
-        "kv:string* opts:any*",
+        "kv:string* opts:object*",
         'Open a vector index in a key-value store; opts need {":dimensions": n}. Returns its id.',
     ),
     ToolSpec("close_vector_index", f"{_VECTOR_REF}", "Close a vector index."),
@@ -145,7 +146,7 @@ SPECS = (
     ToolSpec("vector_indexed", f"{_VECTOR_REF} vectorRef:any*", "Whether there is a vector."),
     ToolSpec(
         "vector_search",
-        f"{_VECTOR_REF} queryVector:array* opts:any",
+        f"{_VECTOR_REF} queryVector:array* opts:object",
         "References of the vectors that are nearest to one.",
     ),
 )
@@ -155,8 +156,34 @@ _PYTHON: Mapping[str, Any] = {
     "boolean": bool,
     "integer": Any,  # its own code says which numbers it takes
     "array": list[Any],
+    "object": Any,
     "any": Any,
 }
+_ITEMS: Mapping[str, Mapping[str, Any]] = {
+    "vectorData": {"type": "number"},
+    "queryVector": {"type": "number"},
+    "txs": {"type": "array", "items": {"type": "string"}},
+}
+"""Items of arrays that are no values, each of which is listed as a text."""
+_MEANINGS: Mapping[str, str] = {
+    "eid": 'An entity: its number, or a unique value as in [:name "Ann"]',
+    "eids": 'Entities: their numbers, or unique values as in [:name "Ann"]',
+    "e": "An entity, by its number",
+    "a": "An attribute, as :name",
+    "v": "A value, read by the type of the attribute",
+    "c1": "An entity in eav, an attribute in ave",
+    "c2": "An attribute in eav, a value in ave",
+    "c3": "A value in eav, an entity in ave",
+    "selector": "A pull pattern in EDN, as [:name {:parent [:name]}]",
+    "inputs": "Values for :in after $; a collection or rules in EDN",
+    "txData": 'Maps and vectors in EDN, as {:db/id -1 :name "Ann"} or [:db/retract 1 :name "Ann"]',
+    "key": "A key, read by keyType; text without one",
+    "keyType": "As :string or :long",
+    "valueType": "As :string or :long",
+    "docRef": "What the document is known by",
+    "vectorRef": "What the vector is known by",
+}
+"""What a text means, where its name does not say it."""
 
 
 class Argument(NamedTuple):
@@ -175,17 +202,23 @@ def arguments_of(spec: ToolSpec) -> tuple[Argument, ...]:
 
 
 def schema_of(spec: ToolSpec) -> Mapping[str, Any]:
-    """The input schema as the document writes it."""
+    """The input schema as it is listed. What it does not name is refused all the same."""
     arguments = arguments_of(spec)
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {
-            each.name: {} if each.type == "any" else {"type": each.type} for each in arguments
-        },
-        "additionalProperties": False,
+        "properties": {each.name: _property(each) for each in arguments},
     }
     required = [each.name for each in arguments if each.required]
     return {**schema, "required": required} if required else schema
+
+
+def _property(argument: Argument) -> dict[str, Any]:
+    """One type, and items where it is an array: some converters of schemas take no more."""
+    shown: dict[str, Any] = {"type": "string" if argument.type == "any" else argument.type}
+    if argument.type == "array":
+        shown["items"] = _ITEMS.get(argument.name, {"type": "string"})
+    meaning = _MEANINGS.get(argument.name)
+    return {**shown, "description": meaning} if meaning else shown
 
 
 def struct_of(spec: ToolSpec) -> type[msgspec.Struct]:

@@ -39,13 +39,25 @@
        (or (= '$ (first clause))
            (not (and (symbol? (first clause)) (= \$ (first (name (first clause)))))))))
 
+(def ^:private readers
+  "How a text is read that stands for a value of another type."
+  {:db.type/long parse-long :db.type/ref parse-long :db.type/double parse-double
+   :db.type/float parse-double :db.type/boolean parse-boolean :db.type/uuid parse-uuid
+   :db.type/bigint #(when (re-matches #"[-+]?[0-9]{1,4000}" %) (biginteger (bigint %)))
+   :db.type/bigdec #(when (re-matches #"[-+]?[0-9]{1,4000}(\.[0-9]{1,4000})?" %) (bigdec %))
+   :db.type/keyword #(when (re-matches #":[^\s:]+" %) (keyword (subs % 1)))
+   :db.type/instant #(try (java.util.Date/from (java.time.Instant/parse %))
+                          (catch java.time.format.DateTimeParseException _ nil))})
+
 (defn as-typed
-  "A number that is written for an attribute of another class of numbers, as that class."
+  "A number that is written for an attribute of another class of numbers, as that class, and a text for
+  an attribute that has no texts as what it says: clients write values of all types as texts."
   [schema attribute x]
-  (case (when (keyword? attribute) (get-in schema [attribute :db/valueType]))
-    :db.type/bigint (if (integer? x) (biginteger x) x)
-    :db.type/bigdec (if (integer? x) (bigdec x) x)
-    x))
+  (let [type (when (keyword? attribute) (get-in schema [attribute :db/valueType]))]
+    (cond
+      (integer? x) (case type :db.type/bigint (biginteger x) :db.type/bigdec (bigdec x) x)
+      (string? x) (if-let [reads (readers type)] (let [found (reads x)] (if (nil? found) x found)) x)
+      :else x)))
 
 (defn- pattern-parts [clause]
   (if (= '$ (first clause)) [['$] (rest clause)] [[] clause]))
@@ -162,6 +174,26 @@
                       [x a])))))
         clauses))
 
+(defn- places
+  "The variables of patterns, wherever these are, each with the attribute that it is a value of; of an
+  entity `:db/id`."
+  [clauses]
+  (mapcat (fn [clause]
+            (if (pattern? clause)
+              (let [[_ [e a x]] (pattern-parts clause)]
+                (concat (when (variable? x) [[x a]]) (when (variable? e) [[e :db/id]])))
+              (when (seq? clause) (places (filter sequential? (rest clause))))))
+          clauses))
+
+(defn- value-types
+  "An attribute for each variable that is a value of one type alone."
+  [schema clauses]
+  (into {}
+        (keep (fn [[x found]]
+                (when (= 1 (count (distinct (map #(get-in schema [(second %) :db/valueType]) found))))
+                  [x (second (first found))])))
+        (group-by first (places clauses))))
+
 (defn- new-names
   "A function that makes names which a query does not have."
   []
@@ -206,7 +238,8 @@
     given))
 
 (defn- corrected-inputs [schema fresh {:keys [in where]} inputs]
-  (let [types (if (sequential? where) (types-of schema where) {})]
+  (let [schema (assoc schema :db/id {:db/valueType :db.type/ref})
+        types (if (sequential? where) (value-types schema where) {})]
     (map (fn [name x]
            (cond
              (= '% name) (corrected-rules schema fresh x)
@@ -257,7 +290,8 @@
         ;; The types of a server's attributes are another request, so they are asked for only where
         ;; its planner is not to be trusted.
         schema (if (and remote? (not by-facts?)) {} (d/schema conn))
-        derived (when by-facts? (cross-check/answer-by-rules conn schema given inputs remote?))]
+        derived (when by-facts? (cross-check/answer-by-rules conn schema given
+                                                 (typed-inputs schema given inputs) remote?))]
     (if derived
       [(first derived) false]
       (let [found (by-planner conn schema given inputs remote?)

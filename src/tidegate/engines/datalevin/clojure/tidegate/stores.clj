@@ -12,6 +12,7 @@
    [datalevin.search :as search]
    [datalevin.util :as u]
    [datalevin.vector :as vector]
+   [tidegate.schema-check :as schema-check]
    [tidegate.values :refer [refuse]])
   (:import
    [datalevin.cpp Env Info VecIdx]
@@ -124,12 +125,14 @@
         (when-not (str/includes? (str (ex-message e)) "permission") (throw e)))
       (finally (client/disconnect session)))))
 
+(defn- database-name [store] (u/lisp-case (subs (.getPath (URI. (:place store))) 1)))
+
 (defn- refuse-absent-remote
   "Refuse to open a database that a server does not have: it would make it. Only who may make one
   may list them, so for a user who may not list them the server refuses by itself."
   [store target]
   (let [names (remote-names store target)
-        wanted (u/lisp-case (subs (.getPath (URI. (:place store))) 1))]
+        wanted (database-name store)]
     (when-not (or (nil? names) (contains? names wanted))
       (absent "database" (str "The server has no database `" wanted
                               "`, and a call that only reads makes nothing.")))))
@@ -225,6 +228,17 @@
         (i/get-dbi kv c/schema false)
         (into {} (i/get-range kv c/schema [:all] :attr :data))))))
 
+(defn- kept-options [store target client]
+  (merge {} (kept-vector-options store target) (when (seq client) {:client-opts client})))
+
+(defn- there?
+  "Whether the database exists already."
+  [store target]
+  (if (:remote? store)
+    (let [names (remote-names store target)]
+      (or (nil? names) (contains? names (database-name store))))
+    (some? (kept-schema store target))))
+
 (defn- open-conn! [store target create? schema]
   (let [{:keys [conn kv]} @(:state store)
         options (get-in target [:options :database] {})
@@ -242,7 +256,12 @@
           (let [options (merge (kept-vector-options store target) options)
                 options (with-own-domains options (merge (kept-schema store target) schema))
                 _ (when-not (:remote? store) (check-vector-options options schema))
+                there (when (and (seq schema) (there? store target))
+                        (kept-options store target client))
                 _ (close-open! store)
+                _ (when there
+                    (let [as-is (d/get-conn (:place store) nil there)]
+                      (try (schema-check/check as-is schema) (finally (d/close as-is)))))
                 conn (cond
                        (seq options) (d/get-conn (:place store) schema options)
                        (seq schema)  (d/get-conn (:place store) schema)

@@ -176,20 +176,60 @@
 (defn- value-of
   "A value that is looked for, as the attribute keeps its like."
   [db a x]
-  (if (integer? x) (query/as-typed (db/-schema db) a x) x))
+  (if (or (integer? x) (string? x)) (query/as-typed (db/-schema db) a x) x))
 
 (defn- datoms-page [args most total all]
   (let [{:keys [offset shown total]} (page-of args most total)]
     (part (if (pos? (long shown)) (into [] (comp (drop offset) (take shown)) (all (+ offset shown))) [])
                total)))
 
-(defn- count-facts
-  "How many facts there are. Of an entity Datalevin counts all facts, whatever their attribute is,
-  and of a value without an attribute references alone."
+(defn- may-have?
+  "Whether a fact of an attribute of a type can have a value: the engine fails where it cannot."
+  [type x]
+  (case type
+    (:db.type/long :db.type/ref) (and (integer? x) (<= Long/MIN_VALUE x Long/MAX_VALUE))
+    :db.type/string (string? x)
+    :db.type/keyword (keyword? x)
+    :db.type/symbol (symbol? x)
+    :db.type/boolean (boolean? x)
+    (:db.type/double :db.type/float) (or (float? x) (and (integer? x) (instance? Long x)))
+    :db.type/bigint (integer? x)
+    :db.type/bigdec (or (decimal? x) (integer? x))
+    :db.type/instant (inst? x)
+    :db.type/uuid (uuid? x)
+    :db.type/bytes (bytes? x)
+    (:db.type/vec :db.type/idoc) false
+    true))
+
+(defn- beyond-long? [x] (and (integer? x) (not (<= Long/MIN_VALUE x Long/MAX_VALUE))))
+
+(defn- facts-with
+  "The facts of an attribute that have a value. The index keeps the beginning of a long text only, and
+  finds no number beyond 64 bits where an attribute has no type."
   [db e a x]
-  (if (or (and (some? e) (or (some? a) (some? x)))
-          (and (nil? a) (some? x)))
-    (count (d/search-datoms db e a x))
+  (let [type (get-in (db/-schema db) [a :db/valueType])
+        x (query/as-typed (db/-schema db) a x)]
+    (cond
+      (not (may-have? type x)) []
+      (and (nil? type) (beyond-long? x)) (filter #(= x (dd/datom-v %)) (d/search-datoms db e a nil))
+      (string? x) (filter #(= x (dd/datom-v %)) (d/search-datoms db e a x))
+      :else (d/search-datoms db e a x))))
+
+(defn- found-facts
+  "Facts by each of their parts. By a value alone each attribute is asked: the engine compares a number
+  with values of all types, and fails at the first that is none."
+  [db e a x]
+  (cond
+    (nil? x) (d/search-datoms db e a x)
+    (some? a) (facts-with db e a x)
+    :else (sort-by (juxt dd/datom-e (comp str dd/datom-a))
+                   (mapcat #(facts-with db e % x) (sort-by str (keys (db/-schema db)))))))
+
+(defn- count-facts
+  "How many facts there are. Of an entity Datalevin counts all facts, whatever their attribute is."
+  [db e a x]
+  (if (or (some? x) (and (some? e) (some? a)))
+    (count (found-facts db e a x))
     (d/count-datoms db e a x)))
 
 (defn- datoms [conn args most]
@@ -201,16 +241,17 @@
         c3 (if ave? (decode (get args "c3")) (value-of db c2 (decode (get args "c3"))))
         [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
     (datoms-page args most (count-facts db e a x)
-                 ;; The client of a server takes no limit for these.
-                 (if (remote-database? db)
-                   (fn [_] (d/datoms db index c1 c2 c3))
-                   (fn [limit] (d/datoms db index c1 c2 c3 limit))))))
+                 (cond
+                   (and (some? a) (some? x)) (fn [_] (found-facts db e a x))
+                   ;; The client of a server takes no limit for these.
+                   (remote-database? db) (fn [_] (d/datoms db index c1 c2 c3))
+                   :else (fn [limit] (d/datoms db index c1 c2 c3 limit))))))
 
 (defn- matching [conn args most]
   (let [db (d/db conn)
         e (decode (get args "e")) a (attribute (get args "a"))
         x (value-of db a (decode (get args "v")))]
-    (datoms-page args most (count-facts db e a x) (fn [_] (d/search-datoms db e a x)))))
+    (datoms-page args most (count-facts db e a x) (fn [_] (found-facts db e a x)))))
 
 (declare whole-entity)
 
@@ -255,13 +296,63 @@
       :else (refuse :invalid-request "txData must be an array of maps and arrays."
                     {:field "txData"}))))
 
+;; Components in a circle, which the engine follows without end.
+
+(defn- parts-of [db e]
+  (filter #(db/component? db (dd/datom-a %)) (d/search-datoms db e nil nil)))
+
+(defn- circle
+  "All entities that are parts of one, if a way of parts leads back to where it was; nil otherwise."
+  [db e]
+  (loop [seen #{} left [[e #{}]] circle? false]
+    (if-let [[[x above] & more] (seq left)]
+      (cond
+        (above x) (recur seen more true)
+        (seen x) (recur seen more circle?)
+        :else (recur (conj seen x)
+                     (concat (map (fn [part] [(dd/datom-v part) (conj above x)]) (parts-of db x)) more)
+                     circle?))
+      (when circle? seen))))
+
+(defn- retracted
+  "The facts of entities, and those that refer to them, as they are retracted one by one."
+  [db entities]
+  (let [refs (keep (fn [[a {:db/keys [valueType]}]] (when (= :db.type/ref valueType) a))
+                   (db/-schema db))]
+    (->> (concat (mapcat #(d/search-datoms db % nil nil) entities)
+                 (for [a refs e entities fact (d/search-datoms db nil a e)] fact))
+         (map (fn [fact] [:db/retract (dd/datom-e fact) (dd/datom-a fact) (dd/datom-v fact)]))
+         distinct)))
+
+(defn- without-circles
+  "Transaction data in which the retraction of an entity that is a part of itself names its facts."
+  [db forms]
+  (mapcat (fn [form]
+            (let [[what e a] (when (sequential? form) form)
+                  id (when (#{:db/retractEntity :db.fn/retractEntity :db.fn/retractAttribute
+                              :db/retractAttribute} what)
+                       (d/entid db e))]
+              (cond
+                (nil? id) [form]
+                (nil? a) (if-let [all (circle db id)] (retracted db all) [form])
+                (db/component? db a)
+                (let [facts (d/search-datoms db id a nil)
+                      parts (map dd/datom-v facts)]
+                  (if (some #(circle db %) parts)
+                    (distinct (concat (map (fn [fact] [:db/retract id a (dd/datom-v fact)]) facts)
+                                      (retracted db (set (mapcat #(or (circle db %) [%]) parts)))))
+                    [form]))
+                :else [form])))
+          forms))
+
 (defn- report [{:keys [tx-data tempids tx-meta]}]
   {"tx-data" (or tx-data []) "tempids" (or tempids {})
    "tx-id" (:db/current-tx tempids) "tx-meta" tx-meta})
 
 (defn- transact [conn args _]
-  (let [forms (list-of args "txData")]
-    (check-transaction forms)
+  (let [given (list-of args "txData")
+        _ (check-transaction given)
+        forms (without-circles (d/db conn) given)]
     (let [made (if (contains? args "txMeta")
                  (d/transact! conn forms (decode (get args "txMeta")))
                  (d/transact! conn forms))
@@ -425,7 +516,8 @@
   [conn args most]
   (let [forms (list-of args "txData")
         _ (check-transaction forms)
-        facts (:tx-data (d/tx-data->simulated-report (d/db conn) forms))
+        facts (:tx-data (d/tx-data->simulated-report (d/db conn)
+                                                     (without-circles (d/db conn) forms)))
         added (count (filter dd/datom-added facts))]
     {"added" added
      "retracted" (- (count facts) added)

@@ -1,0 +1,95 @@
+"""Every tool takes what clients send that know one type for each argument, texts above all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.datalevin.test_surface_session import Client, Gate
+from support.datalog import PEOPLE, SCHEMA, Datalog
+from support.surface_client import WRITER
+from tidegate.app import App
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.surfaces.datalog.tools import SPECS, schema_of
+
+
+@pytest.fixture
+def call(datalog: Datalog, tmp_path: Path) -> Iterator[Client]:
+    url = f"datalevin://{tmp_path}/facts"
+    app = App.open(
+        Config(
+            state=str(tmp_path / "state"),
+            sources=(SourceSettings(name="facts", url=url, access="write"),),
+        )
+    )
+    try:
+        yield Gate(datalog, app).client(WRITER)
+    finally:
+        datalog.run(app.close())
+
+
+def _lint(schema: Any) -> Iterator[str]:
+    """What one of the converters refuses or loses."""
+    if not isinstance(schema.get("type"), str):
+        yield "no type"
+    if schema["type"] == "array":
+        yield from _lint(schema.get("items", {}))
+    if "additionalProperties" in schema or "anyOf" in schema:
+        yield "a word that is not converted"
+    for each in schema.get("properties", {}).values():
+        yield from _lint(each)
+
+
+def test_every_schema_has_one_type_for_each_argument() -> None:
+    assert len(SPECS) == 32
+    assert {spec.name: list(_lint(schema_of(spec))) for spec in SPECS} == {
+        spec.name: [] for spec in SPECS
+    }
+
+
+def test_texts_are_read_where_their_meaning_is_certain(call: Client) -> None:
+    database = call("open_database", dir="facts", create=True, schema=SCHEMA)["database"]
+
+    def ask(tool: str, **arguments: Any) -> Any:
+        return call(tool, database=database, **arguments)
+
+    ask("transact", txData=PEOPLE)
+    ask("transact", txData=['{:name "Eve" :age 5 :parent 1}', '[:db/add 1 :likes "5"]'])
+    assert ask("entity", eid="1")[":name"] == "Ada"
+    assert ask("entity", eid='[:name "Eve"]')[":age"] == 5
+    assert ask("pull", selector="[:name]", eid="1") == {":name": "Ada"}
+    assert ask("pull_many", selector="[:age]", eids=["1", "2"]) == [{":age": 80}, {":age": 52}]
+    assert [each["e"] for each in ask("search_datoms", a="age", v="5")] == [5]
+    assert [each["a"] for each in ask("search_datoms", v="5")] == [":likes", ":age"]
+    assert ask("count_datoms", a=":age", v="5") == 1
+    assert ask("count_datoms", a=":likes", v="5") == 1
+    assert ask("count_datoms", e="5", a=":parent", v="1") == 1
+    assert len(ask("datoms", index="eav", c1="5", limit="2")) == 2
+    assert [each["e"] for each in ask("datoms", index="ave", c1=":age", c2="5")] == [5]
+    by_age = "[:find ?n :in $ ?a :where [?e :age ?a] [?e :name ?n]]"
+    assert ask("query", query=by_age, inputs=["5"]) == [["Eve"]]
+    several = "[:find ?n :in $ [?a ...] :where [?e :age ?a] [?e :name ?n]]"
+    assert ask("query", query=several, inputs=["[5, 80]"]) == [["Ada"], ["Eve"]]
+    by_entity = "[:find ?n . :in $ ?e :where [?e :name ?n]]"
+    assert ask("query", query=by_entity, inputs=["1"]) == "Ada"
+    by_text = "[:find ?e . :in $ ?t :where [?e :likes ?t]]"
+    assert ask("query", query=by_text, inputs=["5"]) == 1
+
+
+def test_texts_of_stores_and_indexes_are_read_by_their_types(call: Client) -> None:
+    kv = call("open_kv", dir="facts")["kv"]
+    types = {"keyType": ":long", "valueType": ":long"}
+    call("kv_transact", kv=kv, dbi="n", txs=[[":put", "1", "10"], "[:put 2 20]"], **types)
+    assert call("kv_get", kv=kv, dbi="n", key="1", **types) == 10
+    ranged = call("kv_range", kv=kv, dbi="n", keyRange=[":closed", "1", "2"], limit="5", **types)
+    assert ranged == [[1, 10], [2, 20]]
+    call("kv_transact", kv=kv, dbi="t", txs=[[":put", "1", "10"]])
+    assert call("kv_get", kv=kv, dbi="t", key="1") == "10"
+    assert call("kv_get", kv=kv, dbi="t", key='{"~i64": "1"}') is None
+    index = call("open_vector_index", kv=kv, opts={":dimensions": 2, ":domain": "v"})["vectorIndex"]
+    call("add_vector", vectorIndex=index, vectorRef="a", vectorData=["1", "0.5"])
+    assert call("vector_search", vectorIndex=index, queryVector=["1", "0.5"]) == ["a"]
