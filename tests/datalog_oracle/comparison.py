@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from datalog_oracle import pulls
 from datalog_oracle.cases import SCHEMA, Cases, Query, facts_of, random_entities, smaller
 from datalog_oracle.evaluator import Fact
 from support.datalog import Datalog, Opened
@@ -44,6 +45,32 @@ def compare(datalog: Datalog, root: Path, count: int, seed: int) -> Summary:
             cases = Cases(chance, ENTITIES)
             for _ in range(min(PER_DATABASE, count - first)):
                 _one(source, cases.query(), facts, summary)
+            source.close()
+    return summary
+
+
+def compare_pulls(datalog: Datalog, root: Path, count: int, seed: int) -> Summary:
+    """Ask `count` random pulls."""
+    summary = Summary()
+    for part, first in enumerate(range(0, count, PER_DATABASE)):
+        chance = random.Random(f"{seed}-{part}")
+        facts = pulls.random_facts(chance, ENTITIES)
+        with tempfile.TemporaryDirectory(dir=root) as folder:
+            source = datalog.open(Path(folder) / "graph", "write")
+            source.ask("open_database", create=True, schema=pulls.SCHEMA)
+            source.ask("transact", txData=pulls.entities_of(facts))
+            known = pulls.Pulls(facts)
+            for _ in range(min(PER_DATABASE, count - first)):
+                pattern, entity = pulls.random_pattern(chance), chance.randint(1, ENTITIES)
+                expected = known.pull(entity, pattern)
+                found = source.ask("pull", selector=pattern.text, eid=entity)
+                summary.asked += 1
+                summary.answered += bool(expected)
+                if found != expected:
+                    problem = f"found {found}, expected {expected}"
+                    summary.finds.append(
+                        {"pull": pattern.text, "eid": entity, "problem": problem, "facts": facts}
+                    )
             source.close()
     return summary
 

@@ -61,7 +61,7 @@ class Derived:
         return next((part for part in parts if _is_hidden(part, rules)), None)
 
     def _check_change(self, reading: Reading, rules: DataRules) -> None:
-        """A change of one part makes the tuple anew, and the reply has it."""
+        """A change of one part makes the tuple again, and the reply has it."""
         for name, parts in self.tuples.items():
             changed = reading.attributes & set(parts)
             if changed and (self.hidden_part(name, rules) or _is_hidden(name, rules)):

@@ -74,7 +74,7 @@ def _entity(pairs: tuple[tuple[Value, Value], ...], change: Change) -> None:
 
 
 def name_parts(value: Value, reading: Reading) -> None:
-    """Note the attributes of which a tuple is made: whoever has it has them."""
+    """Note the attributes of which a tuple is made: who sees it sees them."""
     for each in value.items if isinstance(value, (Vector, List)) else (value,):
         if isinstance(each, (Keyword, str)):
             reading.named(str(each).removeprefix(":"))

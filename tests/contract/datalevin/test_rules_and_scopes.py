@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from datalog_oracle.comparison import compare
+from datalog_oracle.comparison import compare, compare_pulls
 from support.datalog import Datalog, Opened
 from tidegate.errors import Code
 
@@ -43,6 +43,14 @@ def test_random_queries_have_the_answers_of_an_independent_evaluator(
     assert summary.finds == []
     assert summary.answered > QUERIES / 3
     assert summary.refused < QUERIES / 50
+
+
+def test_random_pulls_show_what_an_independent_evaluator_shows(
+    datalog: Datalog, tmp_path: Path
+) -> None:
+    summary = compare_pulls(datalog, tmp_path, QUERIES, seed=3)
+    assert summary.finds == []
+    assert summary.answered > QUERIES / 2
 
 
 def test_a_rule_that_calls_itself_twice_finds_all(chain: Opened) -> None:

@@ -119,8 +119,8 @@ def _told_by_text(message: str, place: str, *, is_remote: bool) -> tuple[Code, s
     if _REFUSED_FUNCTION.search(message):
         return Code.SQL_FUNCTION, message, None
     if "Value out of range for long" in message:
-        told = "A fact has a number beyond 64 bits, with which Datalevin compares no other value."
-        return Code.SQL_FAILED, told, "Name the attribute of the value that is looked for."
+        said = "A fact has a number beyond 64 bits, with which Datalevin compares no other value."
+        return Code.SQL_FAILED, said, "Name the attribute of the value that is looked for."
     storage = None if is_remote else _told_of_storage(message, place)
     if storage is not None:
         return Code.SQL_FAILED, *storage
