@@ -27,8 +27,8 @@ PART = ":part"
 
 @dataclass(frozen=True)
 class Attribute:
-    """`back`: the way back along a reference. `deep`: a pattern for what is referred to, a number of
-    repetitions, or `...`."""
+    """`back`: the way back along a reference. `deep`: a pattern for what is referred to, a number
+    of repetitions, or `...`."""
 
     name: str
     back: bool = False

@@ -87,7 +87,8 @@ def test_a_search_shows_attributes_as_a_query_names_them_and_what_they_hold(
 ) -> None:
     core = Core(datalog, app)
     shown = core.search("facts", "who likes what")
-    heading, *lines = shown.splitlines()
+    heading, signs, *lines = shown.splitlines()
+    assert signs.startswith("Signs: ")
     assert heading == "Datalog: query [:find ?e ?v :where [?e :person/age ?v]]"
     assert sorted(lines) == [
         "city(:city/name string fulltext {Lisbon}) ~1 entities",

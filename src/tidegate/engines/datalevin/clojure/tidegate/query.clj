@@ -129,7 +129,7 @@
     (if-let [[clause & more] left]
       (let [[source [e a x :as given]] (when (pattern? clause) (pattern-parts clause))
             known (get seen [e x])]
-        (if (and (= 3 (count given)) (variable? e) (variable? x))
+        (if (and (= 3 (count given)) (not= '_ e) (variable? x))
           (if (and known (not= known a))
             (let [other (fresh)]
               (recur seen (conj out (conj source e a other) (scopes/equal x other)) more))
@@ -212,17 +212,20 @@
       rules)))
 
 (defn- two-values?
-  "Whether clauses give one attribute of an entity two values, as in `[?e :tag ?t] [?e :tag \"red\"]`."
+  "Whether clauses give one attribute of an entity two values, as in `[?e :tag ?t] [?e :tag \"red\"]`, or
+  name an entity, which an input may be as well."
   [clauses]
   (let [of (keep (fn [clause]
                    (when (pattern? clause) (let [[_ [e a]] (pattern-parts clause)] [e a])))
                  clauses)]
-    (not= (count of) (count (distinct of)))))
+    (or (not= (count of) (count (distinct of)))
+        (not-every? symbol? (map first of)))))
 
 (defn- asked-together
   "A query and its inputs, in which single values are collections of one. The engine writes a single
   value in place of its variable: it cannot read `(or-join [5] …)` then, finds no variable in
-  `(not [5 :age _])`, and of two values of one attribute it takes one."
+  `(not [5 :age _])`, and of two values of one attribute it takes
+  one."
   [{:keys [in where] :as given} inputs]
   (let [single? (fn [name x] (and (variable? name) (some? x) (not (coll? x))))]
     (if (and (sequential? where) (or (some seq? where) (two-values? where)))

@@ -260,7 +260,9 @@
                         (kept-options store target client))
                 _ (close-open! store)
                 _ (when there
-                    (let [as-is (d/get-conn (:place store) nil there)]
+                    (let [as-is (if (seq there)
+                                  (d/get-conn (:place store) nil there)
+                                  (d/get-conn (:place store)))]
                       (try (schema-check/check as-is schema) (finally (d/close as-is)))))
                 conn (cond
                        (seq options) (d/get-conn (:place store) schema options)
