@@ -25,11 +25,12 @@ from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S
 from tidegate.engines.postgres.command_protocol import FAILED, Params
-from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, PostgresSession
+from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, CatalogRules, PostgresSession
 from tidegate.engines.postgres.cursor import CHUNKS, ChunkReader, PostgresCursor
 from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresCursor
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.row_counts import COUNT, counter_of
+from tidegate.engines.postgres.schema_state import SAME_RULES
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows, TypeCache, shape_of
 from tidegate.errors import Code, TidegateError
@@ -110,6 +111,26 @@ class PostgresTransaction:
     def writes(self) -> bool:
         """Whether it may change data."""
         return self._writes
+
+    @property
+    def sees_changes(self) -> bool:
+        """Whether each statement sees what others have committed by then."""
+        return (self._modes.isolation or "read committed") == "read committed"
+
+    async def has_rules(self, rules: CatalogRules) -> bool:
+        """Whether the catalog has, as the transaction sees it now, the rules by which a statement
+        was judged. Raises: TidegateError."""
+        if rules.seen is None:
+            return True
+        moment, state = rules.seen
+        running = await self._held.start(OWN_S, NEVER, short=True)
+        async with running as session:
+            query = (SAME_RULES, [moment.encode(), state.encode()])
+            result = await session.begin_in_block(query, before=0)
+            found = None if result.status in FAILED else result.get_value(0, 0)
+            await session.be_ready_in_block()
+            running.release()
+        return found == b"t"
 
     @property
     def idle_s(self) -> float:

@@ -10,7 +10,7 @@ first one still is this BEGIN is seen by its answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 from psycopg.pq import ExecStatus
@@ -28,7 +28,14 @@ from tidegate.engines.postgres.command_protocol import (
 )
 from tidegate.engines.postgres.errors import is_stale_plan, is_unknown_name, rejected, translate
 from tidegate.engines.postgres.prepared_statements import PreparedStatements
-from tidegate.engines.postgres.schema_state import SCHEMA_STATE, PinnedSchema, version_of
+from tidegate.engines.postgres.schema_state import (
+    RULES_CHANGED,
+    SCHEMA_STATE,
+    PinnedSchema,
+    RulesChangedError,
+    guarded,
+    version_of,
+)
 from tidegate.engines.postgres.search_path import pinned_path
 from tidegate.engines.postgres.transaction import Tuning, milliseconds_of, settings_query
 from tidegate.engines.postgres.types import Reader, Rows
@@ -129,6 +136,22 @@ class Setting(msgspec.Struct, frozen=True):
     limit_ms: float = 0
 
 
+class CatalogRules(Protocol):
+    """By which rules of the catalog a statement was judged (`inspect.CatalogSafetyCache`)."""
+
+    moving: bool
+    """Whether the snapshot was another one the last time."""
+
+    @property
+    def seen(self) -> tuple[str, str] | None:
+        """The snapshot and the state in which they were last seen."""
+        ...
+
+    def note(self, moment: str, state: str) -> None:
+        """Another snapshot has the same state."""
+        ...
+
+
 class _Read(NamedTuple):
     """A read and all that its transaction is given."""
 
@@ -140,11 +163,47 @@ class _Read(NamedTuple):
     pin: PinnedSchema | None
     tuning: Tuning
     form: int
+    rules: CatalogRules | None
 
     @property
     def scope(self) -> Hashable:
         """What a plan depends on in addition to the text."""
         return self.schema, self.identity, self.tuning
+
+
+def guarded_by(
+    rules: CatalogRules | None, query: tuple[bytes, Params], *, quick: bool = False
+) -> tuple[bytes, Params]:
+    """The first query of a transaction, which fails if the catalog has other rules there; if it is
+    to be quick, also if others have written."""
+    seen = None if rules is None else rules.seen
+    if seen is None:
+        return query
+    settings, values = query
+    given = values or ()
+    moment, state = seen
+    text = guarded(settings, len(given), quick=quick)
+    return text, (*given, moment.encode(), *(() if quick else (state.encode(),)))
+
+
+def note_rules(rules: CatalogRules, settings: PGresult) -> None:
+    """Note that the rules are the same in another snapshot, as a guarded query says."""
+    seen = rules.seen
+    moment = settings.get_value(0, 0)
+    rules.moving = moment is not None
+    if seen is not None and moment is not None:
+        rules.note(moment.decode(), seen[1])
+
+
+def _says_changed(result: PGresult) -> bool:
+    return RULES_CHANGED.encode() in (result.error_message or b"")
+
+
+def rejected_or_changed(result: PGresult, identity: Identity | None) -> TidegateError:
+    """What a failure of the first queries of a transaction means."""
+    if _says_changed(result):
+        return RulesChangedError()
+    return rejected(result, identity)
 
 
 class PostgresSession(ServerSession[CommandProtocol]):
@@ -280,28 +339,32 @@ class PostgresSession(ServerSession[CommandProtocol]):
         tuning: Tuning = (),
         form: int = 0,
         before: tuple[bytes, Callable[[PGresult], None]] | None = None,
+        rules: CatalogRules | None = None,
     ) -> PGresult:
         """Send a statement in its transaction; its first result, which may be a failure. A read
         gives none if the schema is not the one that is pinned. `form` is the format code of what a
         read gives. `before` is a query that a change comes after, and what takes its result.
 
         Raises: TidegateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be
-        who the caller is; what it says to BEGIN; SchemaChangedError.
+        who the caller is; what it says to BEGIN; SchemaChangedError; RulesChangedError where the
+        catalog has other `rules` in the transaction than when the statement was judged.
         """
         line = self.line
         if writes:
-            settings = settings_query(timeout_ms, schema, identity, tuning=tuning)
+            settings = guarded_by(
+                rules, settings_query(timeout_ms, schema, identity, tuning=tuning)
+            )
             ours = () if before is None else ((before[0], None),)
             line.send((BEGIN_WRITE, None), settings, *ours, (text, params))
             await line.sync()
             begun = await line.pass_over(_BEFORE, begins=True)
             if begun.status in FAILED:
-                raise rejected(begun, identity)
+                raise rejected_or_changed(begun, identity)
             if before is not None:
                 before[1](await line.pass_over(1))
             line.stream(CHUNK_ROWS)
             return await self._next_result()
-        read = _Read(text, params, timeout_ms, schema, identity, pin, tuning, form)
+        read = _Read(text, params, timeout_ms, schema, identity, pin, tuning, form, rules)
         for _ in range(MAX_TRIES):
             result = await self._try(read)
             if result is not None:
@@ -393,10 +456,16 @@ class PostgresSession(ServerSession[CommandProtocol]):
             await line.flushed()
         result = await line.pass_over(before, begins=True)
         if result.status in FAILED:
+            if read.rules is not None and not read.rules.moving and _says_changed(result):
+                read.rules.moving = True
+                prepared.withdraw()
+                return None  # nothing of it has run: ask what was written
             if not is_unknown_name(result):
-                raise rejected(result, read.identity)
+                raise rejected_or_changed(result, read.identity)
             prepared.disable()
             return None
+        if read.rules is not None and read.rules.moving:
+            note_rules(read.rules, result)
         if pin is not None and not await self._fits(pin, result, asks_state=asks_state):
             return None
         if is_new:
@@ -432,6 +501,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
             read.identity,
             with_snapshot=read.pin is not None,
             tuning=read.tuning,
+        )
+        settings, values = guarded_by(
+            read.rules,
+            (settings, values),
+            quick=read.rules is not None and not read.rules.moving,
         )
         begin, begin_is_new = prepared.name_of(BEGIN_READ)
         first, first_is_new = prepared.name_of(settings)

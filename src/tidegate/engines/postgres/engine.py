@@ -34,7 +34,7 @@ from tidegate.engines.common.texts import encode_statement
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.block import BlockStatement, PostgresTransaction
 from tidegate.engines.postgres.command_protocol import FAILED
-from tidegate.engines.postgres.connection import CHUNK_ROWS, PostgresSession
+from tidegate.engines.postgres.connection import CHUNK_ROWS, MAX_TRIES, PostgresSession
 from tidegate.engines.postgres.copy_out import CopyCursor
 from tidegate.engines.postgres.cursor import CHUNKS, PostgresCursor
 from tidegate.engines.postgres.data_rows import (
@@ -48,7 +48,11 @@ from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, tr
 from tidegate.engines.postgres.inspect import CATALOG_RULE
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.row_counts import COUNT, UNCOUNTED, RowCounter, counter_of
-from tidegate.engines.postgres.schema_state import PinnedSchema, SchemaVersion
+from tidegate.engines.postgres.schema_state import (
+    PinnedSchema,
+    RulesChangedError,
+    SchemaVersion,
+)
 from tidegate.engines.postgres.session_settings import applied, completed, path_of, settled
 from tidegate.engines.postgres.transaction import Tuning, check_run_as, may_tune
 from tidegate.engines.postgres.types import shape_of
@@ -176,16 +180,26 @@ class PostgresEngine:
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         try:
-            return await self._run(permit, cancellation, CHUNK_ROWS)
+            return await self._run_judged(permit, cancellation, CHUNK_ROWS)
         except TidegateError as error:
             if permit.effect > Effect.READ or error.details.get("cause") != SEVERAL_ROWS:
                 raise
         # Nothing of it is shown, and the transaction could only read: one row fits at a time.
-        return await self._run(permit, cancellation, 1)
+        return await self._run_judged(permit, cancellation, 1)
+
+    async def _run_judged(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
+        """Run a statement by what the catalog says in its own transaction: it is looked at again
+        where that is another than the one by which the statement was judged."""
+        for _ in range(MAX_TRIES):
+            try:
+                return await self._run(permit, cancellation, rows)
+            except RulesChangedError:
+                self._databases.of(permit.request.database).watch.wake()
+        raise RulesChangedError
 
     async def _run(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
         """Run what is permitted; a read gives so many rows at once."""
-        admitted = await self._admit(permit, cancellation)
+        admitted = await self._admit(permit, cancellation, looks_now=permit.keeper is not None)
         request, judgement, opinion, text, encoded, params, schema, left_s, limit_s, tuning = (
             admitted
         )
@@ -242,6 +256,7 @@ class PostgresEngine:
                     tuning=tuning,
                     form=int(binary),
                     before=None if counter is None else (COUNT, counter.begin),
+                    rules=self._databases.of(request.database).watch,
                 )
                 if first.status in FAILED:
                     raise translate(first)
@@ -341,8 +356,11 @@ class PostgresEngine:
             running.release()
         return found
 
-    async def _admit(self, permit: Permit, cancellation: Cancellation) -> _Admitted:
-        """The statement of a permit, once it is known to do no more than that allows.
+    async def _admit(
+        self, permit: Permit, cancellation: Cancellation, *, looks_now: bool = False
+    ) -> _Admitted:
+        """The statement of a permit, once it is known to do no more than that allows. `looks_now`:
+        by the catalog as it is now, where the statement's own transaction cannot tell.
 
         Raises: TidegateError.
         """
@@ -360,6 +378,8 @@ class PostgresEngine:
             applied(request, self._setting.arrived) + request.tuning,
         )
         left_s = limit_s = self._limit_s(permit)
+        if looks_now:
+            self._databases.of(request.database).watch.wake()
         opinion = self._databases.known(text, judgement, request.database)
         if opinion is None:
             until = monotonic() + left_s
@@ -394,11 +414,25 @@ class PostgresEngine:
         await transaction.begin(max(LEAST_S, until - monotonic()), cancellation)
         return transaction
 
+    async def _admit_in(
+        self, transaction: PostgresTransaction, permit: Permit, cancellation: Cancellation
+    ) -> _Admitted:
+        """As `_admit`, by the catalog as the transaction sees it. Raises: TidegateError."""
+        if not transaction.sees_changes:
+            return await self._admit(permit, cancellation, looks_now=True)
+        watch = self._databases.of(permit.request.database).watch
+        for _ in range(MAX_TRIES):
+            admitted = await self._admit(permit, cancellation)
+            if await transaction.has_rules(watch):
+                return admitted
+            watch.wake()
+        raise RulesChangedError
+
     async def _run_in(
         self, transaction: PostgresTransaction, permit: Permit, cancellation: Cancellation
     ) -> Cursor:
         """Run a statement in a transaction over several. Raises: TidegateError."""
-        admitted = await self._admit(permit, cancellation)
+        admitted = await self._admit_in(transaction, permit, cancellation)
         request, judgement = admitted.request, admitted.judgement
         reads = isinstance(request, Explain) or permit.effect is Effect.READ
         if request.database != transaction.database:

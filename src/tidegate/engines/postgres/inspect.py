@@ -332,9 +332,13 @@ class CatalogSafetyCache:
     def __init__(self) -> None:
         self._unsafe_objects = NONE
         self._moment: str | None = None
+        self._same_until: str | None = None
+        """The last snapshot in which the rules were seen to be those of `_state`."""
         self._state: str | None = None
         self.names_state: str | None = None
         """As `NAMES_STATE` was when it was last looked at."""
+        self.moving = False
+        """Whether others write all the time, so that each transaction has another snapshot."""
         self._until = 0.0
         self._opinions: dict[str, Judgement | None] = {}
         self._analysed: dict[tuple[str, bytes | None], bool] = {}
@@ -343,6 +347,18 @@ class CatalogSafetyCache:
     def is_due(self) -> bool:
         """Whether the catalog must be looked at again before anything is judged."""
         return monotonic() >= self._until
+
+    @property
+    def seen(self) -> tuple[str, str] | None:
+        """The snapshot and the state of the catalog by which texts are judged."""
+        if self._same_until is None or self._state is None:
+            return None
+        return self._same_until, self._state
+
+    def note(self, moment: str, state: str) -> None:
+        """A later snapshot has the same state."""
+        if state == self._state:
+            self._same_until = moment
 
     def wake(self) -> None:
         """Something was written: look again."""
@@ -361,7 +377,7 @@ class CatalogSafetyCache:
                 self._opinions.clear()
                 self._analysed.clear()
                 self._state = state
-            self._moment = moment
+            self._moment = self._same_until = moment
         self._until = until
 
     @property

@@ -3,7 +3,10 @@ another one by the rows of its catalog."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from tidegate.errors import Code, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.engines.postgres.connection import PostgresSession
@@ -50,6 +53,52 @@ RULES_STATE = _state(
     ("pg_foreign_table", "ftrelid"),
 )
 """Changes when anything has changed that `inspect.py` looks at."""
+
+RULES_CHANGED = "tidegate_rules_changed"
+"""What the server says where a transaction sees another `RULES_STATE` than the one expected."""
+
+_GUARD = b"""SELECT CASE
+  WHEN pg_catalog.txid_current_snapshot()::text OPERATOR(pg_catalog.=) $%d THEN NULL
+  WHEN (%b) OPERATOR(pg_catalog.=) $%d THEN pg_catalog.txid_current_snapshot()::text
+  ELSE pg_catalog.concat(pg_catalog.txid_current_snapshot()::text, '%b')::int4::text END, """
+
+
+_QUICK_GUARD = b"""SELECT CASE
+  WHEN pg_catalog.txid_current_snapshot()::text OPERATOR(pg_catalog.=) $%d THEN NULL
+  ELSE pg_catalog.concat(pg_catalog.txid_current_snapshot()::text, '%b')::int4::text END, """
+"""A third of the time: it opens no table of the catalog."""
+
+
+@lru_cache(256)
+def guarded(settings: bytes, parameters: int, *, quick: bool = False) -> bytes:
+    """The first query of a transaction, with a first column that makes it fail, and so keeps what
+    follows from running, unless the rules of the catalog are those expected: the snapshot and the
+    state that come as two more parameters. The column is the snapshot if that is another one.
+    `quick` takes the snapshot alone, and fails with another one."""
+    changed = RULES_CHANGED.encode()
+    rest = settings.removeprefix(b"SELECT ")
+    if quick:
+        return _QUICK_GUARD % (parameters + 1, changed) + rest
+    return _GUARD % (parameters + 1, RULES_STATE, parameters + 2, changed) + rest
+
+
+SAME_RULES = (
+    b"SELECT pg_catalog.txid_current_snapshot()::text OPERATOR(pg_catalog.=) $1"
+    b" OR (%b) OPERATOR(pg_catalog.=) $2" % RULES_STATE
+)
+"""Whether the rules of the catalog are those expected, by the snapshot or else by the state."""
+
+
+class RulesChangedError(TidegateError):
+    """The catalog has other rules than those by which a statement was judged. It has not run."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Code.SOURCE_BUSY,
+            "The database's functions, views or policies change all the time.",
+            hint="Send the statement again.",
+        )
+
 
 NAMES_STATE = _state(
     ("pg_class", "oid"),
