@@ -53,3 +53,24 @@ def test_a_name_that_is_not_cut_is_no_other_that_it_begins_with():
     unsafe = UnsafeObjects(names=frozenset({"f" * 61}), operators=frozenset())
     assert opinion(f"SELECT {'f' * 63}(1)", unsafe, changes=True) is None
     assert opinion(f"SELECT {'f' * 61}(1)", unsafe, changes=True) is not None
+
+
+NAMED_ALIKE = UnsafeObjects(names=frozenset({"length", "inside"}), in_catalog=frozenset({"inside"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("SELECT pg_catalog.length(a) FROM t", False),
+        ('SELECT "pg_catalog" . "length" (a) FROM t', False),
+        ("SELECT length(a) FROM t", True),
+        ("SELECT public.length(a) FROM t", True),
+        ("SELECT pg_catalog.length FROM pg_catalog", True),
+        ("SELECT x.pg_catalog.length(a) FROM t", True),
+        ("SELECT pg_catalog.inside(a) FROM t", True),
+        ("SELECT pg_catalog.length(a), length(b) FROM t", True),
+        ('SELECT "PG_CATALOG".length(a) FROM t', True),
+    ],
+)
+def test_a_call_in_the_servers_own_schema_is_none_of_a_users_function(text: str, refused: bool):
+    assert (opinion(text, NAMED_ALIKE, changes=False) is not None) is refused

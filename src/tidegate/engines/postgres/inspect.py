@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from time import monotonic
 
 import msgspec
@@ -25,7 +26,7 @@ from tidegate.judging_thread import compute
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
-from tidegate.sql.lex import NAME, OP, STRING, WORD, lex
+from tidegate.sql.lex import NAME, OP, STRING, WORD, Token, lex
 
 _TREE = r":(?:funcid|opfuncid|aggfnoid|winfnoid|elemfuncid|opno|relid) [1-9]\d*"
 
@@ -51,7 +52,7 @@ WHERE k.contypid >= 16384 AND k.contype = 'c'""".encode()
 _FUNCTIONS = b"""
 SELECT p.oid, p.proname::text, p.provolatile::text, EXISTS (
   SELECT FROM pg_catalog.pg_depend AS x WHERE x.classid = 'pg_catalog.pg_proc'::regclass
-    AND x.objid = p.oid AND x.deptype = 'e')
+    AND x.objid = p.oid AND x.deptype = 'e'), p.pronamespace = 11
 FROM pg_catalog.pg_proc AS p WHERE p.oid >= 16384"""
 
 _OWN_FUNCTIONS = b"""
@@ -96,12 +97,15 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
     `unnamed`: oids of functions and operators that a text can lead to without a name or a sign of
     theirs, by a cast or by a sign that PostgreSQL has too. If there are any, the server itself is
     asked to which functions a text leads.
+    `in_catalog`: those of `names` that are functions in `pg_catalog` itself, where users have none
+    as a rule: a call of any other that names that schema is PostgreSQL's own.
     """
 
     names: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
     settings: frozenset[str] = frozenset({"pg_settings"})
     unnamed: frozenset[int] = frozenset()
+    in_catalog: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -165,14 +169,15 @@ def _weigh(
     programs: Rows,
 ) -> UnsafeObjects:
     known = find("postgres").functions
-    names = {name.casefold() for _, name, _, extension in functions if not extension}
+    names = {name.casefold() for _, name, _, extension, _ in functions if not extension}
+    in_catalog = {name.casefold() for _, name, *_, inside in functions if inside}
     names |= {name.casefold() for (name,) in programs}
-    acting = {(oid, name) for oid, name, volatility, extension in functions
+    acting = {(oid, name) for oid, name, volatility, extension, _ in functions
               if extension and name not in known
               and (volatility == "v" or name in _MISLABELLED)}  # fmt: skip
     # After a dot a function of one argument needs no bracket that would give the call away.
     names |= {name.casefold() for _, name in acting}
-    bad = {oid for oid, _, _, extension in functions if not extension}
+    bad = {oid for oid, _, _, extension, _ in functions if not extension}
     bad |= {oid for oid, _ in acting}
     bad |= {oid for oid, name, volatility in own
             if (volatility == "v" and name not in known) or _HANDLES_SQL.match(name)}  # fmt: skip
@@ -186,7 +191,10 @@ def _weigh(
             names |= {name.casefold() for oid, name in ends if oid >= 16384}
     names |= _behind(calls, {place for place, called, _ in calls if called & bad})
     return UnsafeObjects(
-        frozenset(names), frozenset(signs), unnamed=frozenset(bad) if hidden else frozenset()
+        frozenset(names),
+        frozenset(signs),
+        unnamed=frozenset(bad) if hidden else frozenset(),
+        in_catalog=frozenset(in_catalog),
     )
 
 
@@ -227,7 +235,7 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
     if unsafe_objects.is_empty and not changes:
         return None
     try:
-        names, signs = _names_and_signs(text)
+        names, signs = _names_and_signs(text, unsafe_objects.in_catalog)
     except Refusal as refusal:
         finding = refusal.finding
         return Judgement(
@@ -252,13 +260,17 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
     return _objection(found[0], tuple(found)) if found else None
 
 
-def _names_and_signs(text: str) -> tuple[set[str], set[str]]:
-    """The names, case-folded, and the operators of a text. Raises: Refusal."""
+def _names_and_signs(text: str, in_catalog: frozenset[str]) -> tuple[set[str], set[str]]:
+    """The names, case-folded, and the operators of a text, without those of PostgreSQL's own
+    functions that are called with their schema, as masks do. Raises: Refusal."""
     names: set[str] = set()
     signs: set[str] = set()
-    for token in lex(text, find("postgres").lexical_rules):
+    tokens = lex(text, find("postgres").lexical_rules)
+    for at, token in enumerate(tokens):
         if token.kind in (WORD, NAME):
-            names.add(token.text.casefold())
+            name = token.text.casefold()
+            if name in in_catalog or not _is_own_call(tokens, at):
+                names.add(name)
         elif token.kind == OP:
             signs.add(token.text)
         elif token.kind == STRING and text.startswith("$", token.at):
@@ -266,6 +278,15 @@ def _names_and_signs(text: str) -> tuple[set[str], set[str]]:
             for quoted, bare in _WORD_IN_BODY.findall(token.text):
                 names.add((quoted.replace('""', '"') or bare).casefold())
     return names, signs
+
+
+def _is_own_call(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a name is that of a call in the schema `pg_catalog`: `pg_catalog.length(`."""
+    if at < 2 or at + 1 >= len(tokens) or tokens[at + 1].key != "(":
+        return False
+    schema, dot = tokens[at - 2], tokens[at - 1]
+    plain = schema.key == "PG_CATALOG" or (schema.kind == NAME and schema.text == "pg_catalog")
+    return plain and dot.key == "." and (at < 3 or tokens[at - 3].key != ".")
 
 
 def _matches(names: set[str], unsafe: frozenset[str]) -> set[str]:
