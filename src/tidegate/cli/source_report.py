@@ -19,6 +19,12 @@ from tidegate.model.statements import Statement
 
 _SLOW_MS = 250.0
 _TOOL = "source test"
+_QUESTIONS = {
+    "derby": "VALUES (1)",
+    "hsqldb": "VALUES (1)",
+    "oracle": "SELECT 1 FROM dual",
+}
+"""The trivial statement, by dialect, where `SELECT 1` is none."""
 
 
 async def test_source(app: App, name: str) -> dict[str, Any]:
@@ -27,10 +33,11 @@ async def test_source(app: App, name: str) -> dict[str, Any]:
     state = await ask(app, _TOOL, Connect(), name, ConnectionState)
     opened_ms = (time.perf_counter() - began) * 1_000
     catalog = await ask(app, _TOOL, Browse("catalog"), name, Catalog)
-    latency_ms = min([await _latency_ms(app, name) for _ in range(3)])
+    tested = next(each for each in app.connections.sources() if each.name == name)
+    question = _QUESTIONS.get(tested.dialect, "SELECT 1")
+    latency_ms = min([await _latency_ms(app, name, question) for _ in range(3)])
     # Warnings about the database, such as an account with too many privileges.
     warned = state.current.warnings if state.current else ()
-    tested = next(each for each in app.connections.sources() if each.name == name)
     risks = await account_risks(app, tested, state)
     return {
         "source": name,
@@ -61,9 +68,9 @@ def show_report(report: dict[str, Any], *, as_json: bool) -> None:
         show(f"{'risk':<15} {risk['could']}; to do: {risk['remedy']}")
 
 
-async def _latency_ms(app: App, name: str) -> float:
+async def _latency_ms(app: App, name: str, question: str) -> float:
     began = time.perf_counter()
-    await ask(app, _TOOL, Query(Statement("SELECT 1")), name, Page)
+    await ask(app, _TOOL, Query(Statement(question)), name, Page)
     return (time.perf_counter() - began) * 1_000
 
 
@@ -85,6 +92,7 @@ def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Itera
         shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
         yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be identified"
     if latency_ms > _SLOW_MS:
-        yield f"SELECT 1 took {latency_ms:.0f} ms, the fastest of three runs"
+        question = _QUESTIONS.get(source.dialect, "SELECT 1")
+        yield f"{question} took {latency_ms:.0f} ms, the fastest of three runs"
     if source.writable:
         yield "tokens with the scope readWrite or fullAccess may change its data"

@@ -205,6 +205,29 @@ Of several prefixes that fit a URL, the longest counts.
 """
 
 
+_BY_JDBC = {
+    **dict.fromkeys(
+        ("mssql", "sqlserver", "tds", "mssql+pyodbc"),
+        "jdbc:sqlserver://host:1433;databaseName=NAME",
+    ),
+    **dict.fromkeys(("oracle", "oracle+oracledb"), "jdbc:oracle:thin:@//host:1521/SERVICE"),
+    "snowflake": "jdbc:snowflake://ACCOUNT.snowflakecomputing.com/",
+    **dict.fromkeys(("clickhouse", "clickhouses"), "jdbc:clickhouse://host:8123/NAME"),
+    "db2": "jdbc:db2://host:50000/NAME",
+    "trino": "jdbc:trino://host:8080/CATALOG",
+    "h2": "jdbc:h2:/absolute/path",
+    "hsqldb": "jdbc:hsqldb:file:/absolute/path",
+    "derby": "jdbc:derby:/absolute/path",
+    "hive": "jdbc:hive2://host:10000/NAME",
+    "databricks": "jdbc:databricks://host:443/NAME",
+}
+"""How the URLs of other libraries are written for a JDBC driver."""
+
+_LIKE_POSTGRES = {
+    "redshift": "jdbc:redshift://host:5439/NAME",
+    **dict.fromkeys(("cockroach", "cockroachdb"), "jdbc:postgresql://host:26257/NAME"),
+}
+
 _languages: dict[str, Language] = {}
 
 
@@ -278,6 +301,22 @@ def find(url: str) -> Entry:
     entry = ENGINES.get(scheme)
     if entry is not None:
         return entry
+    form = _BY_JDBC.get(scheme)
+    if form is not None:
+        raise TidegateError(
+            Code.SOURCE_URL,
+            f"`{scheme}://` is the URL of another library: this database is reached by its JDBC"
+            " driver.",
+            hint=f"Write {form}, with `--driver-coordinate GROUP:ARTIFACT:VERSION`.",
+        )
+    if scheme in _LIKE_POSTGRES:
+        raise TidegateError(
+            Code.SOURCE_URL,
+            f"No engine opens `{scheme}://`. The database speaks PostgreSQL's protocol, but is not"
+            " PostgreSQL, and the checks of that engine do not hold for it.",
+            hint=f"Write {_LIKE_POSTGRES[scheme]}, with `--driver-coordinate"
+            " GROUP:ARTIFACT:VERSION`.",
+        )
     near = difflib.get_close_matches(scheme, ENGINES, 1)
     known = ", ".join(_shown(prefix) for prefix in sorted(ENGINES))
     hint = f"Did you mean `{_shown(near[0])}`? Known: {known}." if near else f"Known: {known}."
