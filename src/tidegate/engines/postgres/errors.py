@@ -47,6 +47,7 @@ _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
 _SECRET_OPTION = re.compile(r"(?i)(password|user|host|hostaddr)\s*=\s*\S+")
 _USER = re.compile(r'(?i)\b(user|role|host) "[^"]*"')
 
+_SERVER = re.compile(r'connection to server ((?:at|on socket) "[^"]*")(?: \([^)]*\))?(, port \d+)?')
 _SEVERITY = re.compile(r"^FATAL:\s+")
 _NO_LOGIN = re.compile(
     r"authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|not permitted to log in"
@@ -136,7 +137,9 @@ def unreachable(message: str) -> TidegateError:
     # adds details to its own.
     lines = [line for line in message[-MAX_MESSAGE:].splitlines() if line.strip()]
     reasons = [line for line in lines if not line.startswith(("\t", "DETAIL:", "HINT:"))] or lines
-    text = _SEVERITY.sub("", clean(reasons[-1].strip() if reasons else "no answer"))
+    text = _of_each_server(reasons) or _SEVERITY.sub(
+        "", clean(reasons[-1].strip() if reasons else "no answer")
+    )
     hint = None
     details: dict[str, Any] = {}
     if "password authentication failed" in text or "no password supplied" in text:
@@ -161,6 +164,19 @@ def unreachable(message: str) -> TidegateError:
         hint=hint,
         details=details,
     )
+
+
+def _of_each_server(reasons: list[str]) -> str:
+    """The reason of each server of a URL that names several, by its place there; empty for one. The
+    last may be a standby that rightly refuses, which says nothing of the fault."""
+    last: dict[str, str] = {}
+    for reason in reasons:
+        found = _SERVER.match(reason.strip())
+        if found is not None:
+            last[found[1] + (found[2] or "")] = _SEVERITY.sub("", clean(reason.strip()))
+    if len(last) < 2:
+        return ""
+    return "; ".join([f"server {place}: {text}" for place, text in enumerate(last.values(), 1)])
 
 
 def clean(text: str) -> str:
