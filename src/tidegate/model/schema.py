@@ -38,7 +38,8 @@ class Index(msgspec.Struct, frozen=True):
 
     `operators` are the operator classes of its columns and `options` its storage options
     (`lists=100`), where the database has such and the index is not an ordinary one. `usable` is
-    false for one that is partial, or that was never finished.
+    false for one that is partial, or that was never finished. `included` are columns that it holds
+    besides those that it is ordered by.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Index(msgspec.Struct, frozen=True):
     operators: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     usable: bool = True
+    included: tuple[str, ...] = ()
 
 
 class ForeignKey(msgspec.Struct, frozen=True):
@@ -69,6 +71,7 @@ class Table(msgspec.Struct, frozen=True):
     name) of which it holds rows itself: those that it inherits from or is a partition of.
     `may_react`: triggers or rules run when its rows change, or it cannot be seen whether they do.
     `filtered`: a row filter applies to the reader, so rows may be hidden; the gateway sets it.
+    `stored_by`: the columns by which the database stores the rows in order, where it does.
     """
 
     schema: str
@@ -83,6 +86,7 @@ class Table(msgspec.Struct, frozen=True):
     reads: tuple[tuple[str, str], ...] = ()
     may_react: bool = False
     filtered: bool = False
+    stored_by: tuple[str, ...] = ()
 
 
 class Catalog(msgspec.Struct, frozen=True):

@@ -62,9 +62,14 @@ class SqlLanguage(Language):
 
         given = (request.statement, source.dialect, rules, catalog, key, request.schema)
         if isinstance(request, Explain):
-            return structs.replace(request, statement=rewrite.rewrite_explained(*given))
+            statement = rewrite.rewrite_explained(*given)
+            tuning = _tuning(request, statement, source)
+            return structs.replace(request, statement=statement, tuning=tuning)
         statement, masked = rewrite.rewrite_noting(*given)
-        return structs.replace(request, statement=statement, masked=masked)
+        if isinstance(request, Prepare):
+            return structs.replace(request, statement=statement)
+        tuning = _tuning(request, statement, source)
+        return structs.replace(request, statement=statement, masked=masked, tuning=tuning)
 
     def bound_to_session(self, catalog: Catalog, source: Source, rules: DataRules) -> str | None:
         from tidegate.sql.masking.session_settings import table_bound_to_session
@@ -134,6 +139,16 @@ class SqlLanguage(Language):
         from tidegate.sql import samples
 
         return _statement(samples.overlaps(comparisons, source.dialect))
+
+
+def _tuning(
+    request: Query | Explain, statement: Statement, source: Source
+) -> tuple[tuple[str, str], ...]:
+    """The settings of a request, with those that keep the order of a masked table's rows."""
+    dialect = find(source.dialect)
+    if not dialect.as_stored or dialect.as_stored not in statement.text:
+        return request.tuning
+    return (*request.tuning, *dialect.stored_order)
 
 
 def _statement(text: str | None) -> Statement | None:

@@ -20,12 +20,13 @@ id + 1 = id + 1; lower(x) = lower(x); coalesce(x, 1) = coalesce(x, 1); (id = id)
 id IN (SELECT id FROM t); id IS NULL OR id IS NOT NULL; id > 0 OR id <= 0; x = 3 OR x <> 3
 id < 5 OR id = 5 OR id > 5; 5 > id OR id >= 5; x = 3 OR NOT x = 3; x = 3 OR 1 = 1
 (1 = 1) AND (2 = 2); CASE WHEN x = 1 THEN true ELSE 1 = 1 END; id IN (SELECT t.id FROM t)
+id > 0; id IS NOT NULL; length(x) >= 0; EXISTS (SELECT 1 FROM u); id IN (SELECT v.id FROM t AS v)
 """
 SOME_ROWS = """
-id = 1; id > 0; id <> id; a = b; t.a = b; name IS NOT NULL; name LIKE 'a'; id IN (1, 2); a = 1e5
+id = 1; id > 7; id <> id; a = b; t.a = b; name IS NOT NULL; name LIKE 'a'; id IN (1, 2); a = 1e5
 1 = 0; false; NULL; 0; 1 = 2 OR id = 3; 1 = 1 AND id = 3; id = id AND x = 3; x = 3 OR x = 4
 x = 3 OR NOT x = 4; x < 3 OR x > 3; id IN (SELECT a FROM u); id IN (SELECT id FROM t WHERE a = 1)
-id IN (SELECT id FROM t LIMIT 1); id IN (SELECT a FROM t); EXISTS (SELECT 1 FROM u)
+id IN (SELECT id FROM t LIMIT 1); id IN (SELECT a FROM t)
 EXISTS (SELECT 1 FROM u WHERE u.id = t.id); id > (SELECT avg(id) FROM t); lower(a) = lower(b)
 a + 1e5 = a + 1e6; a = 'é' OR a <> 'ü'; a BETWEEN 1 AND 2; a = 0x10 OR a <> 0x11; u.id = t.id
 id IN (SELECT id FROM u.t); id NOT IN (SELECT a FROM t)

@@ -101,7 +101,8 @@ SELECT i.indrelid, x.relname::text, i.indisunique, i.indisprimary, m.amname::tex
   CASE WHEN m.amname <> 'btree' THEN ARRAY(
     SELECT o.opcname::text FROM pg_catalog.unnest(i.indclass) WITH ORDINALITY AS u(oid, place)
     JOIN pg_catalog.pg_opclass AS o ON o.oid = u.oid ORDER BY u.place) END,
-  CASE WHEN m.amname <> 'btree' THEN x.reloptions END, i.indisvalid AND i.indpred IS NULL
+  CASE WHEN m.amname <> 'btree' THEN x.reloptions END, i.indisvalid AND i.indpred IS NULL,
+  pg_catalog.array_to_string((i.indkey::int2[])[i.indnkeyatts:i.indnatts - 1], ' ')
 FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = x.relam
@@ -392,12 +393,13 @@ class _Names:
 def _indexes(indexes: Rows, names: dict[int, _Names]) -> dict[int, list[Index]]:
     by_table: dict[int, list[Index]] = defaultdict(list)
     for table, name, unique, primary, kind, numbers, expressions, *others in indexes:
-        operators, options, usable = others
+        operators, options, usable, included = others
         columns = tuple(expressions) if expressions else names[table].of(numbers)
         by_table[table].append(
             Index(
                 *(name, columns, unique, primary, kind),
                 *(tuple(operators or ()), tuple(options or ()), usable),
+                names[table].of(included) if included else (),
             )
         )
     return by_table

@@ -21,9 +21,11 @@ TUNING: dict[str, tuple[int, int] | frozenset[str]] = {
     "ivfflat.probes": (1, 32_768),
     "ivfflat.max_probes": (1, 32_768),
     "ivfflat.iterative_scan": frozenset({"off", "relaxed_order"}),
+    "enable_indexscan": frozenset({"off"}),
+    "enable_indexonlyscan": frozenset({"off"}),
 }
-"""The settings of pgvector that a search may set for its own transaction: the lowest and highest
-number, or the words. None of them changes what a statement may read."""
+"""The settings that a search (of pgvector) and a masked statement may set for its own transaction:
+the lowest and highest number, or the words. None of them changes what a statement may read."""
 
 Tuning = tuple[tuple[str, str], ...]
 

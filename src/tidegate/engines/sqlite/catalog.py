@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 from msgspec import structs
@@ -113,7 +113,7 @@ FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c
 WHERE t.schema = 'main' AND t.type != 'shadow' AND c.hidden != 1 AND t.name = coalesce(?, t.name)"""
 
 _INDEXES = """
-SELECT t.name, i.name, i."unique", i.origin, c.name
+SELECT t.name, i.name, i."unique", i.origin, i.partial, c.name
 FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_info(i.name) AS c
 WHERE t.schema = 'main' AND t.type = 'table' AND t.name = coalesce(?, t.name)
 ORDER BY t.name, i.seq, c.seqno"""
@@ -184,10 +184,18 @@ def _catalog(session: SqliteSession, request: Browse, status: Status, identity: 
             definition=views.get(name),
             reads=tuple([(SCHEMA, other) for other in reads.get(name, ())]),
             may_react=name.lower() in with_triggers,
+            stored_by=_stored_by(columns.get(name, ()), bool(without_rowid)),
         )
-        for name, kind, _ in listed
+        for name, kind, without_rowid in listed
     ]
     return Catalog(status.database, SCHEMA, (SCHEMA,), tuple(tables), mark)
+
+
+def _stored_by(columns: Sequence[ColumnInfo], without_rowid: bool) -> tuple[str, ...]:
+    """The primary key of a table without rowids, or the column that is the rowid."""
+    key = sorted([each for each in columns if each.key], key=lambda each: each.key)
+    is_rowid = len(key) == 1 and key[0].type.upper() == "INTEGER"
+    return tuple([each.name for each in key]) if without_rowid or is_rowid else ()
 
 
 def _columns(session: SqliteSession, listed: Rows, only: str | None) -> dict[str, list[ColumnInfo]]:
@@ -259,12 +267,14 @@ def _columns_of(session: SqliteSession, table: str) -> Rows:
 
 
 def _indexes(session: SqliteSession, only: str | None) -> dict[str, list[Index]]:
-    grouped: dict[tuple[str, str, int, str], list[str]] = defaultdict(list)
-    for table, name, unique, origin, column in _all(session, _INDEXES, only):
-        grouped[table, name, unique, origin].append(column or "<expression>")
+    grouped: dict[tuple[str, str, int, str, int], list[str]] = defaultdict(list)
+    for table, name, unique, origin, partial, column in _all(session, _INDEXES, only):
+        grouped[table, name, unique, origin, partial].append(column or "<expression>")
     indexes: dict[str, list[Index]] = defaultdict(list)
-    for (table, name, unique, origin), columns in grouped.items():
-        indexes[table].append(Index(name, tuple(columns), bool(unique), origin == "pk"))
+    for (table, name, unique, origin, partial), columns in grouped.items():
+        indexes[table].append(
+            Index(name, tuple(columns), bool(unique), origin == "pk", usable=not partial)
+        )
     return indexes
 
 

@@ -340,6 +340,7 @@ DIALECT = _Duckdb(
     show_describes=True,
     limit_takes_percent=True,
     fence=" LIMIT 9223372036854775807",
+    scans_as_stored=True,
     system_tables={
         "pg_catalog": PG_CATALOG,
         "information_schema": INFORMATION_SCHEMA,

@@ -240,6 +240,18 @@ class Dialect(msgspec.Struct, frozen=True):
     """Ends a derived table with a filter. It keeps the database from evaluating the caller's
     conditions before the filter: they would see hidden rows, and could reveal them by failing.
     Empty if the dialect has no masks."""
+    row_names: tuple[str, ...] = ()
+    """Names of the number by which a table stores its rows, unless a column is called so."""
+    reads_row: str = ""
+    """A condition on a term that is true of every row, and for which the database has to read the
+    row and not an index without the term."""
+    scans_as_stored: bool = False
+    """A scan gives rows as they are stored whatever index it uses, where `as_stored` ends a derived
+    table, or always if that is empty."""
+    as_stored: str = ""
+    """A comment at the end of a derived table whose rows must come as they are stored. A statement
+    that has it runs with the settings `stored_order`."""
+    stored_order: tuple[tuple[str, str], ...] = ()
     system_tables: dict[str, frozenset[str]] = {}
     """System tables, by schema, that describe and hold no values of columns. "" has those that are
     known without a schema."""
@@ -405,6 +417,14 @@ class Dialect(msgspec.Struct, frozen=True):
         return None
 
     # Masks. A term is an SQL expression.
+
+    def without_indexes(self, names: Sequence[str]) -> str:
+        """What follows a table's name so that none of these indexes of it is read."""
+        return ""
+
+    def sortable(self, term: str) -> str:
+        """The term as it is sorted by so that only equal values are ties."""
+        return term
 
     def null_of(self, term: str, kind: str) -> str:
         """NULL of the column's type."""

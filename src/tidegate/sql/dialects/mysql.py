@@ -5,7 +5,7 @@ set a state of the session are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegate.sql.dialects.common import (
@@ -141,6 +141,12 @@ class _Mysql(Dialect, frozen=True):
 
     def not_finite(self, value: float) -> str:
         return "NULL"
+
+    def without_indexes(self, names: Sequence[str]) -> str:
+        return f" IGNORE INDEX ({', '.join(map(self.quote, names))})"
+
+    def sortable(self, term: str) -> str:
+        return f"CAST({term} AS BINARY)"
 
     def null_of(self, term: str, kind: str) -> str:
         return f"IF(TRUE, NULL, {term})"  # of the column's type, which CAST could not name

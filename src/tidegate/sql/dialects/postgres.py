@@ -431,6 +431,9 @@ class _Postgres(Dialect, frozen=True):
             )
         return None if shaped is None else lambda value: self.literal(shaped(value))
 
+    def sortable(self, term: str) -> str:
+        return f'CAST({term} AS pg_catalog.text) COLLATE pg_catalog."C"'
+
     def as_text(self, term: str) -> str:
         return f"CAST({term} AS pg_catalog.text)"
 
@@ -566,6 +569,10 @@ DIALECT = _Postgres(
     has_information_schema=True,
     explain_creates=True,
     fence=" OFFSET 0",
+    scans_as_stored=True,
+    as_stored=" /* as stored */",
+    # An index is read for a bitmap, which gives rows by their place in the table.
+    stored_order=(("enable_indexscan", "off"), ("enable_indexonlyscan", "off")),
     system_tables={
         "pg_catalog": PG_CATALOG | _CATALOG,
         "information_schema": INFORMATION_SCHEMA | _STANDARD,

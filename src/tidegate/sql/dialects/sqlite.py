@@ -4,6 +4,8 @@ JSON, R-tree and maths extensions bring, less those that load code, reach files 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.sql.dialects.common import PREDICATES, TYPES
 from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, words
 
@@ -79,6 +81,12 @@ class _Sqlite(Dialect, frozen=True):
     def not_finite(self, value: float) -> str:
         return "NULL" if value != value else ("9e999" if value > 0 else "-9e999")
 
+    def without_indexes(self, names: Sequence[str]) -> str:
+        return " NOT INDEXED"
+
+    def sortable(self, term: str) -> str:
+        return f"{term} COLLATE BINARY"
+
     def null_of(self, term: str, kind: str) -> str:
         return "NULL"
 
@@ -146,6 +154,8 @@ DIALECT = _Sqlite(
     in_reads_tables=True,
     update_or=True,
     fence=" LIMIT -1",
+    row_names=("rowid", "_rowid_", "oid"),
+    reads_row="typeof({}) <> ''",
     system_tables={
         "main": words("sqlite_master sqlite_schema"),
         "": words("""

@@ -62,6 +62,8 @@ class DerivedTables:
         self._dialect = names.dialect
         self._key = key
         self._rules = rules = Rules(data_rules, names)
+        self._filtered = set(rules.filters)
+        """Tables with filters, and views that read one."""
         self.allowlist = (
             None
             if data_rules.only is None
@@ -114,7 +116,7 @@ class DerivedTables:
 
     def is_filtered(self, table: Table) -> bool:
         """Whether rows of the table, or of one that a view reads, are hidden."""
-        return self._dialect.fence in (self.stand_in(table) or "")
+        return self.stand_in(table) is not None and _place(table) in self._filtered
 
     def masks_of(self, table: Table) -> Mapping[str, Show]:
         """The masked columns of a table, by name."""
@@ -177,7 +179,14 @@ class DerivedTables:
             self._rules.filters.get(place, []),
             self._dialect,
             self._key,
+            self._parts(place),
         )
+
+    def _parts(self, place: Place) -> list[Table]:
+        """The tables that hold rows of one of that place, which they are a partition of or inherit
+        from."""
+        tables = {(t.schema, t.name): t for group in self._names.tables.values() for t in group}
+        return [table for other, table in tables.items() if place in _ancestors(other, tables)]
 
     def _masked_columns(self) -> Iterator[tuple[str, str, str]]:
         """Masked columns, as (schema, table, column), with all those of copies and, where there are
@@ -267,6 +276,8 @@ class DerivedTables:
         if not masked_tables:
             return None
         self._touched[_place(table)] = self.touched(parsed, named)
+        if any(self.is_filtered(each.table) for each in named):
+            self._filtered.add(_place(table))
         if table.kind != "view":
             raise _bad_view(table, "it holds copies of rows of a masked table")
         name = self._dialect.quote(f"{table.name}__")

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from tidegate.model.data_rules import Show
 from tidegate.model.schema import ColumnInfo, Table
 from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.masking.scan_order import must_sort, storage_order, telling_indexes, unordered
 
 _STARS = "'***'"
 
@@ -25,11 +26,14 @@ def derived_table(
     filters: Sequence[str],
     dialect: Dialect,
     key: str,
+    parts: Sequence[Table] = (),
 ) -> str:
     """The query that replaces `table`, whose rows come from `origin`, a FROM item that is called
-    like the table. `key` is the term for the key of hashes."""
+    like the table. `key` is the term for the key of hashes. `parts` are tables that hold some of
+    its rows."""
     name = dialect.quote(table.name)
     columns: list[str] = []
+    terms: list[str] = []
     for column in table.columns:
         if "invisible" in (column.extra or "").lower():
             continue
@@ -37,10 +41,24 @@ def derived_table(
         show = masks.get(column.name)
         if show is not None:
             term = _masked(show, term, column, dialect, key)
+        terms.append(term)
         columns.append(f"{term} AS {dialect.quote(column.name)}")
-    where = "".join(f" AND ({condition})" for condition in filters)
-    fenced = f" WHERE {where.removeprefix(' AND ')}{dialect.fence}" if filters else ""
-    return f"SELECT {', '.join(columns)} FROM {origin}{fenced}"
+    conditions = [f"({condition})" for condition in filters]
+    order: list[str] = []
+    ending = dialect.fence if filters else ""
+    if must_sort(table, masks, dialect):
+        order, ending = [dialect.sortable(term) for term in terms], dialect.fence
+    elif filters and not dialect.scans_as_stored:
+        order = list(storage_order(table, dialect))
+    telling = telling_indexes(table, masks, parts)
+    if not order:
+        origin, always = unordered(table, origin, masks, telling, dialect)
+        conditions += always
+    if dialect.as_stored and (telling or filters or "view" in table.kind):
+        ending += dialect.as_stored
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    by = f" ORDER BY {', '.join(order)}" if order else ""
+    return f"SELECT {', '.join(columns)} FROM {origin}{where}{by}{ending}"
 
 
 def _masked(show: Show, term: str, column: ColumnInfo, dialect: Dialect, key: str) -> str:
