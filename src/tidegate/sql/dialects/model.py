@@ -261,6 +261,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The system schema in which names without a schema are found."""
     system_prefix: str = ""
     """Begins the names that are looked for in the system schema before any other."""
+    plan_words: str = "EXPLAIN "
+    """Asks for a plan. Another EXPLAIN is refused while something is hidden."""
     plans_reveal_rows: bool = True
     """A plan estimates or counts rows."""
     labels_by_text: bool = True
@@ -421,6 +423,11 @@ class Dialect(msgspec.Struct, frozen=True):
     def without_indexes(self, names: Sequence[str]) -> str:
         """What follows a table's name so that none of these indexes of it is read."""
         return ""
+
+    def estimated_alike(self, query: str, columns: int) -> str:
+        """A query of a table with a filter, of so many columns, so that the database expects the
+        same number of rows of it however many are hidden."""
+        return query
 
     def sortable(self, term: str) -> str:
         """The term as it is sorted by so that only equal values are ties."""

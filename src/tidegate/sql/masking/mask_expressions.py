@@ -58,7 +58,8 @@ def derived_table(
         ending += dialect.as_stored
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     by = f" ORDER BY {', '.join(order)}" if order else ""
-    return f"SELECT {', '.join(columns)} FROM {origin}{where}{by}{ending}"
+    query = f"SELECT {', '.join(columns)} FROM {origin}{where}{by}{ending}"
+    return dialect.estimated_alike(query, len(columns)) if filters else query
 
 
 def _masked(show: Show, term: str, column: ColumnInfo, dialect: Dialect, key: str) -> str:

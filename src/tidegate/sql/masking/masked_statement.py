@@ -135,6 +135,13 @@ class MaskedStatement:
         return written
 
     def _explain(self) -> str:
+        lead = self._dialect.plan_words.split()
+        if [token.key for token in self._tokens[: len(lead)]] != lead and self._derived.hidden:
+            raise masking_refused(
+                "This EXPLAIN shows where pages are, which follows from what is hidden",
+                HIDDEN_PLAN,
+                f"Write {self._dialect.plan_words.strip()}.",
+            )
         at, _ = explained(self._tokens, self._dialect)
         inner = self._tokens[at:]
         if self._dialect.roots.get(inner[0].key) == "query":

@@ -115,7 +115,7 @@ def rewrite_explained(
 ) -> Statement:
     """The statement as its plan may be asked for, by an engine that puts EXPLAIN before it. Nothing
     is computed for a plan, so the hashes in it have no key. Raises: TidegateError POLICY_MASKED."""
-    lead = "EXPLAIN "
+    lead = find(dialect).plan_words
     whole = Statement(lead + statement.text, statement.params)
     written = rewrite(whole, dialect, data_rules, catalog, key, schema)
     return Statement(written.text.removeprefix(lead), statement.params)
