@@ -164,10 +164,12 @@ class DuckdbEngine:
 
     @classmethod
     async def open(cls, source: Source) -> DuckdbEngine:
-        return await cls._opened(DuckUrl(source.url, resolve_options(source)))
+        return await cls._opened(DuckUrl(source.url, resolve_options(source)), source)
 
     @classmethod
-    async def _opened(cls, url: DuckUrl) -> Self:
+    async def _opened(cls, url: DuckUrl, source: Source) -> Self:
+        if source.masks or source.filters:
+            url.setup = msgspec.structs.replace(url.setup, plans_as_written=True)
         engine = cls(url)
         try:
             greeting = await engine._ask("greet", Version(engine._url.version()), Greeting)

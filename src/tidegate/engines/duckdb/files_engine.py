@@ -40,7 +40,7 @@ class FilesEngine(DuckdbEngine):
 
     @classmethod
     async def open(cls, source: Source) -> FilesEngine:
-        engine = await cls._opened(FolderUrl(source.url, resolve_options(source)))
+        engine = await cls._opened(FolderUrl(source.url, resolve_options(source)), source)
         try:
             await engine._learn()
         except BaseException:

@@ -36,13 +36,14 @@ class Folder(msgspec.Struct, frozen=True, array_like=True):
 
 class Setup(msgspec.Struct, frozen=True, array_like=True):
     """Which database a worker serves: a file, a folder, or one in memory if both are None. Memory
-    in bytes, time in seconds."""
+    in bytes, time in seconds. `plans_as_written`: its plans do not follow from statistics."""
 
     path: str | None
     memory_bytes: int
     threads: int
     lock_wait_s: float
     folder: Folder | None = None
+    plans_as_written: bool = False
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):

@@ -166,10 +166,11 @@ WHERE conrelid = $1::oid AND contype IN ('p', 'u', 'f', 'c', 'x') AND conislocal
 ORDER BY pg_catalog.array_position(ARRAY['p', 'u', 'f', 'c', 'x'], contype::text), conname"""
 
 DDL_BEHIND = b"""
-SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index AS i
+(SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index AS i
 WHERE i.indrelid = $1::oid AND NOT EXISTS (
   SELECT FROM pg_catalog.pg_constraint AS k WHERE k.conindid = i.indexrelid
     AND k.contype IN ('p', 'u', 'x'))
+ORDER BY i.indexrelid)
 UNION ALL
 SELECT pg_catalog.pg_get_triggerdef(oid, true) FROM pg_catalog.pg_trigger
 WHERE tgrelid = $1::oid AND NOT tgisinternal

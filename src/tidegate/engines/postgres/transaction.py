@@ -23,6 +23,8 @@ TUNING: dict[str, tuple[int, int] | frozenset[str]] = {
     "ivfflat.iterative_scan": frozenset({"off", "relaxed_order"}),
     "enable_indexscan": frozenset({"off"}),
     "enable_indexonlyscan": frozenset({"off"}),
+    "seq_page_cost": (0, 0),
+    "random_page_cost": (0, 0),
 }
 """The settings that a search (of pgvector) and a masked statement may set for its own transaction:
 the lowest and highest number, or the words. None of them changes what a statement may read."""

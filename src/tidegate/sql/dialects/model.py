@@ -263,8 +263,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """Begins the names that are looked for in the system schema before any other."""
     plan_words: str = "EXPLAIN "
     """Asks for a plan. Another EXPLAIN is refused while something is hidden."""
-    plans_reveal_rows: bool = True
-    """A plan estimates or counts rows."""
+    plans_reveal_sizes: bool = True
+    """A plan has figures that follow from the sizes and the numbers of values, masked ones too."""
     labels_by_text: bool = True
     """A column without a name is called by the text of its expression."""
     longest_label: int | None = None
@@ -424,9 +424,14 @@ class Dialect(msgspec.Struct, frozen=True):
         """What follows a table's name so that none of these indexes of it is read."""
         return ""
 
-    def estimated_alike(self, query: str, columns: int) -> str:
-        """A query of a table with a filter, of so many columns, so that the database expects the
-        same number of rows of it however many are hidden."""
+    def estimated_alike(self, query: str, nulls: Sequence[str]) -> str:
+        """A query of a table with a filter so that the database expects much the same number of
+        rows of it however many are hidden. `nulls` are NULL of each of its columns' types."""
+        return query
+
+    def without_distinct(self, query: str, nulls: Sequence[str]) -> str:
+        """A query of a table with `partial` masks so that the database does not expect as many of
+        them as there are masked values. `nulls` are NULL of each of its columns' types."""
         return query
 
     def sortable(self, term: str) -> str:

@@ -87,12 +87,11 @@ class _Sqlite(Dialect, frozen=True):
     def sortable(self, term: str) -> str:
         return f"{term} COLLATE BINARY"
 
-    def estimated_alike(self, query: str, columns: int) -> str:
+    def estimated_alike(self, query: str, nulls: Sequence[str]) -> str:
         # No statistics are kept of the schema: it counts as a million rows, its pairs as a billion
         # times a thousand, and the sum as those.
-        nulls = ", ".join(["NULL"] * columns)
-        pairs = "sqlite_schema AS a, sqlite_schema AS b"
-        return f"SELECT * FROM ({query}) UNION ALL SELECT {nulls} FROM {pairs} WHERE 0{self.fence}"
+        none = f"SELECT {', '.join(nulls)} FROM sqlite_schema AS a, sqlite_schema AS b WHERE 0"
+        return f"SELECT * FROM ({query}) UNION ALL {none}{self.fence}"
 
     def null_of(self, term: str, kind: str) -> str:
         return "NULL"
@@ -174,6 +173,7 @@ DIALECT = _Sqlite(
     },
     partial_tables={("main", "sqlite_master"): _MASTER, ("main", "sqlite_schema"): _MASTER},
     system_schema="main",
+    plans_reveal_sizes=False,
     plan_words="EXPLAIN QUERY PLAN ",  # EXPLAIN alone names pages: where they are follows from sizes
     globs=True,
     colon_casts=False,

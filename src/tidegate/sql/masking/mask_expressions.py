@@ -34,6 +34,7 @@ def derived_table(
     name = dialect.quote(table.name)
     columns: list[str] = []
     terms: list[str] = []
+    nulls: list[str] = []
     for column in table.columns:
         if "invisible" in (column.extra or "").lower():
             continue
@@ -42,6 +43,7 @@ def derived_table(
         if show is not None:
             term = _masked(show, term, column, dialect, key)
         terms.append(term)
+        nulls.append(dialect.null_of("NULL", column.type))
         columns.append(f"{term} AS {dialect.quote(column.name)}")
     conditions = [f"({condition})" for condition in filters]
     order: list[str] = []
@@ -59,7 +61,9 @@ def derived_table(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     by = f" ORDER BY {', '.join(order)}" if order else ""
     query = f"SELECT {', '.join(columns)} FROM {origin}{where}{by}{ending}"
-    return dialect.estimated_alike(query, len(columns)) if filters else query
+    if filters:
+        return dialect.estimated_alike(query, nulls)
+    return dialect.without_distinct(query, nulls) if "partial" in masks.values() else query
 
 
 def _masked(show: Show, term: str, column: ColumnInfo, dialect: Dialect, key: str) -> str:

@@ -110,11 +110,11 @@ class MaskedStatement:
         if masked_tables and (self._form == "query" or self._tokens[0].key == "SUMMARIZE"):
             self.masked = self._derived.touched(parsed, named)
         self._check_allowlist(parsed)
-        if self._form == "explain" and dialect.plans_reveal_rows:
+        if self._form == "explain":
             for table in masked_tables:
-                if self._derived.is_filtered(table):
+                if dialect.plans_reveal_sizes or self._derived.is_filtered(table):
                     raise masking_refused(
-                        f"The plan of a query on `{table.name}` would tell of rows that are hidden",
+                        f"The plan of a query on `{table.name}` would tell of what is hidden in it",
                         HIDDEN_PLAN,
                         "Explain a query on other tables.",
                     )

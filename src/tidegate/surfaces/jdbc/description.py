@@ -176,7 +176,7 @@ def _plain(name: str) -> str:
 
 async def _plan(context: ToolContext, connection: Connection, text: str) -> dict[str, Any] | None:
     """The database's estimate; None where it gives none that is understood."""
-    if not find(connection.dialect).plans_reveal_rows:
+    if not find(connection.dialect).plans_reveal_sizes:
         return None
     request = Explain(Statement(text), limits=LIMITS)
     try:
