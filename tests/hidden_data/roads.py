@@ -248,8 +248,10 @@ def world(
     consent, passphrase = str(directory / "consent"), str(directory / "passphrase")
     for words in (
         ("passphrase", "set", "--new-passphrase-file", consent),
-        ("operator", "add", "ada", "--new-passphrase-file", passphrase)
-        + ("--passphrase-file", consent),
+        (
+            *("operator", "add", "ada", "--new-passphrase-file", passphrase),
+            *("--passphrase-file", consent),
+        ),
     ):
         ended = tidegate(*words, state=state)
         assert ended.status == 0, ended.err

@@ -123,8 +123,8 @@ POSTGRES = r"""
 ! SELECT pg_stat_get_activity(1)
 = SELECT relname FROM pg_class WHERE relname = 'customers'
 = SELECT column_name FROM information_schema.columns WHERE table_name = 'customers'
-? EXPLAIN SELECT * FROM customers WHERE email = 'x'
-? EXPLAIN (ANALYZE, VERBOSE) SELECT email FROM customers
+! EXPLAIN SELECT * FROM customers WHERE email = 'x'
+! EXPLAIN (ANALYZE, VERBOSE) SELECT email FROM customers
 ! EXPLAIN SELECT * FROM orders WHERE notes = 'secretnote'
 ! EXPLAIN DELETE FROM orders
 = SELECT * FROM LATERAL (SELECT email FROM customers) x
@@ -215,7 +215,7 @@ MYSQL = r"""
 ! SHOW WARNINGS
 = DESCRIBE customers
 = EXPLAIN customers
-= EXPLAIN SELECT * FROM customers
+! EXPLAIN SELECT * FROM customers
 = EXPLAIN EXTENDED SELECT email FROM customers
 ! EXPLAIN SELECT * FROM orders WHERE notes = 'secretnote'
 ! ANALYZE SELECT * FROM customers

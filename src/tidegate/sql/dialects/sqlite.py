@@ -174,7 +174,7 @@ DIALECT = _Sqlite(
     partial_tables={("main", "sqlite_master"): _MASTER, ("main", "sqlite_schema"): _MASTER},
     system_schema="main",
     plans_reveal_sizes=False,
-    plan_words="EXPLAIN QUERY PLAN ",  # EXPLAIN alone names pages: where they are follows from sizes
+    plan_words="EXPLAIN QUERY PLAN ",  # EXPLAIN alone names pages, which follow from sizes
     globs=True,
     colon_casts=False,
 )
