@@ -132,14 +132,10 @@ class Hunt:
 
 def is_refused(reply: str) -> bool:
     """Whether a reply is an error, of any road."""
-    return (
-        any(
-            mark in reply[:400]
-            for mark in ('"isError": true', '"code": -', '"state": "failed"', '"state": "refused"')
-        )
-        or (reply.startswith(("('", "4", "5"))
-        and not reply.startswith("('SELECT"))
-    )
+    return any(
+        mark in reply[:400]
+        for mark in ('"isError": true', '"code": -', '"state": "failed"', '"state": "refused"')
+    ) or (reply.startswith(("('", "4", "5")) and not reply.startswith("('SELECT"))
 
 
 def hunt(

@@ -219,7 +219,7 @@ def _table(
 
 def _stored_by(columns: list[ColumnInfo], indexes: list[Index]) -> tuple[str, ...]:
     """InnoDB stores rows in the order of the primary key, or of the first unique key of columns
-    that are never NULL. Other storages are told the same: it costs them a sort at most."""
+    that are never NULL. Other storages are taken alike: it costs them a sort at most."""
     never_null = {column.name for column in columns if not column.nullable}
     keys = [each for each in indexes if each.unique and never_null.issuperset(each.columns)]
     primary = [each.columns for each in keys if each.primary]
