@@ -9,7 +9,6 @@ import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.masking_cases import BY_ENGINE, COMMON, EXTRA
 from support.masking_shop import (
-    DATA_RULES,
     ENGINES,
     KEY,
     ROWS,
