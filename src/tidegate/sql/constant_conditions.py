@@ -54,6 +54,7 @@ _ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "Sub": lambda one, other: one - other,
     "Mul": lambda one, other: one * other,
 }
+_KEYS = frozenset({"id", "rowid", "_rowid_", "oid", "ctid"})
 _BARE = ("where", "from_", "group", "having", "limit", "offset", "joins", "qualify", "with_")
 
 
@@ -66,6 +67,11 @@ def selects_rows(change: Any, dialect: Dialect, *, exact_numbers: bool) -> bool:
     return where is not None and _Conditions(change, dialect, exact_numbers).holds(
         where.this
     ) not in (Truth.ALWAYS, Truth.SAME)
+
+
+def truth_of(change: Any, condition: Any, dialect: Dialect, exact_numbers: bool) -> Truth:
+    """What is known of a condition of a change, as of that of a MERGE or a join."""
+    return _Conditions(change, dialect, exact_numbers).holds(condition)
 
 
 class _Conditions:
@@ -146,7 +152,11 @@ class _Conditions:
             if all(self._is_same(node.this, bound) for bound in bounds):
                 return Truth.ALWAYS
         if kind == "Exists":
-            return Truth.ALWAYS if _gives_a_row(node.this) else None
+            if _gives_a_row(node.this):
+                return Truth.ALWAYS
+            # It names no column, so no column of the row.
+            named = any(type(each).__name__ in ("Column", "Star") for each in node.this.walk())
+            return None if named else Truth.SAME
         if kind in ("Subquery", "Select"):
             query = node
             while type(query).__name__ == "Subquery":
@@ -165,6 +175,8 @@ class _Conditions:
             return None if found is None else _OPPOSITE.get(found)
         one, other = node.this, node.expression
         if kind == "Is" and type(other).__name__ in ("Boolean", "Null"):
+            if type(other).__name__ == "Null" and self._is_key(one):
+                return Truth.NEVER
             if type(other).__name__ == "Null":
                 return None if self._value(one) is None else Truth.NEVER
             found = self.holds(one)
@@ -175,10 +187,23 @@ class _Conditions:
             holds = kind in _ALIKE or 0 in _COMPARED[kind]
             return Truth.ALWAYS if holds else Truth.NEVER
         left, right = self._number(one), self._number(other)
+        if right is not None and (self._is_key(one) or type(one).__name__ == "Length"):
+            least = 1 if self._is_key(one) else 0  # keys are counted from one, lengths from none
+            if (kind == "GTE" and right <= least) or (kind == "GT" and right < least):
+                return Truth.ALWAYS
         if kind in _COMPARED and left is not None and right is not None:
             outcome = (left > right) - (left < right)
             return Truth.ALWAYS if outcome in _COMPARED[kind] else Truth.NEVER
         return None
+
+    def _is_key(self, node: Any) -> bool:
+        """Whether a column is called as the key of its table is. It is taken for one, so that who
+        deletes `WHERE id > 0` or `WHERE id IS NOT NULL` is asked."""
+        if type(node).__name__ != "Column":
+            return False
+        name = self._name(node.parts[-1]).lower()
+        own = {f"{table.rstrip('s')}{end}" for table in self._targets for end in ("_id", "id")}
+        return name in _KEYS or name in own
 
     def _in(self, node: Any) -> Truth | None:
         if any(self._is_same(node.this, each) for each in node.expressions):
@@ -198,11 +223,15 @@ class _Conditions:
         others = [name for name in _BARE if name != "from_" and query.args.get(name)]
         if source is None or others or len(query.expressions) != 1 or not self._place:
             return False
-        table = source.this
+        table, given = source.this, query.expressions[0]
+        if type(table).__name__ != "Table" or type(given).__name__ != "Column":
+            return False
+        own = {self._place[-1], str(table.alias).lower()}
+        parts = [self._name(part) for part in given.parts]
         return (
-            type(table).__name__ == "Table"
-            and [self._name(part) for part in table.parts] == self._place
-            and self._is_same(query.expressions[0], column)
+            [self._name(part) for part in table.parts] == self._place
+            and (len(parts) == 1 or parts[-2] in own)
+            and self._text(column) == f"column {parts[-1]}"
         )
 
     def _case(self, node: Any) -> Truth | None:

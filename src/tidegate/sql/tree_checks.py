@@ -12,24 +12,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.errors import Code
 from tidegate.model.statements import Effect
-from tidegate.sql.constant_conditions import selects_rows
 from tidegate.sql.dialects.common import SYNTAX
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
 from tidegate.sql.finding import Finding
 from tidegate.sql.normalization import TEXT
 from tidegate.sql.token_checks import function_refused
+from tidegate.sql.whole_tables import changes_every_row
 
 if TYPE_CHECKING:
     from sqlglot.expressions.core import Expression
+
+
+_OF_ROWS = frozenset({"Delete", "Update", "Insert", "Merge"})
 
 
 class Grammar(NamedTuple):
     """The result of checking the syntax tree of one statement.
 
     `declared` counts, by name, the places where a name with a bracket is no call: column lists of
-    CTEs, of aliases and of insert targets. `unqualified` marks an UPDATE or DELETE without WHERE,
-    or with one that holds for every row.
+    CTEs, of aliases and of insert targets. `unqualified` marks a change of every row.
     """
 
     opinions: list[Finding]
@@ -65,10 +67,8 @@ def check_tree(
         grammar.opinions.append(
             Finding(Effect[change.upper()], f"node.{kind}", f"Holds {_article(kind)}")
         )
-        if kind in ("Delete", "Update") and not selects_rows(
-            node, dialect, exact_numbers=exact_numbers
-        ):
-            unqualified = True
+        if kind in _OF_ROWS and type(node.parent).__name__ != "When":
+            unqualified |= changes_every_row(node, dialect, exact_numbers=exact_numbers)
     for table in tables:
         _table(table, grammar, names, dialect, ctes)
     return grammar._replace(unqualified=unqualified)
