@@ -156,6 +156,11 @@ def _json_object(names: Sequence[str], row: Sequence[Any]) -> bytes:
     return msgspec.json.encode(dict(zip(names, values, strict=True)))
 
 
+def is_formula(shown: str) -> bool:
+    """Whether a spreadsheet would take a text of a CSV file for a formula."""
+    return shown.startswith(_FORMULA) and not _NUMBER.fullmatch(shown)
+
+
 def _csv_line(values: Sequence[Any]) -> bytes:
     line = ",".join([_csv_field(value) for value in values])
     return (line + "\r\n").encode("utf-8", "replace")
@@ -165,7 +170,7 @@ def _csv_field(value: Any) -> str:
     if value is None:
         return ""
     shown = text(value) or ""
-    if isinstance(value, str) and shown.startswith(_FORMULA) and not _NUMBER.fullmatch(shown):
+    if isinstance(value, str) and is_formula(shown):
         shown = f"'{shown}"
     if not shown or not _NEEDS_QUOTES.isdisjoint(shown):
         return '"' + shown.replace('"', '""') + '"'

@@ -26,6 +26,7 @@ from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import holds
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
+from tidegate.results.formats import is_formula
 
 MOST_LINES = 500
 EXPORTED = 100_000
@@ -309,6 +310,6 @@ def _csv_line(cells: Sequence[Any]) -> bytes:
 
 def _cell(value: Any) -> Any:
     """A value for CSV; what a spreadsheet would take for a formula begins with a quote."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+    if isinstance(value, str) and is_formula(value):
         return f"'{value}"
     return value
