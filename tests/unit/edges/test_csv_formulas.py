@@ -1,4 +1,4 @@
-"""A text that a spreadsheet would take for a formula leaves by both exports with a quote before it."""
+"""What a spreadsheet would take for a formula leaves by both exports with a quote before it."""
 
 import csv
 import io
