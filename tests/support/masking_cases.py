@@ -216,7 +216,7 @@ MYSQL = r"""
 = DESCRIBE customers
 = EXPLAIN customers
 ! EXPLAIN SELECT * FROM customers
-= EXPLAIN EXTENDED SELECT email FROM customers
+! EXPLAIN EXTENDED SELECT email FROM customers
 ! EXPLAIN SELECT * FROM orders WHERE notes = 'secretnote'
 ! ANALYZE SELECT * FROM customers
 ! ANALYZE FORMAT=JSON SELECT * FROM orders
@@ -280,7 +280,7 @@ SQLITE = r"""
 = SELECT id FROM orders WHERE json_extract(notes, '$.a') = 1
 = SELECT id FROM orders WHERE CASE WHEN tenant_id = 8 THEN abs(-9223372036854775808) ELSE 1 END
 ? EXPLAIN QUERY PLAN SELECT * FROM customers
-? EXPLAIN SELECT * FROM orders
+! EXPLAIN SELECT * FROM orders
 ? SELECT * FROM customers WHERE email MATCH 'x'
 = SELECT group_concat(email) FROM customers
 ? SELECT email FROM customers WHERE rowid = 1
@@ -362,8 +362,8 @@ DUCKDB = r"""
 = SELECT count(*) FROM orders JOIN products ON CAST(orders.notes AS INTEGER) = products.id
 ! SELECT count(*) FROM orders WHERE CASE WHEN tenant_id = 8 THEN error('x') ELSE true END
 = SELECT count(*) FROM orders WHERE CASE WHEN tenant_id = 8 THEN CAST('x' AS INTEGER) ELSE 1 END = 1
-? EXPLAIN SELECT * FROM customers
-? EXPLAIN ANALYZE SELECT email FROM customers
+! EXPLAIN SELECT * FROM customers
+! EXPLAIN ANALYZE SELECT email FROM customers
 ! EXPLAIN SELECT * FROM orders
 ? SELECT * FROM duckdb_tables()
 ? SELECT * FROM duckdb_columns()
