@@ -136,7 +136,8 @@ class MaskedStatement:
 
     def _explain(self) -> str:
         lead = self._dialect.plan_words.split()
-        if [token.key for token in self._tokens[: len(lead)]] != lead and self._derived.hidden:
+        words = [token.key for token in self._tokens[: len(lead)]]
+        if len(lead) > 1 and words != lead and self._derived.hidden:
             raise masking_refused(
                 "This EXPLAIN shows where pages are, which follows from what is hidden",
                 HIDDEN_PLAN,
