@@ -11,6 +11,7 @@ import msgspec
 from tidegate.cloud.graphql import problem_of_graphql
 from tidegate.cloud.model import Method, Provider, Resource, ServiceEntry
 from tidegate.cloud.registry_folder import RegistryFolder
+from tidegate.cloud.reply_formats import type_problem
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.transforms import problem_of
 from tidegate.cloud.url_templates import pattern_problem
@@ -98,6 +99,10 @@ def _check_service(
 
 
 def _problems_of(document: ServiceDocument, resource: Resource) -> Iterator[str]:
+    for name in resource.verbs.get("select", ()):
+        response = resource.methods[name].response
+        if response.transform is None and (problem := type_problem(response.media_type)):
+            yield f"method {name}: {problem}"
     for method in resource.methods.values():
         for problem in _problems_of_method(document, method):
             yield f"method {method.name}: {problem}"

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from tidegate.cloud.names import snake_case
 from tidegate.cloud.provider_document import read_provider
+from tidegate.cloud.reply_formats import type_problem
 from tidegate.cloud.schema import Schemas
 from tidegate.cloud.service_document import ServiceDocument
 from tidegate.cloud.tree import mapping, require_mapping, sequence
@@ -273,6 +274,9 @@ def _usable(
             response = compiled.methods[each.name].response
             if response.schema is not None:
                 reader.schemas.columns(response.schema, response.object_key)
+            problem = type_problem(response.media_type) if each.verb in _READS else None
+            if problem is not None:
+                raise refused(document, problem)
             for parameter in compiled.methods[each.name].parameters:
                 problem = pattern_problem(parameter.pattern) if parameter.pattern else None
                 if problem is not None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final, NamedTuple, cast
 
-import msgspec
-
 from tidegate.cloud.go_template import render_template
 from tidegate.cloud.graphql import check_errors
 from tidegate.cloud.model import Method
 from tidegate.cloud.names import snake_case
+from tidegate.cloud.reply_formats import check_shape, is_xml, no_columns, parse_reply
 from tidegate.cloud.schema import ANONYMOUS, Schemas, XPath
 from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
@@ -57,7 +56,9 @@ def read_page(
     """
     response = method.response
     transform = response.transform
-    if transform is not None and transform.kind == SCHEMA_DRIVEN_XML:
+    reads_xml = transform is None and is_xml(response.media_type) and not _is_json(content)
+    is_found = reads_xml and not isinstance(response.object_key, XPath)
+    if is_found or (transform is not None and transform.kind == SCHEMA_DRIVEN_XML):
         if not content.strip():
             return ApiPage(iter(()), None)
         row = schemas.row(response.schema or {}, response.object_key)
@@ -86,16 +87,35 @@ def read_page(
     elif kind == "text" and content.lstrip()[:1] == b"<":
         body = content.decode("utf-8", "replace")  # XML, whatever the type of what is made of it
     else:
-        body = _parse(method, content, host)
+        body = parse_reply(method, content, host)
     if method.graphql is not None:
         check_errors(method, body, host)
     shaped = mapped or body
     if transform is not None and body is not None:
         given = content.decode("utf-8", "replace") if kind == "text" else shaped
         text = render_template(transform.template, given, f"the response of {method.name}")
-        shaped = _parse(method, text.encode(), host)
+        shaped = parse_reply(method, text.encode(), host)
+    if transform is None and method.graphql is None and columns is not None:
+        schema = response.schema
+        check_shape(method, body, schemas.properties(schema) if schema else (), host)
     rows = _cells(_rows(shaped, response.object_key), renames, columns)
+    if columns and ANONYMOUS not in columns:
+        rows = _documented(rows, frozenset(columns), method, host)
     return ApiPage(rows, body)
+
+
+def _documented(
+    rows: Iterator[dict[str, SqlValue]], columns: frozenset[str], method: Method, host: str
+) -> Iterator[dict[str, SqlValue]]:
+    """The rows. Raises: TidegateError PROVIDER_REPLY behind the last, if none had a column that the
+    document names: they would be rows of NULLs."""
+    is_known = is_any = False
+    for row in rows:
+        is_any = is_any or bool(row)
+        is_known = is_known or not columns.isdisjoint(row)
+        yield row
+    if is_any and not is_known:
+        raise no_columns(method, host)
 
 
 def _template_kind(kind: str) -> str:
@@ -105,18 +125,8 @@ def _template_kind(kind: str) -> str:
     return match[1]
 
 
-def _parse(method: Method, content: bytes, host: str) -> Any:
-    """Values of JSON; text if it is none and need not be; None if there is nothing."""
-    if not content.strip():
-        return None
-    if "json" not in method.response.media_type and content.lstrip()[:1] not in (b"{", b"["):
-        return content.decode("utf-8", "replace")
-    try:
-        return msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise TidegateError(
-            Code.PROVIDER_REPLY, f"The reply of {host} to {method.name} is cut off or no JSON."
-        ) from None
+def _is_json(content: bytes) -> bool:
+    return content.lstrip()[:1] in (b"{", b"[")
 
 
 def _cells(
