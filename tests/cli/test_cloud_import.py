@@ -91,8 +91,7 @@ def test_a_document_becomes_a_provider_that_reads_with_select_alone(
 ) -> None:
     assert run(OPENAPI, "--provider", "pets") == 0
     said = capsys.readouterr()
-    assert "resources 1  methods 5" in said.out
-    assert "left out: #/paths/~1v1~1pets~1{petId}~1toys/get" in said.err
+    assert "resources 2  methods 6" in said.out
     assert "its login reads PETS_API_KEY" in said.err
     folder = RegistryFolder(tmp_path / "docs")
     (path,) = folder.provider_paths()

@@ -18,7 +18,13 @@ from tidegate.errors import Code, TidegateError
 
 MOST_FILES: Final = 20_000
 MOST_UNPACKED_BYTES: Final = 1_073_741_824
-_MEMBER: Final = re.compile(r"(?:provider|services/[\w.-]{1,200})\.ya?ml(?:\.sig)?")
+_MEMBER: Final = re.compile(
+    r"(?:provider|(?:services|resources)/(?:[\w-]{1,100}/)?[\w.-]{1,200})\.ya?ml(?:\.sig)?"
+)
+_LITTER: Final = re.compile(
+    r"(?:__MACOSX/)?(?:[\w-][\w.-]{0,199}/){0,3}(?:\.DS_Store|\._[\w.-]{1,200}|Thumbs\.db|desktop\.ini)"
+)
+"""Files that a desktop puts beside others: they are left out."""
 _SIGNATURE: Final = ".sig"
 
 
@@ -49,7 +55,7 @@ def unpack_provider(
     try:
         for path, content in files.items():
             file = directory / path
-            file.parent.mkdir(exist_ok=True, mode=0o700)
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             file.write_bytes(content)
         _replace(directory, target)
     finally:
@@ -65,6 +71,8 @@ def _read(archive: BinaryIO, name: str, version: str) -> dict[str, bytes]:
             for member in tar:
                 path = member.name.removeprefix("./")
                 if member.isdir() and (f"{path.rstrip('/')}/").startswith(f"{version}/"):
+                    continue
+                if member.isfile() and _LITTER.fullmatch(path):
                     continue
                 inner = path.removeprefix(f"{version}/")
                 if not member.isfile() or inner == path or not _MEMBER.fullmatch(inner):

@@ -49,6 +49,24 @@ def test_an_archive_with_other_files_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_desktop_leaves_in_an_archive_is_left_out_and_all_documents_are_there(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "v1.0.0/provider.yaml": b"name: shop",
+        "v1.0.0/.DS_Store": b"x",
+        "v1.0.0/services/._a.yaml": b"x",
+        "__MACOSX/v1.0.0/._provider.yaml": b"x",
+        "._v1.0.0": b"x",
+        "v1.0.0/services/a.yaml": b"a",
+        "v1.0.0/services/a/b.yaml": b"ab",
+        "v1.0.0/resources/c.yaml": b"c",
+    }
+    directory = unpack_provider(archive(files), "shop", "v1.0.0", tmp_path, None)
+    written = {str(each.relative_to(directory)) for each in directory.rglob("*") if each.is_file()}
+    assert written == {"provider.yaml", "services/a.yaml", "services/a/b.yaml", "resources/c.yaml"}
+
+
 def test_a_link_in_an_archive_is_refused(tmp_path: Path) -> None:
     evil = archive({"v1.0.0/provider.yaml": b""}, **{"v1.0.0/services/a.yaml": "/etc/passwd"})
     with pytest.raises(TidegateError, match="which is no provider document"):

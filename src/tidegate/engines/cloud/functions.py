@@ -16,10 +16,8 @@ from tidegate.sql.patterns import PatternFault, compile_pattern
 MOST_CHARS: Final = 65_536
 """Of a text that a pattern is matched with."""
 _MOST_REPLACED: Final = 16_777_216
-_POLICY_LISTS: Final = frozenset({
-    "Action", "NotAction", "Resource", "NotResource", "AWS", "Service", "Federated",
-    "CanonicalUser",
-})  # fmt: skip
+_SINGLE: Final = frozenset({"Version", "Id", "Sid", "Effect"})
+"""Elements of a policy that hold one text. All others hold sets, also of one member alone."""
 
 
 def split_part(text: Any, separator: Any, number: Any) -> str | None:
@@ -129,15 +127,21 @@ def _read(text: Any) -> Any:
 
 
 def _canonical(value: Any, name: str = "") -> Any:
-    if name == "Statement" or name in _POLICY_LISTS:
-        members = cast("list[Any]", value) if isinstance(value, list) else [value]
-        return sorted((_canonical(each) for each in members), key=_sort_key)
-    if isinstance(value, dict):
+    """A policy in one form. IAM reads each list as a set, and a condition's values as texts."""
+    if isinstance(value, dict) and name != "Statement":
         entries = cast("dict[str, Any]", value)
         return {key: _canonical(each, key) for key, each in entries.items()}
-    if isinstance(value, list):
-        return [_canonical(each) for each in cast("list[Any]", value)]
-    return value
+    if not name or name in _SINGLE:
+        return value
+    members: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+    found: list[Any] = [
+        _canonical(each) if isinstance(each, dict) else _policy_text(each) for each in members
+    ]
+    return sorted({_sort_key(each) for each in found})
+
+
+def _policy_text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (bool, int, float)) else value
 
 
 def _wrong(problem: str) -> TidegateError:
