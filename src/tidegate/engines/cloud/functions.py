@@ -132,7 +132,7 @@ def _canonical(value: Any, name: str = "") -> Any:
         entries = cast("dict[str, Any]", value)
         return {key: _canonical(each, key) for key, each in entries.items()}
     if not name or name in _SINGLE:
-        return value
+        return cast("Any", value)
     members: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     found: list[Any] = [
         _canonical(each) if isinstance(each, dict) else _policy_text(each) for each in members
