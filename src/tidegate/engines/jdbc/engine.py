@@ -29,6 +29,7 @@ from tidegate.engines.common.running_statement import (
     end_all,
     start,
 )
+from tidegate.engines.jdbc.bare_calls import places_of, refused, unexplained
 from tidegate.engines.jdbc.catalog import find_table, tables_of
 from tidegate.engines.jdbc.connection import JdbcConnection
 from tidegate.engines.jdbc.cursor import JdbcCursor
@@ -56,7 +57,9 @@ from tidegate.model.schema import Catalog, Counts, Databases, Ddl, Description, 
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.sql import quoting
+from tidegate.sql.bare_names import bare_names
 from tidegate.sql.dialects import find
+from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
 from tidegate.sql.masking.table_ddl import table_ddl
 
@@ -149,9 +152,33 @@ class JdbcEngine:
         return self._worker.loaded.driver if self._worker is not None else ""
 
     async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
-        """None: drivers have no opinion that could be asked without running something."""
+        """Refuse names that no column explains, where a name alone may call a function. Of anything
+        else drivers have no opinion that could be asked without running something.
+
+        Raises: TidegateError.
+        """
         self._check_open()
-        return None
+        if not self._product.calls_bare or judgement.effect is Effect.UNKNOWN:
+            return None
+        try:
+            names = await asyncio.to_thread(bare_names, statement.text, self._product.dialect)
+        except Refusal as refusal:
+            error = refusal.error()
+            return refused(judgement, error.code, error.message, error.hint or "")
+        places = places_of(names, self._product)
+        if not places:
+            return unexplained(judgement, names, (), self._product, None)
+
+        async def ask() -> list[TableFacts]:
+            found: list[TableFacts] = []
+            async with self._borrowed() as connection:
+                for schema, table in places:
+                    body = {**self._metadata_body(schema, table), "system_schemas": list[str]()}
+                    found += await connection.ask("catalog", body, list[TableFacts])
+            return found
+
+        found = await self._reading(ask)
+        return unexplained(judgement, names, found, self._product, self._default_schema())
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         refuse_identity(permit)

@@ -54,6 +54,10 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     writes_values: bool = False
     """Its driver would write parameters into the text as no reading of ours foresees: the engine
     writes them as literals of the dialect."""
+    calls_bare: bool = False
+    """It calls functions without brackets, or may: a name that is no column is refused."""
+    system_schema: str = ""
+    """Whose tables are found without a schema, behind those of the own one."""
     schemas: bool = True
     """Tables are in schemas; else what the gate calls a schema is a catalog, or there is one."""
     default_schema: str = ""
@@ -257,6 +261,8 @@ PRODUCTS: dict[str, Product] = {
         title="Oracle",
         fence="statement",
         begin_read="SET TRANSACTION READ ONLY",
+        calls_bare=True,
+        system_schema="SYS",
         port=1521,
     ),
     "jdbc:sqlserver:": Product(
@@ -277,7 +283,14 @@ PRODUCTS: dict[str, Product] = {
 }
 """By the prefix of their URLs."""
 
-OTHER = Product(name="other", dialect="default", driver="", title="the database", fence="driver")
+OTHER = Product(
+    name="other",
+    dialect="default",
+    driver="",
+    title="the database",
+    fence="driver",
+    calls_bare=True,
+)
 """A database of which nothing is known: the strictest judgement, and what its driver does of its
 own to keep a read from writing, if anything."""
 
