@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from playwright.sync_api import expect
 
@@ -77,10 +78,70 @@ def test_many_lines_are_few_nodes_and_more_are_loaded_at_the_end(
     assert tops == sorted(tops)
 
 
+def test_the_search_finds_while_one_types_and_leaves_the_caret_where_it_is(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(f"{url}#/activity?view=calls&outcome=ok")
+    expect(page.locator(".line").first).to_be_visible()
+    search = page.get_by_label("Search")
+    search.focus()
+    page.keyboard.type("id = 398")
+    expect(page.locator(".line")).to_have_count(1)
+    page.keyboard.press("Backspace")
+    expect(page.locator(".count-line")).to_contain_text("9 lines")
+    page.keyboard.type("6")
+    expect(page.locator(".line")).to_have_count(1)
+    expect(page.locator(".line")).to_contain_text("id = 396")
+    expect(search).to_be_focused()
+    expect(search).to_have_value("id = 396")
+    expect(page).to_have_url(re.compile("outcome=ok.*q=id"))
+    # What was typed in one go is one step.
+    page.go_back()
+    expect(search).to_have_value("")
+    expect(page.locator(".count-line")).to_contain_text("343 lines")
+
+
+def test_an_answer_to_less_than_was_typed_is_shown_no_more(
+    window: Window, site: Site, url: str
+) -> None:
+    window.expected = ["ERR_FAILED", "Failed to load"]
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line").first).to_be_visible()
+    ended: list[str] = []
+    page.on("requestfailed", lambda request: ended.append(request.url))
+    held: list[Any] = []
+    page.route(re.compile(r"activity\?q=id"), lambda route: held.append(route), times=1)
+    page.get_by_label("Search").focus()
+    with page.expect_request(re.compile("q=id")):
+        page.keyboard.type("id = 39")
+    page.keyboard.type("9")
+    expect(page.locator(".line")).to_have_count(1)
+    assert [each for each in ended if "q=id" in each], "the request before is given up"
+
+
+def test_the_pages_own_reads_are_left_out_and_shown_by_one_click(
+    window: Window, site: Site, url: str
+) -> None:
+    own = {"surface": "console", "tool": "browse", "statement": "the names of shop"}
+    site.lines += [canned.line(n, **own) for n in range(401, 431)]
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line").first).to_contain_text("id = 400")
+    expect(page.locator(".count-line")).to_contain_text("400 lines")
+    expect(page.locator(".own-reads")).to_contain_text("30 reads of the console's own left out")
+    page.get_by_role("button", name="Show the console's own reads").click()
+    expect(page.locator(".line").first).to_contain_text("the names of shop")
+    expect(page.locator(".count-line")).to_contain_text("430 lines")
+    expect(page).to_have_url(re.compile("own=shown"))
+    page.reload()
+    expect(page.locator(".line").first).to_contain_text("the names of shop")
+    page.get_by_role("button", name="Take away the filter own: shown").click()
+    expect(page.locator(".count-line")).to_contain_text("400 lines")
+
+
 def test_new_lines_are_offered_and_never_shift_the_list(
     window: Window, site: Site, url: str
 ) -> None:
-    page = window.tab(f"{url}#/activity?view=calls")
+    page = window.tab(f"{url}#/activity?view=calls&own=shown")
     expect(page.locator(".line").first).to_contain_text("id = 400")
     expect(page.locator(".live.on")).to_be_visible()
     before = page.locator(".line").nth(3).bounding_box()

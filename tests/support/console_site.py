@@ -256,9 +256,13 @@ class Site:
                 self.put({**card, "run": {**card["run"], "undone": True}})
         return 200, {"rows": self.change["count"], "change_id": "change-2"}
 
+    def _own(self, query: dict[str, str]) -> int:
+        return len(self._found({**query, "own": "shown"})) - len(self._found(query))
+
     def _found(self, query: dict[str, str]) -> list[Json]:
         names = {"actor": "actor_name"}
-        found, query = self.lines, dict(query)
+        shows_own, query = query.get("own") == "shown", dict(query)
+        found = [each for each in self.lines if shows_own or each["tool"] != "browse"]
         for each in self.lines:
             if each["call_id"] == query.get("session"):
                 query["session"] = str(each["session"])
@@ -282,7 +286,11 @@ class Site:
         return {
             "lines": page,
             "next": str(page[-1]["n"]) if len(page) < len(older) else None,
-            "counts": {"total": len(found), "more": len(found) >= 10_000},
+            "counts": {
+                "total": len(found),
+                "more": len(found) >= 10_000,
+                "own": {"left_out": 0 if "own" in query else self._own(query), "more": False},
+            },
             "facets": facets,
             "read": self.read,
         }

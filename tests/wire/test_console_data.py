@@ -352,6 +352,34 @@ def test_what_is_read_is_on_record_under_the_operators_name(place: Desk, vera: V
     }
 
 
+def test_activity_leaves_out_what_the_page_read_for_itself_and_counts_it(
+    place: Desk, vera: Visitor
+) -> None:
+    place_of = {"source": "lite", "table": "orders"}
+    answer(vera.get("data/tables?source=lite"))
+    answer(vera.post("data/rows", place_of))
+    answer(vera.post("data/count", place_of))
+    found = answer(vera.get("activity?limit=500&actor=vera"))
+    whole = answer(vera.get("activity?limit=500&actor=vera&own=shown"))
+    assert "rows" in {each["tool"] for each in found["lines"]}
+    left = [each for each in whole["lines"] if each not in found["lines"]]
+    assert {"browse", "count"} <= {each["tool"] for each in left}
+    assert found["counts"]["own"] == {"left_out": len(left), "more": False}
+    assert found["counts"]["total"] + len(left) == whole["counts"]["total"]
+    assert sum(count for _, count in found["facets"]["actor"]) == len(found["lines"])
+    (session,) = answer(vera.get("activity/sessions?actor=vera"))["sessions"]
+    calls = [each["n"] for each in found["lines"] if each["call_id"]]  # signing in is none
+    assert (session["calls"], session["own"]) == (len(calls), len(left))
+    story = answer(vera.get(f"activity/story?session={session['call_id']}"))
+    assert [each["n"] for each in reversed(story["lines"])] == calls
+    for own, lines in ({}, found["lines"]), ({"own": "shown"}, whole["lines"]):
+        filters = {"actor": "vera", **own}
+        made = answer(vera.post("activity/export-ticket", {"format": "jsonl", "filters": filters}))
+        assert made["rows"] == len(lines)
+        assert bool(made["notes"]) == (not own)
+    assert vera.get("activity?own=none").status_code == 400
+
+
 def test_a_thousand_tables_are_listed_and_searched(tmp_path: Path) -> None:
     with desk(tmp_path, ("lite",), operators=False) as place:
         with closing(sqlite3.connect(tmp_path / "lite.db")) as connection, connection:

@@ -39,7 +39,7 @@ MOST_COUNTED = 10_000
 _BATCH = 5_000
 _NEARLY_ALL = 1_000_000
 """Bytes that are missing of the log as long as it counts as read."""
-_SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE segments (name TEXT PRIMARY KEY, read INTEGER NOT NULL, follows TEXT);
 CREATE TABLE lines (
@@ -49,9 +49,10 @@ CREATE TABLE lines (
     tool TEXT NOT NULL, source TEXT NOT NULL, request TEXT NOT NULL, statement TEXT NOT NULL,
     effect TEXT NOT NULL, verdict TEXT NOT NULL, rule TEXT NOT NULL, outcome TEXT NOT NULL,
     code TEXT NOT NULL, message TEXT NOT NULL, rows INTEGER, ms REAL, approval TEXT NOT NULL,
-    event TEXT NOT NULL
+    event TEXT NOT NULL, own INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX lines_call ON lines (call_id) WHERE call_id <> '';
+CREATE INDEX lines_own ON lines (own, n);
 CREATE INDEX lines_source ON lines (source, n);
 CREATE INDEX lines_actor ON lines (actor_name, n);
 CREATE INDEX lines_outcome ON lines (outcome, n);
@@ -61,7 +62,7 @@ CREATE INDEX lines_time ON lines (time);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, actor TEXT NOT NULL, actor_name TEXT NOT NULL, client TEXT NOT NULL,
     started_at REAL NOT NULL, ended_at REAL NOT NULL, calls INTEGER NOT NULL,
-    denied INTEGER NOT NULL, writes INTEGER NOT NULL
+    denied INTEGER NOT NULL, writes INTEGER NOT NULL, own INTEGER NOT NULL
 );
 CREATE INDEX sessions_caller ON sessions (actor, client, ended_at);
 CREATE VIRTUAL TABLE words USING fts5 (
@@ -113,13 +114,13 @@ class ActivityIndex:
         with self.using() as connection:
             return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
 
-    def newest_of(self, sources: tuple[str, ...] | None, after: int) -> int:
-        """The number of the newest line behind `after` of these sources, None all; 0 if there is
-        none. Raises: TidegateError STATE_FAILED."""
-        where, values = _where(LineFilter(sources=sources))
+    def newest_of(self, wanted: LineFilter, after: int) -> int:
+        """The number of the newest line behind `after` that matches, 0 if there is none. Raises:
+        TidegateError STATE_FAILED."""
+        where, values = _where(wanted)
         with self.using() as connection:
             found = connection.execute(
-                f"SELECT coalesce(max(n), 0) FROM lines WHERE n > :after AND {where}",
+                f"SELECT coalesce(max(n), 0) FROM {_tables(wanted)} WHERE n > :after AND {where}",
                 {**values, "after": after},
             )
             return _count(found)
@@ -189,6 +190,16 @@ class ActivityIndex:
             *(lines, more_pages, min(len(matching), MOST_COUNTED), more),
             _facets(matching[:MOST_COUNTED]),
         )
+
+    def count(self, wanted: LineFilter) -> int:
+        """How many lines match, up to one more than `MOST_COUNTED`. Raises: as `update`."""
+        where, values = _where(wanted)
+        with self.using() as connection:
+            found = connection.execute(
+                f"SELECT count(*) FROM (SELECT 1 FROM {_tables(wanted)} WHERE {where} LIMIT :most)",
+                {**values, "most": MOST_COUNTED + 1},
+            )
+            return _count(found)
 
     def line(self, n: int) -> Line | None:
         """The line of that number."""
@@ -294,12 +305,13 @@ def _as_seen(
     ids = msgspec.json.encode([each.id for each in sessions]).decode()
     rows = connection.execute(
         "SELECT session, min(time), max(time), count(*), sum(outcome = 'denied'),"
-        " sum(effect NOT IN ('', 'read', 'session')) FROM lines"
+        " sum(effect NOT IN ('', 'read', 'session') AND outcome IN ('ok', 'unknown')), sum(own)"
+        " FROM lines"
         f" WHERE session IN (SELECT value FROM json_each(:ids)) AND {where} GROUP BY session",
         {**values, "ids": ids},
     )
     counted = {row[0]: row[1:] for row in _rows(rows)}
-    names = ("started_at", "ended_at", "calls", "denied", "writes")
+    names = ("started_at", "ended_at", "calls", "denied", "writes", "own")
     return [
         msgspec.structs.replace(each, call_id="", **dict(zip(names, counted[each.id], strict=True)))
         for each in sessions
@@ -362,6 +374,8 @@ def _where(wanted: LineFilter) -> tuple[str, dict[str, Any]]:
     if wanted.sources is not None:
         parts.append("lines.source IN (SELECT value FROM json_each(:sources))")
         values["sources"] = msgspec.json.encode(wanted.sources).decode()
+    if wanted.own is not None:
+        parts.append(f"lines.own = {int(wanted.own)}")
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(wanted, name)) is not None:
             parts.append(f"lines.time {sign} :{name}")

@@ -9,6 +9,9 @@ import msgspec
 Ending = Literal["asked", "denied", "failed", "cancelled"]
 """How a call ends that was not answered. One that was `asked` ended with a question to a person."""
 Outcome = Literal["ok", "unknown", "pending", "event"] | Ending
+_OWN_TOOLS = frozenset({"browse", "list", "history", "window", "count", "triggers"})
+_OWN_EFFECTS = frozenset({"", "read", "session"})
+_TO_BE_SEEN = frozenset({"denied", "failed", "asked"})
 _DECIDED = frozenset({"policy", "approval", "auth", "host"})
 
 
@@ -45,8 +48,9 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """The calls of one caller with one client, without a pause of over half an hour. `call_id` is
-    one of its calls, by which any build of the index finds it."""
+    """The calls of one caller with one client, without a pause of over half an hour. `own` of them
+    are reads of the console's page for itself. `call_id` is one of its calls, by which any build of
+    the index finds it."""
 
     id: int
     actor: str
@@ -57,6 +61,7 @@ class Session(msgspec.Struct, frozen=True):
     calls: int
     denied: int
     writes: int
+    own: int
     call_id: str = ""
 
 
@@ -71,7 +76,8 @@ class SessionPage(msgspec.Struct, frozen=True):
 class LineFilter(msgspec.Struct, frozen=True):
     """Selects lines. `words` are beginnings of words, all of which a line holds. `sources` are
     those that the reader may see, None all; the empty one stands for lines without a source, which
-    are for those who may see all."""
+    are for those who may see all. With `own`, false or true, only lines that are no reads of the
+    console's page for itself, or only these."""
 
     words: tuple[str, ...] = ()
     sources: tuple[str, ...] | None = None
@@ -84,6 +90,7 @@ class LineFilter(msgspec.Struct, frozen=True):
     approval: str = ""
     since: float | None = None
     until: float | None = None
+    own: bool | None = None
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -96,6 +103,18 @@ class Found(msgspec.Struct, frozen=True):
     total: int = 0
     more: bool = False
     facets: dict[str, list[tuple[str, int]]] = {}
+
+
+def is_own_read(surface: str, tool: str, effect: str, outcome: str) -> bool:
+    """Whether a call is one that the console's page makes for itself: names of sources and tables,
+    tabs, the size of a table. Rows that a person saw and statements are none, nor is a call that
+    was refused or failed."""
+    return (
+        surface == "console"
+        and tool in _OWN_TOOLS
+        and effect in _OWN_EFFECTS
+        and outcome not in _TO_BE_SEEN
+    )
 
 
 def ending_of(phase: str, code: str, verdict: str, approval: str) -> Ending:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import apsw
 
-from tidegate.audit.activity_lines import Line, Outcome, ending_of
+from tidegate.audit.activity_lines import Line, Outcome, ending_of, is_own_read
 from tidegate.audit.activity_reading import ReadLine
 
 SESSION_GAP_S = 1_800.0
@@ -62,14 +62,22 @@ def _open_segment(connection: apsw.Connection, segment: str, fields: dict[str, A
 def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[str, Any]) -> None:
     outcome, call_id = _outcome_of(fields), str(fields.get("call_id", ""))
     if call_id and outcome != "pending":
+        if fields.get("surface") == "console" and not _is_own(fields, outcome):
+            connection.execute(
+                "UPDATE sessions SET own = own - 1 WHERE id ="
+                " (SELECT session FROM lines WHERE call_id = ? AND call_id <> '' AND own = 1)",
+                (call_id,),
+            )
         connection.execute(
             "UPDATE lines SET outcome = ?, code = ?, message = ?, rows = ?, ms = ?, segment = ?,"
-            " offset = ?, seq = ?, approval = CASE approval WHEN '' THEN ? ELSE approval END"
+            " offset = ?, seq = ?, own = own AND ?,"
+            " approval = CASE approval WHEN '' THEN ? ELSE approval END"
             " WHERE call_id = ? AND call_id <> ''",  # which lets the index serve
             (
                 *(outcome, fields.get("code", ""), fields.get("error", "")),
                 *(fields.get("rows"), fields.get("elapsed_ms"), segment, offset),
-                *(fields.get("seq", 0), fields.get("approval", ""), call_id),
+                *(fields.get("seq", 0), _is_own(fields, outcome)),
+                *(fields.get("approval", ""), call_id),
             ),
         )
         if connection.changes():
@@ -105,8 +113,9 @@ def _add(connection: apsw.Connection, segment: str, offset: int, fields: dict[st
         "rows": fields.get("rows"),
         "ms": fields.get("elapsed_ms"),
         "event": event,
+        "own": _is_own(fields, outcome),
     }
-    names = [name for name in _FIELDS if name != "n"]
+    names = [*(name for name in _FIELDS if name != "n"), "own"]
     marks = ", ".join(f":{name}" for name in names)
     connection.execute(f"INSERT OR IGNORE INTO lines ({', '.join(names)}) VALUES ({marks})", values)
     if connection.changes():
@@ -129,6 +138,11 @@ def _outcome_of(fields: dict[str, Any]) -> Outcome:
     return ending_of(str(phase), code, verdict, approval) if code else "ok"
 
 
+def _is_own(fields: dict[str, Any], outcome: Outcome) -> bool:
+    surface, tool = str(fields.get("surface", "")), str(fields.get("tool", ""))
+    return is_own_read(surface, tool, str(fields.get("effect", "")), outcome)
+
+
 def _wrote(fields: dict[str, Any], outcome: Outcome) -> bool:
     """Whether the call may have changed something: it was let through, and it ran."""
     is_change = fields.get("effect", "read") not in ("", "read", "session")
@@ -142,13 +156,15 @@ def _session_of(connection: apsw.Connection, fields: dict[str, Any], outcome: Ou
         "at": at,
         "denied": outcome == "denied",
         "writes": _wrote(fields, outcome),
+        "own": _is_own(fields, outcome),
         "actor": actor,
         "client": client,
         "name": str(fields.get("actor_name", "")),
     }
     found = connection.execute(
         "UPDATE sessions SET ended_at = max(ended_at, :at), calls = calls + 1,"
-        " denied = denied + :denied, writes = writes + :writes WHERE id = (SELECT id FROM sessions"
+        " denied = denied + :denied, writes = writes + :writes, own = own + :own"
+        " WHERE id = (SELECT id FROM sessions"
         " WHERE actor = :actor AND client = :client AND ended_at >= :at - :gap"
         " ORDER BY ended_at DESC LIMIT 1) RETURNING id",
         {**counted, "gap": SESSION_GAP_S},
@@ -156,7 +172,7 @@ def _session_of(connection: apsw.Connection, fields: dict[str, Any], outcome: Ou
     if found is None:
         connection.execute(
             "INSERT INTO sessions (actor, actor_name, client, started_at, ended_at, calls, denied,"
-            " writes) VALUES (:actor, :name, :client, :at, :at, 1, :denied, :writes)",
+            " writes, own) VALUES (:actor, :name, :client, :at, :at, 1, :denied, :writes, :own)",
             counted,
         )
         return connection.last_insert_rowid()

@@ -275,3 +275,73 @@ def test_a_session_counts_the_changes_that_ran_and_no_others(tmp_path: Path) -> 
     (session,) = index.sessions(LineFilter()).sessions
     index.close()
     assert (session.calls, session.writes, session.denied) == (7, 2, 1)
+
+
+def test_reads_of_the_page_for_itself_are_told_from_what_a_person_did(tmp_path: Path) -> None:
+    log = tmp_path / "audit"
+    log.mkdir()
+    page = {"actor": "operator:ada", "surface": "console", "effect": "read", "source": "shop"}
+    good = {"phase": "outcome", "code": ""}
+    lines = [
+        *(call(n, **page, **good, tool="browse") for n in range(1, 11)),
+        call(11, **page, **good, tool="count"),
+        call(12, **page, tool="browse", phase="intent"),
+        call(12, **page, tool="browse", phase="outcome", code="sql.failed"),
+        call(13, **page, tool="browse", phase="intent"),
+        # Of all others, each would be missed: statements, rows, exports, refusals, agents.
+        *(call(20 + n, **page, **good, tool=tool) for n, tool in enumerate(("run", "rows"))),
+        call(23, **page, **good, tool="export"),
+        call(24, **page, tool="browse", code="policy.source", verdict="deny"),
+        call(25, **{**page, "effect": "write"}, **good, tool="browse"),
+        call(26, **{**page, "surface": "core"}, **good, tool="browse"),
+    ]
+    (log / "000001.jsonl").write_bytes(b"".join(lines))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    index.update()
+    own = {f"c{n}" for n in (*range(1, 12), 13)}
+    shown = {f"c{n}" for n in (12, 20, 21, 23, 24, 25, 26)}
+    for wanted, expected in ((True, own), (False, shown), (None, own | shown)):
+        for narrowed in (LineFilter(own=wanted), LineFilter(own=wanted, words=("select",))):
+            found = index.find(narrowed)
+            assert {each.call_id for each in found.lines} == expected
+            assert found.total == index.count(narrowed) == len(expected)
+            assert dict(found.facets["source"]) == {"shop": len(expected)}
+    (session,) = index.sessions(LineFilter(own=False)).sessions
+    assert (session.calls, session.own, session.writes) == (19, 12, 1)
+    (limited,) = index.sessions(LineFilter(own=False, sources=("shop",))).sessions
+    assert (limited.calls, limited.own, limited.writes) == (19, 12, 1)
+    assert index.newest_of(LineFilter(own=False), 0) > index.newest_of(LineFilter(own=True), 0)
+    index.close()
+
+
+def test_changes_that_were_refused_are_no_writes_to_a_reader_of_some_sources(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "audit"
+    log.mkdir()
+    changes = {"actor": "a", "effect": "write", "source": "shop"}
+    lines = [
+        call(1, **changes, code="policy.read_only", verdict="deny"),
+        call(2, **changes, phase="outcome", code="sql.failed"),
+        call(3, **changes, phase="outcome", code=""),
+    ]
+    (log / "000001.jsonl").write_bytes(b"".join(lines))
+    index = ActivityIndex(tmp_path / "activity.db", log)
+    index.update()
+    (session,) = index.sessions(LineFilter(sources=("shop",))).sessions
+    index.close()
+    assert (session.calls, session.writes) == (3, 1)
+
+
+@pytest.mark.parametrize("wanted", [LineFilter(own=False), LineFilter(own=True)])
+def test_lines_without_the_pages_own_reads_are_found_by_an_index(
+    tmp_path: Path, wanted: LineFilter
+) -> None:
+    index = ActivityIndex(tmp_path / "activity.db", tmp_path)
+    where, values = activity._where(wanted)
+    with index.using() as connection:
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN SELECT * FROM lines WHERE {where} ORDER BY lines.n DESC", values
+        ).fetchall()
+    index.close()
+    assert [row[3] for row in plan] == ["SEARCH lines USING INDEX lines_own (own=?)"]

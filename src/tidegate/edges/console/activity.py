@@ -36,6 +36,7 @@ PATIENCE_S = 2.0
 STORY_LINES = 100
 RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are looked for."""
+_NONE_LEFT_OUT: dict[str, Any] = {"left_out": 0, "more": False}
 _OF_PEOPLE = frozenset({"cli", "console"})
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _SHOWN_OF_HIDDEN = frozenset(
@@ -61,17 +62,19 @@ class Activity:
         return self._index.update()
 
     def newest_for(self, signed_in: SignedIn, after: int) -> int:
-        """The number of the newest line behind another one that the operator may see; 0 if there is
-        none. Raises: TidegateError STATE_FAILED."""
-        return self._index.newest_of(self._visible_sources(signed_in, searches=False), after)
+        """The number of the newest line behind another one that the operator may see, without the
+        page's own reads; 0 if there is none. Raises: TidegateError STATE_FAILED."""
+        sources = self._visible_sources(signed_in, searches=False)
+        return self._index.newest_of(LineFilter(sources=sources, own=False), after)
 
     def find(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """A page of lines. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
         self._index.update(seconds=PATIENCE_S)
         before = _number(query, "before", None)
         limit = min(_number(query, "limit", 100) or 100, MOST_LINES)
+        wanted = self._filter(query, signed_in)
         found = self._index.find(
-            self._filter(query, signed_in),
+            wanted,
             before=None if before is None else int(before),
             limit=max(1, int(limit)),
             counts=before is None,
@@ -82,7 +85,12 @@ class Activity:
         return {
             "lines": [self._shown(line, signed_in) for line in found.lines],
             "next": found.next,
-            "counts": {"total": found.total, "more": found.more, "most": MOST_COUNTED},
+            "counts": {
+                "total": found.total,
+                "more": found.more,
+                "most": MOST_COUNTED,
+                "own": self._left_out(wanted) if before is None else _NONE_LEFT_OUT,
+            },
             "facets": facets,
             "read": self._index.share(),
         }
@@ -91,10 +99,10 @@ class Activity:
         """A page of the sessions of agents with a call that matches."""
         self._index.update(seconds=PATIENCE_S)
         before = _number(query, "before", None)
-        found = self._index.sessions(
-            self._filter(query, signed_in), before=None if before is None else int(before)
-        )
-        sessions = [_session(structs.asdict(each)) for each in found.sessions]
+        wanted = self._filter(query, signed_in)
+        found = self._index.sessions(wanted, before=None if before is None else int(before))
+        all_shown = wanted.own is None
+        sessions = [_session(structs.asdict(each), own=all_shown) for each in found.sessions]
         return {"sessions": sessions, "next": found.next}
 
     def story(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
@@ -110,13 +118,14 @@ class Activity:
         session = self._index.session(
             wanted.session, self._visible_sources(signed_in, searches=False)
         )
-        visible = found.lines or self._index.find(wanted, limit=1, counts=False).lines
+        whole = structs.replace(wanted, own=None)
+        visible = found.lines or self._index.find(whole, limit=1, counts=False).lines
         if session is None or not visible:
             raise TidegateError(Code.ARGUMENT_INVALID, "There is no such session")
         places = [(each.segment, each.offset, each.seq) for each in found.lines]
         proofs = self._prover.check_lines(places)
         return {
-            "session": _session(structs.asdict(session)),
+            "session": _session(structs.asdict(session), own=wanted.own is None),
             "lines": [
                 {
                     **self._shown(line, signed_in),
@@ -177,7 +186,8 @@ class Activity:
         count, more = 0, False
         try:
             draft.put(_csv_line(_COLUMNS) if form == "csv" else b"")
-            for line in self._all(self._filter(query, signed_in), signed_in, EXPORTED + 1):
+            wanted = self._filter(query, signed_in)
+            for line in self._all(wanted, signed_in, EXPORTED + 1):
                 if count == EXPORTED:
                     more = True
                     break
@@ -190,7 +200,13 @@ class Activity:
             raise
         cut = f"cut after the newest {count:,} lines, the limit: there are older ones"
         details = {"lines": str(count), "format": form, **({"cut": cut} if more else {})}
-        return MadeFile(draft, "activity", form, count, cut=cut if more else "", details=details)
+        notes: list[str] = []
+        if left := (own := self._left_out(wanted))["left_out"]:
+            number = f"{left:,}{'+' if own['more'] else ''}"
+            notes = [f"without {number} reads of the console's own, as the page shows it"]
+            details["own"] = f"{number} left out"
+        cut = cut if more else ""
+        return MadeFile(draft, "activity", form, count, cut=cut, notes=notes, details=details)
 
     def recent(self, signed_in: SignedIn) -> dict[str, Any]:
         """For an empty inbox: the agents that called last, and their last calls. What people do at
@@ -225,6 +241,13 @@ class Activity:
             if before is None:
                 return
 
+    def _left_out(self, wanted: LineFilter) -> dict[str, Any]:
+        """How many of the page's own reads match besides the lines that are shown."""
+        if wanted.own is None:
+            return _NONE_LEFT_OUT
+        count = self._index.count(structs.replace(wanted, own=True))
+        return {"left_out": min(count, MOST_COUNTED), "more": count > MOST_COUNTED}
+
     def _filter(self, query: Mapping[str, str], signed_in: SignedIn) -> LineFilter:
         words = tuple(query.get("q", "").replace("\0", " ").split())[:16]  # NUL ends SQL text
         return LineFilter(
@@ -239,6 +262,7 @@ class Activity:
             session=self._session(query.get("session", "")),
             since=_number(query, "since", None),
             until=_number(query, "until", None),
+            own=_own(query.get("own", "")),
         )
 
     def _session(self, name: str) -> int:
@@ -285,8 +309,17 @@ class Activity:
         return shown
 
 
-def _session(fields: dict[str, Any]) -> dict[str, Any]:
-    return {"session": fields.pop("id"), **fields}
+def _session(fields: dict[str, Any], *, own: bool) -> dict[str, Any]:
+    """A session as the page has it; its calls are those that are shown."""
+    left = 0 if own else fields["own"]
+    return {"session": fields.pop("id"), **fields, "calls": fields["calls"] - left, "own": left}
+
+
+def _own(text: str) -> bool | None:
+    """Which lines are wanted by the filter `own`: at first none of the page's own reads."""
+    if text not in ("", "shown"):
+        raise TidegateError(Code.ARGUMENT_INVALID, "`own` is shown, or left out")
+    return None if text else False
 
 
 def _number(query: Mapping[str, str], name: str, default: float | None) -> float | None:

@@ -176,7 +176,9 @@ class DataRows:
             Statement(text), limits=self._calls.row_limits(1), database=body.database, cells="text"
         )
         try:
-            page, _ = await self._calls.ask(caller, request, body.source, Page)
+            # The page asks for the size of a table by itself; a condition is asked by a person.
+            tool = "" if body.filters else "count"
+            page, _ = await self._calls.ask(caller, request, body.source, Page, tool=tool)
         except TidegateError as error:
             estimate = table.approximate_rows
             if error.code is not Code.LIMIT_TIME or body.filters or estimate is None:

@@ -101,7 +101,7 @@ class DataTables:
             limits=self._calls.row_limits(MOST_TRIGGERS),
         )
         try:
-            page, _ = await self._calls.ask(caller, request, place.source, Page)
+            page, _ = await self._calls.ask(caller, request, place.source, Page, tool="triggers")
         except TidegateError as error:
             return [], error.without_secrets().message
         return [_trigger(row) for row in _ROWS.decode(page.rows)], ""

@@ -18,6 +18,7 @@ import { virtualList } from "./virtual_list.js";
 /** @typedef {import("./contract.js").Line} Line */
 
 const ROW_HEIGHT = 34;
+const TYPING_MS = 250;
 const TIMES = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last day"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
 const LABELS = { source: "Source", actor: "Caller", outcome: "Outcome", effect: "Effect", surface: "Surface" };
 
@@ -60,6 +61,7 @@ export function activityView() {
     chips(),
     h("div", { class: "count-line" },
       h("span", { role: "status" }, () => countText(data, folded.value)),
+      () => ownReads(data),
       () => newButton(data, reload)),
     () => (data.read.value < 1 ? h("p", { class: "note reading", role: "status" },
       `The record is being read for searching: ${Math.floor(data.read.value * 100)} %. The newest lines come last.`) : null),
@@ -134,13 +136,25 @@ function countText(data, folded) {
   return folded ? `${calls} in ${data.hasOlder ? "the newest " : ""}${counted(data.sessions.value.length, "session")}` : calls;
 }
 
+/** What this page read to draw itself is left out until someone asks for it. @param {ActivityData} data */
+function ownReads(data) {
+  const { left_out: count, more } = data.counts.value.own;
+  if (data.loading.value || !count) return null;
+  return h("span", { class: "own-reads" },
+    `${number(count)}${more ? "+" : ""} ${count === 1 ? "read" : "reads"} of the console's own left out `,
+    h("button", { class: "small", "aria-label": "Show the console's own reads",
+      onclick: () => go(addressWith({ own: "shown", line: "" })) }, "Show"));
+}
+
 /** @param {ActivityData} data @param {() => void} reload */
 function newButton(data, reload) {
   const count = newestLine.value - data.newest.value;
   if (count <= 0 || !data.newest.value) return null;
   // Between two lines of an operator's own sources are those of others, which are not to be counted.
   const seesAll = signedIn.value?.operator.roles.some(({ sources }) => sources === null);
-  const uncounted = Object.keys(data.filters).length > 0 || !seesAll;
+  // Nor are the console's own reads, unless they are shown.
+  const filters = Object.keys(data.filters);
+  const uncounted = filters.length !== 1 || data.filters.own !== "shown" || !seesAll;
   return h("button", { class: "small new-lines", onclick: reload }, uncounted ? "New lines" : `${number(count)} new`);
 }
 
@@ -148,12 +162,35 @@ function newButton(data, reload) {
 function filterBar(data, folded) {
   const search = h("input", {
     type: "search", id: "q", "aria-label": "Search", placeholder: "Search statements, names, errors",
-    value: route.peek().query.get("q") ?? "", spellcheck: "false",
+    value: route.peek().query.get("q") ?? "", spellcheck: "false", autocomplete: "off",
+    oninput: () => {
+      clearTimeout(typing);
+      typing = setTimeout(find, TYPING_MS);
+    },
+    onblur: () => (isNew = true),
   });
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let typing;
+  let isNew = true;
+  /** What is typed in one go is one step of the way back. */
+  const find = () => {
+    clearTimeout(typing);
+    typing = undefined;
+    const address = addressWith({ q: search.value.trim(), line: "" });
+    if (address === location.hash) return;
+    go(address, { replace: !isNew });
+    isNew = false;
+  };
+  effect(() => {
+    const q = route.value.query.get("q") ?? "";
+    if (route.value.page === "activity" && typing === undefined && search.value.trim() !== q) search.value = q;
+  });
+  onEnd(() => clearTimeout(typing));
   const unfolded = signal(false);
   return h("form", { class: () => `filters ${unfolded.value ? "unfolded" : ""}`, role: "search", onsubmit: (/** @type {Event} */ event) => {
     event.preventDefault();
-    go(addressWith({ q: search.value.trim(), line: "" }));
+    find();
+    isNew = true;
   } },
     h("span", { class: "search" }, icon("search"), search),
     h("button", {

@@ -12,7 +12,7 @@ import { newestLine, route } from "./state.js";
  *   | { kind: "more", session: string | number }} Row */
 
 export const FACETS = /** @type {const} */ (["source", "actor", "outcome", "effect", "surface"]);
-const FILTERS = ["q", ...FACETS, "session", "since", "until"];
+const FILTERS = ["q", ...FACETS, "session", "since", "until", "own"];
 const PAGE = 100;
 const READ_MS = 2_000;
 
@@ -50,7 +50,7 @@ export class ActivityData {
   lines = signal(/** @type {Line[]} */ ([]));
   sessions = signal(/** @type {AgentSession[]} */ ([]));
   opened = signal(/** @type {ReadonlyMap<string | number, { lines: Line[], next: string | null }>} */ (new Map()));
-  counts = signal({ total: 0, more: false });
+  counts = signal(/** @type {ActivityPage["counts"]} */ ({ total: 0, more: false, own: { left_out: 0, more: false } }));
   facets = signal(/** @type {Partial<ActivityPage["facets"]>} */ ({}));
   error = signal("");
   loading = signal(true);

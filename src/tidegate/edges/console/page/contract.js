@@ -60,7 +60,8 @@
  * @typedef {[string, number][]} Facet
  * @typedef {"source" | "actor" | "outcome" | "effect" | "surface"} FacetName
  * @typedef {{
- *   lines: Line[], next: string | null, counts: { total: number, more: boolean },
+ *   lines: Line[], next: string | null,
+ *   counts: { total: number, more: boolean, own: { left_out: number, more: boolean } },
  *   facets: Record<FacetName, Facet>, read?: number }} ActivityPage
  * @typedef {{
  *   session: string | number, actor_name: string, client: string, started_at: number, ended_at: number,
