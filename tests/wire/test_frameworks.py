@@ -41,7 +41,7 @@ PYTHON = {
 NODE = ("vercel", "mastra", "mcp-remote")
 OWN_LOSS = {
     ("mcp-use", "langchain"): (": enum ",),
-    ("langchain", "gemini"): ("record $.parameters[]: ", "datalevin_"),
+    ("langchain", "gemini"): ("record $.parameters[]: ",),
 }
 """What a form loses whatever a server lists: mcp-use drops enums, and the adapter of LangChain for
 Gemini gives the items of a parameter one type where they have several."""

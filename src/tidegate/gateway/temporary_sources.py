@@ -38,6 +38,8 @@ HARMLESS_OPTIONS = frozenset({"sslmode", "connect_timeout"})
 """Options of a server's URL that cannot lead to another server or read a file of ours."""
 
 SAVED = "That database is a source of this server already."
+_FOLDERS = frozenset({FOLDER_SCHEME, "datalevin"})
+"""Engines whose databases are folders, with nothing beside them."""
 _HOST = re.compile(r"[0-9a-f:.]+|[\w.-]+", re.IGNORECASE)
 
 
@@ -65,14 +67,17 @@ class TemporarySources:
         )
 
 
-async def refuse_saved(connections: SourceConnections, url: str) -> None:
+async def refuse_saved(
+    connections: SourceConnections, url: str, directories: tuple[str, ...] = ("/",)
+) -> None:
     """Refuse a database that is a source already: its masks, filters and callers would not hold
-    for another way to it. Raises: TidegateError POLICY_DENIED, SOURCE_URL."""
+    for another way to it. Files are looked at in the directories. Raises: TidegateError
+    POLICY_DENIED, SOURCE_URL."""
     dialect = dialects.find(find(url).dialect_of(url))
     wanted = await place_of(url)
     if wanted.path is not None:
         saved = [each.url for each in connections.sources() if find(each.url).path is not None]
-        await asyncio.to_thread(_refuse_shared_files, wanted, saved)
+        await asyncio.to_thread(_refuse_shared_files, url, wanted, saved, directories)
         return
     for source in connections.sources():
         if dialects.find(source.dialect) is not dialect or locate(source.url).port != wanted.port:
@@ -83,17 +88,30 @@ async def refuse_saved(connections: SourceConnections, url: str) -> None:
             raise denied(SAVED)
 
 
-def _refuse_shared_files(wanted: DatabasePlace, saved: Iterable[str]) -> None:
+def _refuse_shared_files(
+    url: str, wanted: DatabasePlace, saved: Iterable[str], directories: tuple[str, ...]
+) -> None:
     """Refuse a database of files that are those of a saved source, under whatever name. Raises:
     TidegateError POLICY_DENIED."""
-    path = wanted.path
-    marks = frozenset[FileMark]() if path is None else marks_of(path)
-    for url in saved:
-        known = file_place_of(url)
+    entry = find(url)
+    path = None if entry.path is None else entry.path(url)
+    marks = frozenset[FileMark]()
+    if path is not None:
+        marks = marks_of(path, directories, **_form_of(entry.engine))
+    for each in saved:
+        known = file_place_of(each)
         if known is None or known.path is None:
             continue
-        if wanted.shares_files(known) or marks & marks_of(known.path):
+        if wanted.shares_files(known) or marks & marks_of(
+            known.path, is_folder=find(each).engine in _FOLDERS
+        ):
             raise denied(SAVED)
+
+
+def _form_of(engine: str) -> dict[str, bool]:
+    """How an engine finds the files of a database, as `fault_of` takes it. That of folders of
+    files looks at each link itself."""
+    return {"is_folder": engine in _FOLDERS, "leaves_out_links": engine == FOLDER_SCHEME}
 
 
 def open_temporary(
@@ -179,15 +197,14 @@ def files_check(
     path = None if entry.path is None else entry.path(url)
     if path is None:
         return None
-    leaves_out_links = entry.engine == FOLDER_SCHEME  # which looks at each link itself
 
     def look() -> None:
-        fault = fault_of(path, directories, leaves_out_links=leaves_out_links)
+        fault = fault_of(path, directories, **_form_of(entry.engine))
         if fault is not None:
             raise denied(fault)
 
     async def check() -> None:
-        await refuse_saved(connections, url)
+        await refuse_saved(connections, url, directories)
         await asyncio.to_thread(look)
 
     return check

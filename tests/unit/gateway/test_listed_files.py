@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -16,7 +19,8 @@ from support.jdbc_drivers import USERS, driver_path, template
 from support.jdbc_surface import make_file, served
 from support.surface_client import Peer
 from tidegate.config.sources import SourceSettings
-from tidegate.gateway.listed_files import fault_of, marks_of
+from tidegate.gateway import listed_files
+from tidegate.gateway.listed_files import MOST_DEPTH, MOST_FILES, fault_of, marks_of
 from unit.gateway.test_temporary_sources import make, opened, surface
 
 SCRIPT = ("CREATE TABLE secret (id int, word varchar(40))", "INSERT INTO secret VALUES (1, 'hid')")
@@ -58,6 +62,130 @@ def test_a_link_to_another_listed_folder_is_followed_to_all_that_is_there(tmp_pa
     (listed / "real" / "deep").symlink_to(elsewhere)
     assert "outside" in str(fault_of(str(listed / "shop"), (str(listed),)))
     assert "outside" not in str(fault_of(str(listed / "shop"), (str(listed), str(elsewhere))))
+
+
+_watchers: list[list[str]] = []
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "os.scandir" and _watchers:
+        _watchers[-1].append(str(arguments[0]))
+
+
+sys.addaudithook(_note)
+
+
+@contextmanager
+def folders_read() -> Iterator[list[str]]:
+    """The folders that are listed meanwhile, as the interpreter itself reports them."""
+    _watchers.append([])
+    try:
+        yield _watchers[-1]
+    finally:
+        _watchers.pop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel lists no mounts elsewhere")
+@pytest.mark.parametrize("is_folder", [True, False])
+@pytest.mark.parametrize(
+    "path", ["/proc/self", "/proc/self/environ", "/proc", "/sys/class", "link"]
+)
+def test_no_folder_of_the_kernel_is_walked(tmp_path: Path, path: str, is_folder: bool) -> None:
+    if path == "link":
+        (tmp_path / "link").symlink_to("/proc/self")
+        path = str(tmp_path / "link")
+    with folders_read() as read:
+        assert "kernel" in str(fault_of(path, ("/",), is_folder=is_folder))
+        assert not marks_of(path, is_folder=is_folder)
+    assert [each for each in read if each.startswith(("/proc/", "/sys/"))] == []
+
+
+def test_a_folder_of_too_many_files_is_not_read_to_its_end(tmp_path: Path) -> None:
+    many, deep = tmp_path / "many", tmp_path / "deep"
+    for each in (many / "a", many / "b", deep.joinpath(*["x"] * (MOST_DEPTH + 3))):
+        each.mkdir(parents=True)
+    for number in range(MOST_FILES // 2):
+        for folder in ("a", "b"):
+            os.close(os.open(many / folder / str(number), os.O_CREAT))
+    assert f"{MOST_FILES:,}" in str(fault_of(str(many), (str(tmp_path),)))
+    assert fault_of(str(many / "a"), (str(tmp_path),)) is None
+    with folders_read() as read:
+        assert f"{MOST_DEPTH} deep" in str(fault_of(str(deep), (str(tmp_path),)))
+    assert len([each for each in read if "/x" in each]) == MOST_DEPTH - 1
+
+
+def test_what_has_not_changed_is_not_read_again() -> None:
+    folder = os.path.dirname(os.__file__) + "/json"
+    with folders_read() as first:
+        assert fault_of(folder, ("/",), is_folder=True) is None
+    assert first
+    with folders_read() as then:
+        assert fault_of(folder, ("/",), is_folder=True) is None
+        assert marks_of(folder, ("/",), is_folder=True)
+    assert then == []
+
+
+def _replace_by_link(place: Path, target: Path) -> None:
+    (place.parent / "made").symlink_to(target)
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    (place.parent / "made").replace(place)
+
+
+def _replace_by_name(place: Path, target: Path) -> None:
+    place.unlink()
+    place.hardlink_to(target)
+
+
+CHANGES: dict[str, Callable[[Path, Path], None]] = {
+    "a file": lambda shop, out: _replace_by_link(shop / "data.mdb", out / "data.mdb"),
+    "a file that has a second name": lambda shop, out: _replace_by_name(
+        shop / "data.mdb", out / "data.mdb"
+    ),
+    "a new file": lambda shop, out: (shop / "new").symlink_to(out / "data.mdb"),
+    "a file within": lambda shop, out: _replace_by_link(shop / "in" / "deep", out / "data.mdb"),
+    "a folder within": lambda shop, out: _replace_by_link(shop / "in", out),
+    "where a link leads": lambda shop, out: _replace_by_link(shop.parent / "far", out),
+    "what a link leads to": lambda shop, out: _replace_by_name(
+        shop.parent / "real" / "data.mdb", out / "data.mdb"
+    ),
+    "the folder": lambda shop, out: _replace_by_link(shop, out),
+    "a pipe": lambda shop, out: os.mkfifo(shop / "pipe"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_after_a_look_is_seen_at_the_next(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_files, "SETTLED_NS", -(10**18))  # all is as if it were long ago
+    listed, outside, shop = tmp_path / "listed", tmp_path / "outside", tmp_path / "listed" / "shop"
+    for folder in (shop / "in", listed / "real", outside):
+        folder.mkdir(parents=True)
+    for file in (
+        *(outside / "data.mdb", shop / "data.mdb", shop / "in" / "deep"),
+        listed / "real" / "data.mdb",
+    ):
+        file.write_text("x")
+    (listed / "far").symlink_to(listed / "real")
+    (shop / "to").symlink_to(listed / "far" / "data.mdb")
+    assert fault_of(str(shop), (str(listed),)) is None
+    with folders_read() as read:
+        assert fault_of(str(shop), (str(listed),)) is None
+    assert read == []
+    newest, probe = shop.stat().st_ctime_ns, tmp_path / "probe"
+    while not probe.exists() or probe.stat().st_ctime_ns <= newest:  # until the clock has moved on
+        probe.touch()
+    CHANGES[change](shop, outside)
+    assert fault_of(str(shop), (str(listed),)) is not None
+
+
+def test_a_database_that_is_a_folder_has_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop-photos").mkdir()
+    os.mkfifo(tmp_path / "shop-photos" / "pipe")
+    assert fault_of(str(tmp_path / "shop"), (str(tmp_path),), is_folder=True) is None
+    assert "plain" in str(fault_of(str(tmp_path / "shop"), (str(tmp_path),)))
 
 
 @pytest.mark.parametrize("product", ["h2", "hsqldb", "derby"])
