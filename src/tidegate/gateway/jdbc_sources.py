@@ -67,6 +67,8 @@ DRIVER_FAULTS = frozenset(
 UNAVAILABLE = frozenset({Code.DRIVER_REPOSITORY, Code.DRIVER_UNRESOLVED, Code.CONFIG_INVALID})
 """What is wrong where a library cannot be had, and is no sign of tampering."""
 
+_OWN_ENGINE = "The driver that was named is not there; Tidegate's own engine serves this URL."
+
 _AMBIGUOUS = re.compile(r"[%\\]")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}|env:([A-Za-z_]\w*)", re.ASCII)
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
@@ -118,7 +120,15 @@ class JdbcSources:
             raise TypeError(type(request).__name__)
         given = self._resolve(call, request)
         try:
-            return await self._open(call, request.name, given)
+            try:
+                return await self._open(call, request.name, given)
+            except TidegateError as error:
+                if not _can_do_without(error, given):
+                    raise
+                values = {**given.values, **dict.fromkeys(("driver", "dependency", "repository"))}
+                opened = await self._open(call, request.name, given._replace(values=values))
+                note = f"{_OWN_ENGINE} {given.redact(error.message)} {_how_to_get(given)}"
+                return structs.replace(opened, note=note)
         except TidegateError as error:
             raise _redacted(error, given.redact) from None
 
@@ -354,6 +364,35 @@ class JdbcSources:
             if error.details.get("rule") == RULE and error.message == SAVED:
                 error.hint = "Connect to it by the name of the source, in place of a URL."
             raise
+
+
+def _can_do_without(error: TidegateError, given: _Given) -> bool:
+    """Whether the driver that was named cannot be had, and is the one that the URL is made for: an
+    engine of ours then gives the same. A library that is not what it says stays an error."""
+    url, _ = split_login(given.values["url"] or "")
+    driver, dependency = given.values["driver"], given.values["dependency"]
+    if driver is None and dependency is None:
+        return False
+    absent = error.code in UNAVAILABLE or error.code is Code.ENGINE_MISSING
+    if not absent and error.details.get("rule") != "drivers.download":
+        return False
+    try:
+        native = native_url(url)
+    except TidegateError:
+        return False
+    known = coordinate_of(url).rpartition(":")[0]
+    return (
+        native is not None
+        and driver in (None, native.driver)
+        and (dependency is None or dependency.rpartition(":")[0] == known)
+    )
+
+
+def _how_to_get(given: _Given) -> str:
+    """The command that gets the driver that a call named."""
+    url, _ = split_login(given.values["url"] or "")
+    named = given.values["dependency"] or coordinate_of(url)
+    return f"For the driver itself, have the operator run `tidegate driver fetch {named}`."
 
 
 def _say_what_to_give(error: TidegateError, url: str, *, wants_driver: bool) -> None:

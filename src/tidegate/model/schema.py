@@ -128,7 +128,8 @@ class DatabaseSettings(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """What an open source says of itself; `warnings` are for the operator alone. `session` are the
     settings, as (name, value), that the account's own sessions begin with there. `identity` tells
-    the database from every other, by what its server says of itself; empty if it says nothing."""
+    the database from every other, by what its server says of itself; empty if it says nothing.
+    `driver` is the class of the JDBC driver that was loaded."""
 
     database: str
     schema: str | None
@@ -136,6 +137,7 @@ class Status(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     session: tuple[tuple[str, str], ...] = ()
     identity: str = ""
+    driver: str = ""
 
 
 Description = Catalog | Ddl | Counts | Databases | DatabaseSettings

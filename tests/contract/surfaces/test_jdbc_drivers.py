@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from support import jdbc_drivers
+from support import jdbc_drivers, mysql_server, postgres_server
 from support.jdbc_surface import QUERY, served
 from tidegate.engines.jdbc.products import PRODUCTS
 
@@ -54,6 +54,79 @@ async def test_a_saved_source_says_which_driver_it_has(tmp_path):
             ("jdbc", "org.h2.Driver", "classpath"),
             ("native", "org.sqlite.JDBC", "classpath"),
         ]
+
+
+async def test_a_saved_source_names_the_driver_of_its_own_database(tmp_path):
+    mysql = mysql_server.shared()
+    database = mysql.new_database()
+    postgres = postgres_server.shared()
+    url = mysql.url(database)
+    hsqldb = {"driver_path": _path("hsqldb"), "user": "SA", "driver": "org.hsqldb.jdbcDriver"}
+    sources = [
+        {"name": "maria", "url": url.replace("mysql:", "mariadb:")},
+        {"name": "my", "url": url},
+        {"name": "pg", "url": postgres.url("postgres")},
+        {"name": "own", "url": "jdbc:hsqldb:mem:own", "options": hsqldb},
+    ]
+    async with served(tmp_path, sources=sources) as jdbc:
+        peer = jdbc.peer()
+        said = {each["name"]: await peer.bare("connect", url=each["name"]) for each in sources}
+        assert {name: reply.get("driver") for name, reply in said.items()} == {
+            "maria": "org.mariadb.jdbc.Driver",
+            "my": "com.mysql.cj.jdbc.Driver",
+            "pg": "org.postgresql.Driver",
+            "own": "org.hsqldb.jdbcDriver",
+        }, said
+
+
+@pytest.mark.parametrize(
+    ("driver", "library"),
+    [
+        ("org.sqlite.JDBC", "org.xerial:sqlite-jdbc:3.46.1.3"),
+        (None, "org.xerial:sqlite-jdbc:3.46.1.3"),
+        ("org.sqlite.JDBC", None),
+    ],
+)
+async def test_where_the_named_driver_cannot_be_had_our_own_engine_serves_its_url_and_says_so(
+    tmp_path, driver, library
+):
+    given = {"driver": driver, "dependency": library}
+    async with served(tmp_path, drivers={"repository": "http://127.0.0.1:1"}) as jdbc:
+        peer = jdbc.peer()
+        connected = await peer.bare("connect", url=jdbc.url, **given)
+        assert connected.get("status") == "connected", connected
+        shown = (connected["engine"], connected["driver"], connected["dependency"])
+        assert shown == ("native", "org.sqlite.JDBC", None)
+        assert "Tidegate's own engine" in connected["note"]
+        assert "`tidegate driver fetch org.xerial:sqlite-jdbc:3.46.1.3`" in connected["note"]
+        rows = await peer.recorded(connected["id"], QUERY, parameters=["active"])
+        assert rows["rows"] == [[1, "Alice", "alice@example.com"]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"driver": "com.example.Driver"},
+        {"dependency": "com.example:other:1.0"},
+        {"driver": "com.example.Driver", "dependency": "org.xerial:sqlite-jdbc:3.46.1.3"},
+    ],
+)
+async def test_another_driver_than_that_of_the_url_is_not_replaced(tmp_path, given):
+    async with served(tmp_path, drivers={"repository": "http://127.0.0.1:1"}) as jdbc:
+        refused = await jdbc.peer().bare("connect", url=jdbc.url, **given)
+        assert refused["status"] == "driver_missing", refused
+
+
+async def test_our_own_engine_is_no_way_around_the_list_of_places(tmp_path):
+    with sqlite3.connect(tmp_path / "hidden.db") as connection:
+        connection.execute("CREATE TABLE users (id integer)")
+    connection.close()
+    library = "org.xerial:sqlite-jdbc:3.46.1.3"
+    async with served(tmp_path, drivers={"repository": "http://127.0.0.1:1"}) as jdbc:
+        url = f"jdbc:sqlite:{tmp_path}/hidden.db"
+        refused = await jdbc.peer().bare("connect", url=url, dependency=library)
+        assert "status" not in refused or refused["status"] != "connected", refused
+        assert refused["code"] == "policy.denied", refused
 
 
 @pytest.mark.parametrize(

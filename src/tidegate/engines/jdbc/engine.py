@@ -129,6 +129,7 @@ class JdbcEngine:
             greeting.schema,
             " ".join(filter(None, (greeting.product, greeting.version))),
             fence_warnings(url),
+            driver=engine.driver_class,
         )
         return engine
 

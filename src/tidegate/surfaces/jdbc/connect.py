@@ -105,7 +105,7 @@ class Connector:
 
     async def _by_name(self, context: ToolContext, name: str) -> Mapping[str, Any]:
         try:
-            await context.handle(Connect(), name, ConnectionState)
+            state = await context.handle(Connect(), name, ConnectionState)
         except TidegateError as error:
             if error.code is not Code.SOURCE_UNKNOWN:
                 raise
@@ -120,7 +120,7 @@ class Connector:
         source = entries[0].source
         connection = Connection(context, source.name, source.dialect, temporary=False)
         self._connections.add(connection)
-        return _reply(connection, _driver_of(source))
+        return _reply(connection, _driver_of(source, state))
 
 
 class _Driver(NamedTuple):
@@ -133,12 +133,16 @@ class _Driver(NamedTuple):
     note: str = ""
 
 
-def _driver_of(source: Source) -> _Driver:
+def _driver_of(source: Source, state: ConnectionState) -> _Driver:
     if source.engine == "jdbc":
         options = dict(source.options)
-        name = options.get("driver") or product_of(source.url).driver
+        loaded = state.current.driver if state.current is not None else ""
+        name = loaded or options.get("driver") or product_of(source.url).driver
         return _Driver(name, False, options.get("driver_coordinate"))
-    return _Driver(DRIVERS.get(_BY_ENGINE.get(source.engine, ""), ""), True)
+    # Two databases have one engine, and drivers of their own.
+    scheme = source.url.partition(":")[0].lower()
+    known = scheme if scheme in DRIVERS else _BY_ENGINE.get(source.engine, "")
+    return _Driver(DRIVERS.get(known, ""), True)
 
 
 def _reply(connection: Connection, driver: _Driver) -> dict[str, Any]:
