@@ -2,8 +2,8 @@
 
 For sources without a JDBC driver, so that a client sees the same as through one. The tables are
 those of pgjdbc 42.5, MariaDB Connector/J 2.7.6 and sqlite-jdbc 3.40, with which tests compare;
-those of DuckDB are from the source of its driver, and MySQL's are MariaDB's. Codes are those of
-`java.sql.Types`. Pure.
+those of DuckDB and of MySQL Connector/J 8 are facts of their sources and manuals, which no test
+compares. Codes are those of `java.sql.Types`. Pure.
 
 What these drivers look up in the catalog is not known here: an enumeration, a composite type and a
 domain of PostgreSQL have the code OTHER, and a serial column is the integer that it is.
@@ -124,6 +124,42 @@ _MYSQL_LISTED = {
 }  # fmt: skip
 """Codes that `getColumns` of the driver gives and a result does not."""
 
+CONNECTOR_J = "mysql connector-j"
+"""In place of a dialect: the types of MySQL's own driver, which differ from those of MariaDB's."""
+
+_SHAPES = (
+    *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"),
+    *("multipolygon", "geometrycollection"),
+)
+_CONNECTOR_J: dict[str, tuple[int, str, str]] = {
+    **{
+        name: (code, name.upper(), java_class)
+        for name, (code, _, java_class) in _MYSQL.items()
+        if name not in ("uuid", "enum", "set")
+    },
+    "int": (4, "INT", _INTEGER),
+    "int unsigned": (4, "INT UNSIGNED", _LONG),
+    "decimal unsigned": (3, "DECIMAL UNSIGNED", _DECIMAL),
+    "float unsigned": (7, "FLOAT UNSIGNED", _FLOAT),
+    "double unsigned": (8, "DOUBLE UNSIGNED", _DOUBLE),
+    "bit": (-7, "BIT", _BYTES),
+    "text": (-1, "TEXT", _STRING),
+    "mediumtext": (-1, "MEDIUMTEXT", _STRING),
+    "json": (-1, "JSON", _STRING),
+    "blob": (-4, "BLOB", _BYTES),
+    "mediumblob": (-4, "MEDIUMBLOB", _BYTES),
+    "datetime": (93, "DATETIME", "java.time.LocalDateTime"),
+    "enum": (1, "CHAR", _STRING),
+    "set": (1, "CHAR", _STRING),
+    "uuid": (1, "CHAR", _STRING),
+    "null": (0, "NULL", _OBJECT),
+    **dict.fromkeys(_SHAPES, (-2, "GEOMETRY", _BYTES)),
+}
+_CONNECTOR_J_WHOLE: dict[str, tuple[int, str, str]] = {
+    "tinyint(1)": (-7, "BIT", _BOOLEAN),
+    "bit(1)": (-7, "BIT", _BOOLEAN),
+}
+
 _DUCKDB: dict[str, tuple[int, str]] = {
     "boolean": (16, _BOOLEAN),
     "tinyint": (-6, _BYTE),
@@ -169,11 +205,14 @@ def jdbc_type(column: Column, dialect: str, first: Any = None) -> JdbcType:
     looks at it."""
     if column.jdbc is not None:
         return column.jdbc
+    name = column.type.lower()
+    plain = _ARGUMENTS.sub("", name)
+    if dialect == CONNECTOR_J:
+        known = _connector_j(name, plain)
+        return JdbcType(*known) if known else _by_kind(column)
     driver = find(dialect).jdbc_driver
     if driver == "sqlite-jdbc":
         return _sqlite(column.type, first)
-    name = column.type.lower()
-    plain = _ARGUMENTS.sub("", name)
     if driver == "pgjdbc":
         return _postgres(plain)
     if driver == "connector-j":
@@ -186,9 +225,12 @@ def jdbc_type(column: Column, dialect: str, first: Any = None) -> JdbcType:
 
 def listed_code(type_name: str, dialect: str) -> int:
     """The code that the driver's `getColumns` gives for a table's column of a type."""
-    driver = find(dialect).jdbc_driver
     name = type_name.lower()
     plain = _ARGUMENTS.sub("", name)
+    if dialect == CONNECTOR_J:
+        known = _connector_j(name, plain)
+        return known[0] if known and plain != "uuid" else OTHER
+    driver = find(dialect).jdbc_driver
     if driver == "sqlite-jdbc":
         return _sqlite_listed(type_name)
     if driver == "pgjdbc":
@@ -202,6 +244,14 @@ def listed_code(type_name: str, dialect: str) -> int:
     if driver == "duckdb-jdbc":
         return _duckdb(type_name, plain).code
     return OTHER
+
+
+def _connector_j(name: str, plain: str) -> tuple[int, str, str] | None:
+    filled = plain.endswith(" zerofill")  # which makes it unsigned
+    plain = plain.removesuffix(" zerofill")
+    if filled and not plain.endswith(" unsigned"):
+        plain += " unsigned"
+    return _CONNECTOR_J_WHOLE.get(name) or _CONNECTOR_J.get(plain)
 
 
 def _postgres(plain: str) -> JdbcType:

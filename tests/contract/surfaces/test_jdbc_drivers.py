@@ -79,6 +79,54 @@ async def test_a_saved_source_names_the_driver_of_its_own_database(tmp_path):
         }, said
 
 
+async def test_the_types_are_those_of_the_driver_that_connect_names(tmp_path):
+    """MySQL's as its driver's source and manual have them: the driver itself is not here."""
+    server = mysql_server.shared()
+    database = server.new_database()
+    server.script(
+        "CREATE TABLE t (i int, u int unsigned, b tinyint(1), x bit(8), s text, c blob, d datetime,"
+        " j json, p point, e enum('a'), n decimal(5,2) unsigned, y year, v varchar(9))",
+        database,
+    )
+    url = server.url(database)
+    sources = [
+        {"name": "my", "url": url},
+        {"name": "maria", "url": url.replace("mysql:", "mariadb:")},
+    ]
+    async with served(tmp_path, sources=sources) as jdbc:
+        peer = jdbc.peer()
+        found = {}
+        for name in ("my", "maria"):
+            id = await peer.connected(name)
+            listed = await peer.bare("discover", connectionId=id, table="t")
+            columns = (await peer.recorded(id, "SELECT * FROM t"))["columns"]
+            found[name] = {
+                each["name"]: (each["jdbcType"], each["jdbcTypeName"], each["javaClassName"])
+                for each in columns
+            }
+            codes = {each["name"]: each["type"] for each in listed["columns"]}
+            if name == "my":
+                assert codes == {key: value[0] for key, value in found[name].items()}
+    text, whole = "java.lang.String", "java.lang.Integer"
+    assert found["my"] == {
+        "i": (4, "INT", whole),
+        "u": (4, "INT UNSIGNED", "java.lang.Long"),
+        "b": (-7, "BIT", "java.lang.Boolean"),
+        "x": (-7, "BIT", "[B"),
+        "s": (-1, "TEXT", text),
+        "c": (-4, "BLOB", "[B"),
+        "d": (93, "DATETIME", "java.time.LocalDateTime"),
+        "j": (-1, found["my"]["j"][1], text),
+        "p": (-2, "GEOMETRY", "[B"),
+        "e": (1, "CHAR", text),
+        "n": (3, found["my"]["n"][1], "java.math.BigDecimal"),
+        "y": (91, "YEAR", "java.sql.Date"),
+        "v": (12, "VARCHAR", text),
+    }
+    assert found["maria"]["i"] == (4, "INTEGER", whole)
+    assert found["maria"]["d"] == (93, "DATETIME", "java.sql.Timestamp")
+
+
 @pytest.mark.parametrize(
     ("driver", "library"),
     [

@@ -3,6 +3,7 @@
 import pytest
 
 from tidegate.errors import Code, TidegateError
+from tidegate.sql import quoting
 from tidegate.sql.jdbc.extraction import extract
 
 DIALECTS = ("generic", "postgres", "mysql", "sqlite", "duckdb", "h2", "hsqldb", "derby", "oracle")
@@ -216,3 +217,41 @@ def test_ten_thousand_parameters_are_counted():
     query = "SELECT a FROM t WHERE b IN (" + ",".join("?" * 10_000) + ")"
     (found,) = extract(query).conditions
     assert found.parameter_count == 10_000
+
+
+@pytest.mark.parametrize(
+    ("query", "fields", "tables"),
+    [
+        ("SELECT `id`, `na me` FROM `users`", ["`id`", "`na me`"], ["users"]),
+        ("SELECT [id], [na me] FROM [users]", ["[id]", "[na me]"], ["users"]),
+        ("SELECT u.[id] FROM [dbo].[users] u", ["u.[id]"], ["dbo.users"]),
+        ("SELECT [it's] FROM [order]", ["[it's]"], ["order"]),
+        ("SELECT a[1], b FROM t", ["a[1]", "b"], ["t"]),
+        ("SELECT '[id]', '`' FROM t", ["'[id]'", "'`'"], ["t"]),
+    ],
+)
+def test_without_a_connection_names_in_the_quotes_of_any_database_are_read(query, fields, tables):
+    found = extract(f"{query} WHERE c = ?")
+    assert _fields(found) == fields
+    assert [each.name for each in found.tables] == tables
+    assert (len(found.parameters), found.dialect) == (1, "generic")
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "h2", "hsqldb", "derby", "mysql", "duckdb"])
+@pytest.mark.parametrize("name", ["`na me`", "[name]"])
+def test_quotes_that_the_database_does_not_have_are_named_with_its_own(dialect, name):
+    if (dialect, name) in {("mysql", "`na me`"), ("duckdb", "[name]")}:
+        assert extract(f"SELECT {name} FROM t", dialect).tables
+        return
+    with pytest.raises(TidegateError) as caught:
+        extract(f"SELECT '`' , {name} FROM {name}", dialect)
+    assert caught.value.code is Code.SQL_UNREADABLE
+    assert f"does not write names as {name}, at character 14" in caught.value.message
+    assert quoting.identifier(name[1:-1], dialect) in caught.value.hint
+
+
+def test_another_fault_is_not_taken_for_foreign_quotes():
+    for query in ("SELECT '`a`' FROM t WHERE", "SELECT a[1] FROM t WHERE"):
+        with pytest.raises(TidegateError) as caught:
+            extract(query, "postgres")
+        assert "WHERE" in caught.value.message

@@ -11,14 +11,18 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import FATES, Code, TidegateError
+from tidegate.model.statements import Effect
+from tidegate.sql import quoting
 from tidegate.sql.dialect_shims import apply_shims, shorten
+from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect, words
-from tidegate.sql.finding import Refusal
+from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.function_syntax import simplify
 from tidegate.sql.jdbc.clauses import ClauseReader
 from tidegate.sql.jdbc.conditions import ConditionReader
+from tidegate.sql.jdbc.foreign_names import ForeignName, foreign_name
 from tidegate.sql.jdbc.model import Extraction, TableUse
-from tidegate.sql.jdbc.source_text import GENERIC, SourceText, dialect_of, to_source_text
+from tidegate.sql.jdbc.source_text import BRACKETED, GENERIC, SourceText, dialect_of, to_source_text
 from tidegate.sql.jdbc.token_groups import TokenGroups
 from tidegate.sql.lex import PARAM, Token
 from tidegate.sql.normalization import normalize
@@ -42,10 +46,14 @@ def extract(text: str, dialect: str = GENERIC) -> Extraction:
     Raises: TidegateError SQL_UNKNOWN for what is no query, SQL_UNREADABLE, SQL_TOO_LONG,
     SQL_TOO_DEEP, SQL_EMPTY, SQL_MULTIPLE.
     """
+    foreign = foreign_name(text, dialect)
+    bracketed = dialect == GENERIC and foreign is not None
     try:
-        return _extract(text, dialect)
+        return _extract(text, BRACKETED if bracketed else dialect)
     except Refusal as refusal:
         finding = refusal.finding
+        if foreign is not None and not bracketed:
+            finding = _foreign(foreign, dialect)
         code = finding.code or Code.SQL_UNREADABLE
         raise TidegateError(
             code,
@@ -75,7 +83,20 @@ def _extract(text: str, name: str) -> Extraction:
         clauses.parameters,
         tables,
         source.text,
-        name,
+        GENERIC if name == BRACKETED else name,
+    )
+
+
+def _foreign(name: ForeignName, dialect: str) -> Finding:
+    """The reason where a text has names in the quotes of another database."""
+    title = find(dialect).title or dialect
+    own = quoting.identifier(name.text, dialect)
+    return Finding(
+        Effect.UNKNOWN,
+        "jdbc.quotes",
+        f"{title} does not write names as {name.raw[:40]}, at character {name.at + 1}",
+        Code.SQL_UNREADABLE,
+        f"Write {own[:60]}, or name the connection whose database writes names so.",
     )
 
 

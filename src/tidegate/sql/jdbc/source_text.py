@@ -26,6 +26,9 @@ from tidegate.sql.token_regex import token_regex
 GENERIC = "generic"
 """The dialect of a text whose database is not known: what databases read differently is refused."""
 
+BRACKETED = "generic, with names in brackets"
+"""The same of a text that has names in brackets, as SQL Server writes them."""
+
 _SIGNS = frozenset("+-*/<>=~!@#%^&|$\\`:")
 _QUOTES = frozenset({"quotes", "string", "prefixed"})
 _ESCAPE = re.compile(
@@ -91,7 +94,7 @@ def _start(piece: _Piece) -> int:
 @cache
 def dialect_of(name: str) -> Dialect:
     """The tables of a dialect, or of `GENERIC`."""
-    if name != GENERIC:
+    if name not in (GENERIC, BRACKETED):
         return find(name)
     postgres = find("postgres")
     known = postgres.lexical_rules.operators.union(
@@ -104,6 +107,7 @@ def dialect_of(name: str) -> Dialect:
         executable_comments=True,
         backslashes="ambiguous",
         backticks=True,
+        bracketed_names=name == BRACKETED,
     )
     return structs.replace(
         postgres,

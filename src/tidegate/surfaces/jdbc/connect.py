@@ -16,6 +16,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState, OpenedJdbc
 from tidegate.model.requests import Connect, ListSources, OpenJdbc
 from tidegate.model.sources import Source
+from tidegate.results.jdbc_types import CONNECTOR_J
 from tidegate.surfaces.argument_forms import EMPTY_COUNTS
 from tidegate.surfaces.jdbc.connections import Connection, ConnectionTable
 from tidegate.surfaces.tool_context import ToolContext
@@ -91,6 +92,7 @@ class Connector:
             repository=args.repository,
         )
         opened = await context.handle(request, None, OpenedJdbc)
+        driver = _Driver(opened.driver, opened.native, opened.dependency, opened.note)
         connection = Connection(
             context,
             opened.source.name,
@@ -98,9 +100,9 @@ class Connector:
             temporary=True,
             redact=opened.redact,
             process=opened.process,
+            types=driver.types,
         )
         self._connections.add(connection)
-        driver = _Driver(opened.driver, opened.native, opened.dependency, opened.note)
         return _reply(connection, driver)
 
     async def _by_name(self, context: ToolContext, name: str) -> Mapping[str, Any]:
@@ -118,9 +120,12 @@ class Connector:
         if not entries:
             raise TidegateError(Code.SOURCE_UNKNOWN, f"There is no source {name!r}")
         source = entries[0].source
-        connection = Connection(context, source.name, source.dialect, temporary=False)
+        driver = _driver_of(source, state)
+        connection = Connection(
+            context, source.name, source.dialect, temporary=False, types=driver.types
+        )
         self._connections.add(connection)
-        return _reply(connection, _driver_of(source, state))
+        return _reply(connection, driver)
 
 
 class _Driver(NamedTuple):
@@ -131,6 +136,11 @@ class _Driver(NamedTuple):
     native: bool
     dependency: str | None = None
     note: str = ""
+
+    @property
+    def types(self) -> str:
+        """What names the types of its columns where no driver does; empty for the dialect."""
+        return CONNECTOR_J if self.native and self.name == DRIVERS["mysql"] else ""
 
 
 def _driver_of(source: Source, state: ConnectionState) -> _Driver:

@@ -22,7 +22,9 @@ from tidegate.surfaces.tool_context import ToolContext
 
 class Connection:
     """One connection. `source` is the name of its source; `redact` takes what the environment holds
-    out of a text. `process` is the id of its driver's process, empty where that is no concern."""
+    out of a text. `types` is the dialect by whose driver types are named, or what stands for it in
+    `results/jdbc_types.py`. `process` is the id of its driver's process, empty where that is no
+    concern."""
 
     def __init__(
         self,
@@ -33,12 +35,14 @@ class Connection:
         temporary: bool,
         redact: Callable[[str], str] = str,
         process: str = "",
+        types: str = "",
     ) -> None:
         self.id = str(uuid.uuid4())
         self.actor = context.actor.id
         self.state_id = context.new_state().id
         self.source = source
         self.dialect = dialect
+        self.types = types or dialect
         self.temporary = temporary
         self.redact = redact
         self.process = process

@@ -76,7 +76,7 @@ async def describe(
         return await _problem(context, connection, found, error, whole=whole)
     if not whole:
         return Description(prepared.digest, {})
-    shown = _shown(prepared, connection.dialect)
+    shown = _shown(prepared, connection.types)
     if prepared.parameters is not None:
         shown |= await _parameters(context, connection, found, prepared.parameters)
     if not prepared.asks:
@@ -86,10 +86,10 @@ async def describe(
     return Description(prepared.digest, shown)
 
 
-def _shown(prepared: Prepared, dialect: str) -> dict[str, Any]:
+def _shown(prepared: Prepared, types_of: str) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     if prepared.columns is not None:
-        types = [jdbc_type(column, dialect) for column in prepared.columns]
+        types = [jdbc_type(column, types_of) for column in prepared.columns]
         shown["columns"] = [
             {
                 "index": index,

@@ -64,7 +64,7 @@ async def _described(
         return _tables(catalog, args.schema_pattern or "*", args.cursor)
     table = find_table(catalog, args.table)
     await _check_right(context, connection, catalog, table)
-    return _columns(args.table, table, connection.dialect)
+    return _columns(args.table, table, connection.types)
 
 
 def find_table(catalog: Catalog, given: str) -> Table:

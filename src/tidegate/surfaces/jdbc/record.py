@@ -226,7 +226,7 @@ class Recorder:
             rows -= page.row_count
             space -= len(page.rows)
             pages.append(page)
-        reply = executed(args.query, pages, connection.dialect, len(sets) - len(pages))
+        reply = executed(args.query, pages, connection.types, len(sets) - len(pages))
         if args.generate:
             reply |= generated(args.generate, args.fixture_name, results)
         return reply
