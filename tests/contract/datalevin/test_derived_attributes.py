@@ -5,6 +5,7 @@ Two databases differ only in the hidden attribute; every reply to its reader is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from contract.datalevin.test_surface_session import Client, Gate
 from support.datalog import Datalog
-from support.surface_client import WRITER
+from support.surface_client import WRITER, Peer
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -137,3 +138,38 @@ def test_a_tuple_of_a_hidden_attribute_cannot_be_defined(gates: tuple[Gate, App]
     call = gates[0].client(WRITER)
     schema = {":open/both": {":db/tupleAttrs": [":person/salary", ":open/x"]}}
     assert call.code("open_database", dir="a-mask", schema=schema) == ":policy-masked"
+
+
+CORE: list[tuple[str, dict[str, Any]]] = [
+    ("describe", {"tables": ["person", "card", "team"]}),
+    ("search", {"words": ["salary", "pay", "both"]}),
+    ("search", {"words": ["zeppelin", "balloon", "5000", "6000"]}),
+    ("query", {"sql": "[:find ?v :where [?e :person/both ?v]]"}),
+    ("query", {"sql": "[:find ?n :where [?e :card/number ?n]]"}),
+    ("query", {"sql": "[:find ?v :where [?e :card/pay ?v]]"}),
+    ("query", {"sql": "[{:db/id 1 :card/number 8}]"}),
+]
+
+
+def test_core_describes_and_finds_nothing_of_a_hidden_attribute(
+    gates: tuple[Gate, App], datalog: Datalog
+) -> None:
+    surface = gates[1].surface("core")
+
+    def told(source: str, tool: str, arguments: dict[str, Any]) -> str:
+        peer = Peer(surface, WRITER, "2025-06-18")
+        datalog.run(peer.open())
+        text = "ask again"
+        for _ in range(100):  # samples of values are read in the background
+            asked = peer.request("tools/call", name=tool, arguments={**arguments, "source": source})
+            text = str(datalog.run(asked)["result"])
+            if "ask again" not in text:
+                break
+        legend = re.compile(r"\\nSigns: [^']*")  # shown once to each caller
+        return legend.sub("", text).replace(source, "")
+
+    for rule in RULES:
+        for tool, arguments in CORE:
+            one, other = (told(f"{which}-{rule}", tool, arguments) for which in "ab")
+            assert one == other, (rule, tool, arguments)
+            assert not any(word in one for word in ("5000", "6000", "zeppelin", "balloon")), one
