@@ -414,6 +414,52 @@ def test_an_unknown_event_id_is_not_found(connect: Connect) -> None:
         response.close()
 
 
+def test_an_event_id_whose_number_is_none_is_not_found(connect: Connect) -> None:
+    peer: HttpPeer = connect("http", "2025-11-25")
+    params = {"name": "test_reconnection", "arguments": {}}
+    response = peer.post({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params})
+    stream = (next(response.events()).id or "").partition(".")[0]
+    list(response.events())
+    response.close()
+    for number in ("\N{SUPERSCRIPT TWO}", "-1", "1_0", "9" * 5000):
+        refused = peer.listen(f"{stream}.{number}")
+        assert refused.status == 404, number
+        refused.close()
+    kept = peer.listen(f"{stream}.0")
+    assert kept.status == 200
+    kept.close()
+
+
+def test_a_client_comes_back_before_the_loss_of_its_connection_is_seen(connect: Connect) -> None:
+    peer: HttpPeer = connect("http", "2025-11-25", capabilities={"elicitation": {}})
+    lost, events = _begin_form(peer)
+    first = next(events)
+    assert json.loads(next(events).data)["method"] == "elicitation/create"
+    again = peer.listen(first.id)
+    assert again.status == 200
+    messages = again.messages()
+    question = next(messages)
+    assert list(events) == []  # the connection that nobody reads has ended
+    lost.close()
+    twice = peer.listen(first.id)
+    assert list(messages) == []  # one connection has the rest
+    again.close()
+    messages = twice.messages()
+    assert next(messages) == question
+    result = {"action": "accept", "content": {"name": "Ada"}}
+    peer.post({"jsonrpc": "2.0", "id": question["id"], "result": result}).close()
+    assert next(messages)["result"]["content"][0]["text"] == "accept: Ada"
+    assert list(messages) == []
+    twice.close()
+
+
+def _begin_form(peer: HttpPeer) -> tuple[Any, Any]:
+    params = {"name": "confirm_name", "arguments": {}}
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+    response = peer.post(message)
+    return response, response.events()
+
+
 def test_streams_of_another_session_cannot_be_replayed(connect: Connect) -> None:
     owner: HttpPeer = connect("http", "2025-11-25")
     other: HttpPeer = connect("http", "2025-11-25")

@@ -173,6 +173,28 @@ async def test_the_operator_can_choose_the_form_of_errors(gate: SqliteGate, revi
     assert (await reply_to(gate, revision, errors="protocol"))["result"]["isError"] is True
 
 
+@pytest.mark.parametrize("mode", ["auto", "seed", "compat"])
+@pytest.mark.parametrize("revision", REVISIONS[:3])
+async def test_statuses_are_those_of_json_rpc_errors(revision: str, mode: str) -> None:
+    refused = FailingGate(Code.POLICY_READ_ONLY)
+
+    async def status(client: str, version: str, errors: str) -> tuple[bool, int]:
+        settings = WorkbenchSettings(http_error_status=mode, errors=errors)  # pyright: ignore[reportArgumentType]
+        surface = workbench.surface(refused, settings=settings)
+        peer = Peer(surface, READER, revision, client=(client, version))
+        await peer.open()
+        reply = await peer.request("tools/call", name="execute_query", arguments=QUERY)
+        return "error" in reply, peer.status
+
+    by_table = 200 if mode == "compat" else SEED_STATUS[-32007]
+    spared = 200 if mode == "auto" else by_table
+    assert await status("peer", "1", "auto") == (True, by_table)
+    assert await status("my-program", "1.9.0", "auto") == (True, by_table)
+    assert await status("mcp", "0.1.0", "auto") == (False, 200)
+    assert await status("mcp", "0.1.0", "document") == (True, spared)
+    assert await status("peer", "1", "protocol") == (False, 200)
+
+
 def test_an_unknown_tool_is_a_method_not_found(gate: SqliteGate) -> None:
     error, status = refuse(gate, "no_such_tool", {})
     assert (error["code"], status) == (-32601, 200)

@@ -155,7 +155,8 @@ class McpHandler:
         )
         if session is not None and session.revision is not None and session.revision.priming:
             events.stream = Stream()
-            call.on_left = LostStream(session, events, call, self._resume_s).lose
+            lost = LostStream(session, events, call, self._resume_s)
+            call.on_left, events.on_start = lost.lose, lost.begin
         if events.open:
             call.on_silence = events.begin_silence
             self._watch_silence()

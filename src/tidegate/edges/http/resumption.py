@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 from tidegate.edges.http.active_request import ActiveRequest
@@ -20,6 +21,8 @@ MOST_FINISHED = 4
 MOST_KEPT_BYTES = 1024 * 1024
 """What the streams of one session that are finished may hold, each."""
 SESSION_NOT_FOUND = -32001
+
+_NUMBER = re.compile("[0-9]{1,18}")
 
 
 def closer_of(
@@ -47,7 +50,9 @@ def _keep(session: Session, stream: Stream) -> None:
 
 class LostStream:
     """Keeps a call and its stream alive while their client is away: losing a connection is not
-    cancelling (2025-11-25, `basic/transports`). The client that comes back gets what followed."""
+    cancelling (2025-11-25, `basic/transports`). The client that comes back gets what followed, also
+    where the loss of its first connection has not been seen here: a network may end without a word,
+    and a proxy may hold on to its own connection."""
 
     def __init__(
         self, session: Session, events: EventStream, call: ActiveRequest, resume_s: float
@@ -58,6 +63,13 @@ class LostStream:
         self._resume_s = resume_s
         self._timer: asyncio.TimerHandle | None = None
 
+    def begin(self) -> None:
+        """The response has begun: its client knows an event's id to come back with."""
+        self._call.watch()
+        if self._events.stream is not None:
+            self._events.stream.returner = self
+            _keep(self._session, self._events.stream)
+
     def lose(self) -> None:
         """The client's connection is gone."""
         stream = self._events.stream
@@ -65,8 +77,6 @@ class LostStream:
             self._call.cancel("the client disconnected")  # it has no event's id to come back with
             return
         self._events.lose()
-        stream.returner = self
-        _keep(self._session, stream)
         self.leave()
 
     def leave(self) -> None:
@@ -75,9 +85,12 @@ class LostStream:
         self._timer = loop.call_later(self._resume_s, self._call.cancel, "the client disconnected")
 
     def come_back(self) -> None:
-        """The client has come back for the rest."""
+        """The client has come back for the rest: what follows is sent on its new connection only."""
         if self._timer is not None:
             self._timer.cancel()
+        if not self._events.closed:
+            self._call.detached = True
+            self._events.stop()
 
 
 def _keep_finished(session: Session, stream: Stream, resume_s: float) -> None:
@@ -96,7 +109,7 @@ def _keep_finished(session: Session, stream: Stream, resume_s: float) -> None:
 def replay(session: Session, last_seen: bytes, events: EventStream) -> None:
     id, _, count = last_seen.decode("latin-1").partition(".")
     stream = session.streams.get(id)
-    if stream is None or not count.isdigit():
+    if stream is None or _NUMBER.fullmatch(count) is None:
         raise HttpRefusal(404, "No events are kept for this Last-Event-ID", SESSION_NOT_FOUND)
     if stream.returner is not None:
         stream.returner.come_back()
@@ -106,6 +119,8 @@ def replay(session: Session, last_seen: bytes, events: EventStream) -> None:
     if stream.finished:
         events.stop()
         return
+    if stream.sink is not None:
+        stream.sink.stop()  # an earlier return of the same client: one connection has the rest
     stream.sink = events
 
     def leave() -> None:

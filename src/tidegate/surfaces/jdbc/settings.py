@@ -22,8 +22,10 @@ class JdbcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `confirmed_s` seconds. A connection ends when it lies unused for `idle_s` seconds; a caller has
     at most `connections` of them. `errors` says how a tool's call of a wrong form is answered:
     `document` with a JSON-RPC error, `protocol` with a result that has `isError`, `auto` with a
-    result since 2025-11-25 and for clients whose model would read nothing otherwise. The bare
-    methods follow the document.
+    result since 2025-11-25 and for clients whose model would read nothing otherwise: those named
+    `mcp` (the Python SDK, by itself or in a framework), `mcp-use`, `google-adk` and
+    `langchain-mcp-adapters`. A program on the Python SDK that looks for the document's codes needs
+    `document`, or a name of its own in `clientInfo`. The bare methods follow the document.
     """
 
     confirm: Literal["agent", "person"] = "agent"
