@@ -74,3 +74,28 @@ def test_an_empty_cursor_is_none(connect: Connect) -> None:
     peer: StdioPeer = connect("stdio", "2025-11-25")
     for cursor in ("", None):
         assert peer.request("tools/list", {"cursor": cursor}).result["tools"]
+
+
+@pytest.mark.parametrize("count", [1_000, 130_000])
+@pytest.mark.parametrize("sign", [",", "\\u002c", "\\u002C", "\\\\u002c"])
+def test_texts_of_json_are_bounded_as_json_is(connect: Connect, sign: str, count: int) -> None:
+    """Many values delay all clients while they are read; an escaped sign is one in the text."""
+    peer: StdioPeer = connect("stdio", "2025-11-25")
+    comma = json.loads(f'"{sign}"').replace("\\u002c", ",")
+    assert comma == ","
+    filling = "1" + f"{sign}1" * count + " " * 70_000
+    given = f'"{{\\"seconds\\": 0, \\"more\\": \\"[{filling}]\\"}}"'
+    params = f'{{"name": "pause", "arguments": {given}}}'
+    peer.write(f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'.encode())
+    reply = peer.receive()
+    if count < 120_000:
+        assert reply["result"]["content"][0]["text"] == "paused"
+    else:
+        assert reply["error"]["code"] == -32602
+        assert "more than 120000 values" in reply["error"]["message"]
+
+
+def test_a_long_text_of_other_escapes_is_taken(connect: Connect) -> None:
+    peer: StdioPeer = connect("stdio", "2025-11-25")
+    text = "\N{LATIN SMALL LETTER E WITH ACUTE}" * 130_000
+    assert peer.call("pause", {"seconds": 0, "more": text}).text == "paused"

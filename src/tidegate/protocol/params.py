@@ -121,7 +121,11 @@ class Cancelled(Params, kw_only=True):
 LARGE = 65_536
 MOST_VALUES = 120_000
 """Values in parameters above `LARGE` bytes: more would delay all clients while they are read.
-Commas in texts count as well, so a statement of the greatest length must stay below."""
+Commas in texts count as well, since a text may be read as JSON, so a statement of the greatest length
+must stay below."""
+_SIGNS = (b",", b"[", b"{")
+_ESCAPED_SIGNS = (b"u002c", b"u002C", b"u005b", b"u005B", b"u007b", b"u007B")
+"""The same in a text, without the backslash, which may be escaped itself in a text of a text."""
 
 _decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}
 
@@ -151,5 +155,9 @@ def read_bare(raw: msgspec.Raw | None) -> BareParams:
 
 
 def _check_number(text: bytes) -> None:
-    if sum(map(text.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise RpcError(INVALID_PARAMS, f"Invalid params: more than {MOST_VALUES} values")
+    found = sum(map(text.count, _SIGNS))
+    if found + text.count(b"u00") > MOST_VALUES:  # a bound that costs one search
+        found += sum(map(text.count, _ESCAPED_SIGNS))
+    if found > MOST_VALUES:
+        words = f"more than {MOST_VALUES} values, commas and brackets in texts included"
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {words}")

@@ -77,6 +77,7 @@ class LostStream:
             self._call.cancel("the client disconnected")  # it has no event's id to come back with
             return
         self._events.lose()
+        _keep(self._session, stream)  # newer streams may have displaced it
         self.leave()
 
     def leave(self) -> None:
