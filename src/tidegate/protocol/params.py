@@ -121,8 +121,8 @@ class Cancelled(Params, kw_only=True):
 LARGE = 65_536
 MOST_VALUES = 120_000
 """Values in parameters above `LARGE` bytes: more would delay all clients while they are read.
-Commas in texts count as well, since a text may be read as JSON, so a statement of the greatest length
-must stay below."""
+Commas in texts count as well, since a text may be read as JSON, so a statement of the greatest
+length must stay below."""
 _SIGNS = (b",", b"[", b"{")
 _ESCAPED_SIGNS = (b"u002c", b"u002C", b"u005b", b"u005B", b"u007b", b"u007B")
 """The same in a text, without the backslash, which may be escaped itself in a text of a text."""

@@ -86,7 +86,7 @@ class LostStream:
         self._timer = loop.call_later(self._resume_s, self._call.cancel, "the client disconnected")
 
     def come_back(self) -> None:
-        """The client has come back for the rest: what follows is sent on its new connection only."""
+        """The client has come back: what follows is sent on its new connection only."""
         if self._timer is not None:
             self._timer.cancel()
         if not self._events.closed:
