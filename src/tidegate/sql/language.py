@@ -67,7 +67,7 @@ class SqlLanguage(Language):
             return structs.replace(request, statement=statement, tuning=tuning)
         statement, masked = rewrite.rewrite_noting(*given)
         if isinstance(request, Prepare):
-            return structs.replace(request, statement=statement)
+            return structs.replace(request, statement=statement, masked=masked)
         tuning = _tuning(request, statement, source)
         return structs.replace(request, statement=statement, masked=masked, tuning=tuning)
 
