@@ -26,7 +26,7 @@ from support.cloud_forms import (
     write_provider,
 )
 from tidegate.engines.registry import engine_of
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 
 TEXT = {"type": "string"}
@@ -200,6 +200,7 @@ VIEWS = document(
             },
         ),
         _view("shouting", "SELECT upper(Name) AS Shout FROM forms.views.buckets"),
+        _view("labelled", 'SELECT Name, "a label" AS "Label" FROM forms.views.buckets'),
     ],
 )
 ROUTED = document(
@@ -505,6 +506,24 @@ async def test_the_first_view_whose_parameters_are_given_is_used(view: Ask, api:
     assert await view("SELECT * FROM forms.views.either ORDER BY Name") == [
         ("one", "true"), ("two", "false"),
     ]  # fmt: skip
+
+
+async def test_a_quoted_name_that_is_not_there_is_a_text_in_a_view_of_a_document_alone(
+    view: Ask, api: FormsApi
+) -> None:
+    rows = await view('SELECT "Name", l."Label" FROM forms.views.labelled AS "l" ORDER BY "Name"')
+    assert rows == [("one", "a label"), ("two", "a label")]
+    for text in (
+        'SELECT "Nmae" FROM forms.views.labelled',
+        'SELECT Name FROM forms.views.labelled WHERE "Label" = "a lable"',
+        'SELECT "Nmae" FROM forms.views.buckets',
+        'SELECT b.Name FROM forms.views.buckets b WHERE b.Name = "one"',
+    ):
+        with pytest.raises(TidegateError) as caught:
+            await view(text)
+        assert caught.value.code is Code.SQL_FAILED
+        assert "no such column" in caught.value.message
+    assert "single quotes" in (caught.value.hint or "")
 
 
 async def test_each_part_of_a_union_gives_a_view_its_own_values(view: Ask, api: FormsApi) -> None:

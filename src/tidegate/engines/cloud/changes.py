@@ -284,6 +284,7 @@ def returned(
         returning = ", ".join(map(quoted, shown)) or "*"
     connection: Any = apsw.Connection(":memory:")
     try:
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         for name, function, count in FUNCTIONS:
             connection.create_scalar_function(name, function, count, deterministic=True)
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_CELL)

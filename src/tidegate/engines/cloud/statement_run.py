@@ -79,6 +79,7 @@ class StatementRun:
             for number, (name, found) in enumerate(text.tables.items())
         }
         self._masks = text.masks
+        self._takes_quoted_texts = int(text.takes_quoted_texts)
         self._stopped: TidegateError | None = None
         self._one_at_a_time = Lock()
         """A thread may still work for a caller that has gone when another one closes the run."""
@@ -158,6 +159,7 @@ class StatementRun:
         connection: Any = apsw.Connection(":memory:")
         self._connection = connection
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, MOST_CELL)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, self._takes_quoted_texts)
         for name, function, count in FUNCTIONS:
             connection.create_scalar_function(name, function, count, deterministic=True)
         for mask, shown in self._masks.items():

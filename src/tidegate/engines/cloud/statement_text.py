@@ -37,6 +37,7 @@ from tidegate.sql import quoting
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import Token, lex
+from tidegate.sql.quoted_names import in_backticks
 
 _MOST_PARAMETERS: Final = 32_766
 _MOST_VIEWS: Final = 64
@@ -56,6 +57,9 @@ class TableText(NamedTuple):
     joined: Mapping[str, JoinedTable]
     wanted: frozenset[str]
     masks: Mapping[str, Callable[[SqlValue], SqlValue]]
+    takes_quoted_texts: bool
+    """Whether a view of a document may have texts in double quotes. The caller's statement has
+    none."""
 
 
 def bind_tables(
@@ -68,12 +72,18 @@ def bind_tables(
 
     Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, DOCUMENT_INVALID, POLICY_MASKED.
     """
-    binder = _Binder(documents, hidden, {(each.source, each.names): each for each in joined})
+    others = {(each.source, each.names): each for each in joined}
+    binder = _Binder(documents, hidden, others)
     sql = binder.bound(text, {}, (), 0)
+    if binder.takes_quoted_texts and '"' in text:
+        # In backticks, the statement's own names are texts for no setting of SQLite.
+        binder = _Binder(documents, hidden, others)
+        sql = binder.bound(in_backticks(text, "cloud") or text, {}, (), 0)
     return TableText(
         sql.replace(binder.or_mark, ""),
         sql.replace(binder.or_mark, f"OR {NEVER}() "),
         *(binder.tables, binder.roles, binder.joined, frozenset(binder.wanted), binder.masks),
+        binder.takes_quoted_texts,
     )
 
 
@@ -155,6 +165,7 @@ class _Binder:
         self._hidden = hidden
         self._others = others
         self._views = 0
+        self.takes_quoted_texts = False
         # No caller can write the name of a table: what a view reads is not to be had without it.
         self._unguessable = secrets.token_hex(16)
         self.joined: dict[str, JoinedTable] = {}
@@ -279,6 +290,7 @@ class _Binder:
             self.roles[name] = role
             return [TextChange(start, stop, quoted(name) + alias)], found
         self._views += 1
+        self.takes_quoted_texts |= '"' in view.sql
         if depth >= _DEEPEST_VIEW or self._views > _MOST_VIEWS:
             raise TidegateError(
                 Code.DOCUMENT_INVALID, f"The view {found.path} reads too many other views."

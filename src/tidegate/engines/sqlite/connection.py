@@ -144,7 +144,12 @@ _SETTINGS = {
     apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
     apsw.SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER: 0,
     apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_DQS_DML: 1,
+    apsw.SQLITE_DBCONFIG_DQS_DDL: 1,
 }
+
+
+_QUOTED_TEXTS = (apsw.SQLITE_DBCONFIG_DQS_DML, apsw.SQLITE_DBCONFIG_DQS_DDL)
 
 
 class OpenStatement(Protocol):
@@ -194,6 +199,7 @@ class SqliteSession:
         self.watcher: Watcher | None = None
         """What watches the rows that the open transaction changes."""
         self._has_vectors = False
+        self._takes_quoted_texts = True
         try:
             self.connection = _connect(file, writes)
             self.connection.set_busy_handler(self._wait_for_lock)
@@ -218,6 +224,14 @@ class SqliteSession:
             connection.execute("PRAGMA query_only = 1")
         offer_hash(connection)
         connection.authorizer = self.authorizer
+
+    def take_quoted_texts(self, *, taken: bool) -> None:
+        """Whether a name in double quotes that nothing has counts as a text in what is prepared
+        next. A caller's statement has none; a view or a trigger may have been made with one."""
+        if taken is not self._takes_quoted_texts:
+            self._takes_quoted_texts = taken
+            for setting in _QUOTED_TEXTS:
+                self.connection.config(setting, int(taken))
 
     def load_extensions(self, text: str) -> None:
         """Load the extension whose functions a text may call. Raises: apsw.Error."""
@@ -301,6 +315,7 @@ class SqliteSession:
         """
         authorizer = self.authorizer
         authorizer.prepared = False
+        self.take_quoted_texts(taken=plan.takes_quoted_texts)
         if plan.pace != self._pace:
             self._set_pace(plan.pace)
         started = self.allow_inline()
@@ -395,13 +410,16 @@ class SqliteSession:
         progress_handler: ProgressHandler,
         max_value_bytes: int = MAX_VALUE_BYTES,
         text: str | None = None,
+        *,
+        takes_quoted_texts: bool = True,
     ) -> Generator[None]:
         """Guard a stretch of work of one statement; turns exceptions into coded errors, with the
-        place in `text` that SQLite points at."""
+        place in `text` that SQLite points at. `takes_quoted_texts`: see `take_quoted_texts`."""
         progress_handler.engage(self.connection)
         self._progress_handler = progress_handler
         self.authorizer.refused = None
         try:
+            self.take_quoted_texts(taken=takes_quoted_texts)
             self._limit_values(max_value_bytes)
             yield
         except TidegateError:

@@ -277,7 +277,9 @@ class SqliteEngine:
         progress_handler = ProgressHandler(permit.limits.timeout_s)
 
         def work(session: SqliteSession) -> StatementDescription:
-            with session.stepping(progress_handler, text=text):
+            with session.stepping(
+                progress_handler, text=text, takes_quoted_texts=plan.takes_quoted_texts
+            ):
                 # SQLite sees that another process changed the schema only when something runs.
                 session.load_schema()
                 with session.mode(Mode.OBSERVE if changes else Mode.READ):
@@ -478,7 +480,7 @@ class SqliteEngine:
             progress_handler = ProgressHandler(WAIT_S)
 
             def work(session: SqliteSession) -> CachedStatement:
-                with session.stepping(progress_handler, text=text):
+                with session.stepping(progress_handler, text=text, takes_quoted_texts=False):
                     return prepare(session, text)
 
             plan = await self._ask(progress_handler, NEVER, work)

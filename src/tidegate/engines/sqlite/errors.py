@@ -70,6 +70,11 @@ _INTERRUPTED = frozenset(
 
 _HINTS = (
     (re.compile(r"^no such table"), "Search or list the tables, then use a name from there."),
+    (
+        re.compile(r'^no such column: ".*" - should this be a string literal', re.DOTALL),
+        "Write a text in single quotes, 'text': double quotes are around names. Describe the table"
+        " to see its columns.",
+    ),
     (re.compile(r"^no such column"), "Describe the table to see its columns."),
     (re.compile(r"^no such function"), "Use a function that SQLite has."),
     (re.compile(r"^ambiguous column"), "Write the table's name before the column."),
@@ -107,6 +112,11 @@ _STATES_OF_MESSAGES = (
 """The SQLSTATE that PostgreSQL has for the same, by SQLite's extended code or its message."""
 
 _PATH = re.compile(r"(?<![\w.])(?:/[^\s/'\"]+){2,}/?")
+
+
+def is_quoted_text(error: apsw.Error) -> bool:
+    """Whether SQLite takes a name in double quotes, which nothing has, for a text meant so."""
+    return "should this be a string literal" in str(error)
 
 
 def translate(

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import apsw
 
 from tidegate.engines.sqlite.cost_estimate import MAX_VALUE_BYTES, CostEstimate
+from tidegate.engines.sqlite.errors import is_quoted_text
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects.model import words
+from tidegate.sql.quoted_names import in_backticks
 
 if TYPE_CHECKING:
     from tidegate.engines.sqlite.connection import Glance, SqliteSession
@@ -228,6 +230,7 @@ class CachedStatement:
     worker.
     `vacuums`: it is a VACUUM, which runs outside a transaction; the judge admits no other statement
     of which the authorizer sees nothing.
+    `takes_quoted_texts`: a view or trigger that it uses has a text in double quotes, or may have.
     `parameters` counts placeholders. `explains` is 0, or 1 or 2 for EXPLAIN and EXPLAIN QUERY PLAN.
     """
 
@@ -246,6 +249,7 @@ class CachedStatement:
         "pause",
         "small",
         "steady",
+        "takes_quoted_texts",
         "vacuums",
     )
 
@@ -264,6 +268,7 @@ class CachedStatement:
         self.explains = explains
         self.changes_schema = changes_schema
         self.vacuums = vacuums
+        self.takes_quoted_texts = changes_schema
         self.small = program is None or program.small
         tame = program is not None and program.tame
         self.fits_inline = tame or (program is not None and program.bounded)
@@ -286,6 +291,7 @@ class CachedStatement:
         plan.explains = self.explains
         plan.changes_schema = self.changes_schema
         plan.vacuums = False
+        plan.takes_quoted_texts = self.takes_quoted_texts
         plan.small = self.small
         plan.fits_inline = self.fits_inline
         plan.steady = self.steady
@@ -349,7 +355,33 @@ class StatementCache:
 
 
 def prepare(session: SqliteSession, text: str) -> CachedStatement:
-    """What a text is. Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE; what SQLite raises."""
+    """What a text is. A name in double quotes that nothing has is an error in it, and a text where
+    a view or a trigger has it: see `docs/explanation/decisions/0072-*`.
+
+    Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE; what SQLite raises.
+    """
+    session.take_quoted_texts(taken=False)
+    try:
+        return _prepared(session, text)
+    except apsw.SQLError as error:
+        if not is_quoted_text(error):
+            raise
+        # SQLite does not say whose name it is. In backticks, one is never a text.
+        unmistakable = in_backticks(text, "sqlite")
+        session.take_quoted_texts(taken=True)
+        if unmistakable is None:
+            raise
+        if unmistakable != text:
+            try:
+                _prepared(session, unmistakable)
+            except apsw.SQLError:
+                raise error from None
+        plan = _prepared(session, text)
+        plan.takes_quoted_texts = True
+        return plan
+
+
+def _prepared(session: SqliteSession, text: str) -> CachedStatement:
     authorizer = session.authorizer
     try:
         with session.mode(Mode.OBSERVE):

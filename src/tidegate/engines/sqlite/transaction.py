@@ -18,7 +18,8 @@ from tidegate.engines.api import RowCollector
 from tidegate.engines.common.row_images import check_count
 from tidegate.engines.sqlite.apsw_types import ApswCursor, Rows
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
-from tidegate.engines.sqlite.inspect import CachedStatement, Mode
+from tidegate.engines.sqlite.errors import is_quoted_text
+from tidegate.engines.sqlite.inspect import CachedStatement, Mode, prepare
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Column
 from tidegate.model.statements import Statement
@@ -142,18 +143,26 @@ class Execution:
         self._capture: ChangeCapture | None = None
         self._changes_before = session.connection.total_changes()
         self.done = False
-        with session.stepping(progress_handler, plan.max_value_bytes, statement.text):
+        with session.stepping(
+            *(progress_handler, plan.max_value_bytes, statement.text),
+            takes_quoted_texts=plan.takes_quoted_texts,
+        ):
             try:
                 if session.in_block:
                     session.check_block()
                 session.load_extensions(statement.text)
-                if writes:
-                    self._cursor, self.columns = self._begin_change(statement)
-                else:
-                    self._cursor = self._begin_read(statement)
-                    self.columns = (
-                        PLAN_COLUMNS if explain else session.describe(self._cursor, statement)
-                    )
+                begin = self._begin_change if writes else self._begin_read
+                try:
+                    self._cursor, self.columns = begin(statement)
+                except apsw.SQLError as error:
+                    if plan.takes_quoted_texts or not is_quoted_text(error):
+                        raise
+                    # It is in a view or a trigger, if the statement itself still has none.
+                    prepare(session, statement.text)
+                    plan.takes_quoted_texts = True
+                    session.take_quoted_texts(taken=True)
+                    self._end_change("ROLLBACK")
+                    self._cursor, self.columns = begin(statement)
             except BaseException:
                 self._end_change("ROLLBACK")
                 raise
@@ -189,7 +198,12 @@ class Execution:
             cursor = session.connection.execute(statement.text, statement.params)
         return cursor, tuple([column_of(name, declared or "") for name, declared in found])
 
-    def _begin_read(self, statement: Statement) -> ApswCursor:
+    def _begin_read(self, statement: Statement) -> tuple[ApswCursor, tuple[Column, ...]]:
+        cursor = self._read_cursor(statement)
+        columns = PLAN_COLUMNS if self._explain else self._session.describe(cursor, statement)
+        return cursor, columns
+
+    def _read_cursor(self, statement: Statement) -> ApswCursor:
         session = self._session
         execute = session.connection.execute
         if self._explain or self._plan.explains:
@@ -222,7 +236,10 @@ class Execution:
     def read(self, max_rows: int) -> Rows:
         """Up to `max_rows` further rows; fewer if they are large, or at the end (`done`)."""
         rows: Rows = []
-        with self._session.stepping(self._progress_handler, self._plan.max_value_bytes):
+        with self._session.stepping(
+            *(self._progress_handler, self._plan.max_value_bytes),
+            takes_quoted_texts=self._plan.takes_quoted_texts,
+        ):
             try:
                 self._gather(rows, max_rows)
             except UnicodeDecodeError as error:
