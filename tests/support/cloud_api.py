@@ -254,7 +254,7 @@ def write_farm(folder: Path) -> Path:
 
 
 class Reply(tuple[int, Any, dict[str, str]]):
-    """A status, a value that is sent as JSON, and headers."""
+    """A status, a value that is sent as JSON, or bytes as they are, and headers."""
 
     def __new__(cls, status: int = 200, value: Any = None, **headers: str) -> Reply:
         named = {name.replace("_", "-"): text for name, text in headers.items()}
@@ -355,7 +355,8 @@ class Farm:
             handler.close_connection = True
             return
         status, value, headers = reply
-        content = b"" if value is None else json.dumps(value).encode()
+        is_raw = isinstance(value, bytes)
+        content = value if is_raw else b"" if value is None else json.dumps(value).encode()
         handler.send_response(status)
         for name, each in headers.items():
             handler.send_header(name, each)

@@ -232,7 +232,7 @@ Reply = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def answering(action: str) -> Reply:
-    """A person who always answers so."""
+    """A person who always answers so; with no action, nobody answers."""
     return lambda asked: {"action": action}
 
 
@@ -271,7 +271,10 @@ class CloudClient:
         elif "method" in asked:
             assert self.reply is not None
             self.asked.append(asked["params"])
-            answer = {"jsonrpc": "2.0", "id": asked["id"], "result": self.reply(asked)}
+            reply = self.reply(asked)
+            if not reply["action"]:
+                return  # nobody is there
+            answer = {"jsonrpc": "2.0", "id": asked["id"], "result": reply}
             self.waiting.add(asyncio.ensure_future(self._post(answer)))
 
     def stop(self) -> None:

@@ -50,10 +50,15 @@ _LOOK_S = 0.25
 _WAITING = 0.1
 
 
+FORM_S = 300.0
+"""For how long a form in the caller's client waits for an answer, if `approvals.wait_s` is 0."""
+
+
 class ApprovalNeeded(TidegateError):
     """APPROVAL_NEEDED with the question. `client_may_ask`: the caller's client may show it to a
     person. `dismissed`: it was shown there and closed without an answer; `problem`: why it was not
-    answered there, and `unexpected_action` what the client sent in place of an answer.
+    answered there, and `unexpected_action` what the client sent in place of an answer. `form_s` is
+    for how long it may be shown there.
 
     What the caller reads holds neither the question's id nor a command: an agent with a shell
     under the operator's own account must not learn here how to answer itself.
@@ -64,6 +69,7 @@ class ApprovalNeeded(TidegateError):
         question: PendingApproval,
         *,
         client_may_ask: bool,
+        form_s: float = FORM_S,
         message: str = "",
         console: str = "",
     ) -> None:
@@ -82,6 +88,7 @@ class ApprovalNeeded(TidegateError):
         )
         self.question = question
         self.client_may_ask = client_may_ask
+        self.form_s = form_s
         self.dismissed = False
         self.problem = ""
         self.unexpected_action: str | None = None
@@ -140,7 +147,11 @@ class Approvals:
         self, question: PendingApproval, *, client_may_ask: bool = False, message: str = ""
     ) -> ApprovalNeeded:
         return ApprovalNeeded(
-            question, client_may_ask=client_may_ask, message=message, console=self._console()
+            question,
+            client_may_ask=client_may_ask,
+            form_s=self.settings.wait_s or FORM_S,
+            message=message,
+            console=self._console(),
         )
 
     async def approve(

@@ -25,6 +25,12 @@ from tidegate.paths import expand
 
 FOLDERS: Final = {"google": "googleapis.com"}
 """Providers whose folder has another name."""
+PUBLIC: Final = "https://registry.stackql.app/providers"
+"""The registry that StackQL asks if it is told no other."""
+PUBLIC_CERTIFICATE: Final = (
+    "`stackql-signing-bundle.pem` in the public repository stackql/stackql-provider-registry, below"
+    " `signing`"
+)
 _LIST: Final = "dist/providers.yaml"
 _MOST_LIST_BYTES: Final = 8 * 1_048_576
 _MOST_ARCHIVE_BYTES: Final = 256 * 1_048_576
@@ -55,7 +61,8 @@ class Registry:
             raise TidegateError(
                 Code.CONFIG_INVALID,
                 "No registry of provider documents is set.",
-                hint="Set `cloud.registry` to its address, https or file://.",
+                hint="Set `cloud.registry` to its address, https or file://. StackQL's public one"
+                f" is {PUBLIC}.",
             )
         self.address = settings.registry
         self._folder: Path | None = None
@@ -176,8 +183,9 @@ def verifier_of(settings: CloudSettings, *, is_required: bool = False) -> Verifi
         raise TidegateError(
             Code.CONFIG_INVALID,
             "Provider documents are verified, and no certificate is set for that.",
-            hint="Set `cloud.certificate` to the registry's certificate, or `cloud.verify` to "
-            "false.",
+            hint="Set `cloud.certificate` to the file of the registry's certificate, or"
+            f" `cloud.verify` to false. The certificate of StackQL's registry is"
+            f" {PUBLIC_CERTIFICATE}.",
         )
     try:
         pem = expand(settings.certificate).read_bytes()

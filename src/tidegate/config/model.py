@@ -83,7 +83,8 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a person is asked about a call.
 
     `grant_ttl_s` is how long an approval may lie unused. A call that asks in the inbox waits
-    `wait_s` for the answer before the reply says that it needs one. `dry_run`: where it can be done
+    `wait_s` for the answer before the reply says that it needs one. A form in the caller's client
+    waits as long, or five minutes if that is 0. `dry_run`: where it can be done
     without harm, the person sees what would change.
 
     In the console an approval can be given for up to `grant_minutes` minutes and `grant_uses`

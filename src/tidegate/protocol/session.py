@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
-from tidegate.protocol.jsonrpc import request_frame
+from tidegate.protocol.jsonrpc import notification_frame, request_frame
 from tidegate.protocol.model import Info, LogLevel
 from tidegate.protocol.revisions import Revision
 from tidegate.protocol.session_state import SessionState
@@ -118,6 +118,11 @@ class Session:
         try:
             sender.send(request_frame(id, method, params))
             return await answer
+        except asyncio.CancelledError:
+            if sender.open:  # its form can be closed: no answer to it counts any more
+                gone = {"requestId": id, "reason": "Nobody waits for the answer any more."}
+                sender.send(notification_frame("notifications/cancelled", gone))
+            raise
         finally:
             cancellation.forget(give_up)
             del self._asked[key]

@@ -6,6 +6,7 @@ The client is under the caller's control, so an operator who does not trust it s
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -87,7 +88,14 @@ async def _answer(context: Context, needed: ApprovalNeeded, form: ApprovalForm) 
     params = {"message": form.message(question), "requestedSchema": form.schema}
     _shown[question.id] = time.monotonic() + SHOWN_S if modern else float("inf")
     try:
-        answer = await context.ask(f"approval-{question.id}", Ask("elicitation/create", params))
+        async with asyncio.timeout(needed.form_s):
+            answer = await context.ask(f"approval-{question.id}", Ask("elicitation/create", params))
+    except TimeoutError:
+        # The call and its place are not held for a person who is not there.
+        _shown.pop(question.id, None)
+        needed.problem = f"nobody answered the form within {needed.form_s:g} s"
+        needed.message = f"{needed.message}: {needed.problem}"
+        return None
     except InputRequired:
         # Answered by a retry, which comes with the answer. Others like it need not ask as well.
         if shown:

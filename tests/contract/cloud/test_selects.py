@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gzip
 import json
 import threading
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
@@ -267,6 +270,33 @@ async def test_a_join_reads_each_column_from_the_method_that_has_it_however_many
     assert sorted(farm.paths()) == ["/animals", "/visits"]
 
 
+async def test_a_column_named_as_a_word_of_sql_is_told_how_to_be_named(tmp_path: Path, farm: Farm):
+    service = copy.deepcopy(SERVICE)
+    listed = service["paths"]["/animals"]["get"]["responses"]["200"]["content"]
+    schema = listed["application/json"]["schema"]["properties"]["items"]["items"]
+    words = ("commit", "group", "order", "values")
+    named = {word: {"type": "string"} for word in words}
+    schema["properties"] = {**ANIMAL["properties"], **named}
+    folder = write_farm(tmp_path)
+    (folder / "src/farm/v00.00.00000/services/live.yaml").write_text(json.dumps(service))
+    url = f"cloud://{folder}"
+    ask = Ask(Source("c", "c", url, *engine_of(url), options=farm.options))
+    row = dict.fromkeys(words, "x")
+    farm.special["/animals"] = lambda _: Reply(200, {"items": [{"id": 1, **row}]})
+    animals = "farm.live.animals"
+    for word in words:
+        for text, rows in (
+            (f"SELECT {{}} FROM {animals}", [("x",)]),
+            (f"SELECT id FROM {animals} a WHERE {{}} = 'x'", [(1,)]),
+            (f"SELECT id FROM {animals} ORDER BY {{}}", [(1,)]),
+        ):
+            error = await ask.refusal(text.format(word))
+            assert f'write it in quotes, "{word}"' in (error.hint or ""), text
+            assert await ask(text.format(f'"{word}"')) == rows
+    error = await ask.refusal("SELECT table FROM farm.live.animals")
+    assert "write it in quotes" not in (error.hint or "")
+
+
 async def test_null_asks_for_nothing(ask, farm: Farm):
     assert await ask("SELECT name FROM farm.live.herd WHERE field = ?", None) == []
     assert farm.asked == []
@@ -412,6 +442,58 @@ async def test_a_reply_that_is_too_large_is_not_asked_for_again(
     error = await ask.refusal("SELECT name FROM farm.live.animals")
     assert error.code is Code.PROVIDER_TOO_LARGE
     assert farm.paths() == ["/animals"]
+
+
+async def test_a_packed_reply_that_is_too_large_is_refused_before_it_is_kept(
+    ask, farm: Farm, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(http_client, "MOST_BYTES", 30_000_000)
+    monkeypatch.setattr(http_client, "_KEPT_UNCOUNTED", 100_000)
+    bomb = gzip.compress(b" " * 40_000_000)
+
+    def answer(_: int) -> Reply:
+        tracemalloc.reset_peak()  # what the documents took does not count
+        return Reply(200, bomb, Content_Encoding="gzip")
+
+    farm.special["/animals"] = answer
+    tracemalloc.start()
+    try:
+        error = await ask.refusal("SELECT name FROM farm.live.animals")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert error.code is Code.PROVIDER_TOO_LARGE
+    assert most < 10_000_000
+
+
+ANIMALS = json.dumps({"items": [{"id": 1, "name": "a"}, {"id": 2, "name": "b" * 300_000}]}).encode()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        gzip.compress(ANIMALS),
+        zlib.compress(ANIMALS),
+        gzip.compress(ANIMALS[:50]) + gzip.compress(ANIMALS[50:]),
+        gzip.compress(ANIMALS) + bytes(100),
+        gzip.compress(ANIMALS, compresslevel=0),
+    ],
+    ids=["gzip", "zlib", "two members", "padded", "large"],
+)
+async def test_a_packed_reply_is_read_whole(ask, farm: Farm, packed: bytes):
+    coding = "deflate" if packed[:1] == b"x" else "gzip"
+    farm.special["/animals"] = lambda _: Reply(200, packed, Content_Encoding=coding)
+    rows = await ask("SELECT id, length(name) FROM farm.live.animals")
+    assert rows == [(1, 1), (2, 300_000)]
+
+
+@pytest.mark.parametrize("end", [-1, -8, -20, 40, 5])
+async def test_a_packed_reply_without_its_end_is_an_error(ask, farm: Farm, end: int):
+    packed = gzip.compress(ANIMALS)[:end]
+    farm.special["/animals"] = lambda _: Reply(200, packed, Content_Encoding="gzip")
+    error = await ask.refusal("SELECT id FROM farm.live.animals")
+    assert error.code is Code.PROVIDER_REPLY
+    assert "packed its reply wrongly" in error.message
 
 
 async def test_a_refusal_is_not_tried_again(ask, farm: Farm):

@@ -140,6 +140,30 @@ async def test_what_a_person_does_not_accept_is_not_sent(
     assert line["sql"] == DELETE
 
 
+async def test_a_form_that_nobody_answers_ends_the_call_and_frees_its_place(
+    tmp_path: Path, desk: Desk
+) -> None:
+    desk.requests.clear()
+    settings = {"server": {"max_concurrent_requests": 1}}
+    async with opened(tmp_path, settings, desk, approvals={"wait_s": 0.2}) as app:
+        client = CloudClient(app, reply=answering(""))
+        text = await client.bad("run_mutation_query", sql=DELETE)
+        assert text.startswith(
+            refused(
+                "run_mutation_query",
+                "elicitation transport error: nobody answered the form within 0.2 s",
+            )
+        )
+        assert "The question still waits for the operator" in text
+        assert len(client.asked) == 1
+        assert "requestId" in client.notes[-1]  # the client can close the form
+        await client.good("server_info")
+        (question,) = app.approvals.list()
+        assert question.state == "pending"
+    assert desk.writes == []
+    assert recorded(tmp_path)[0]["decision"] == "needs_approval_declined"
+
+
 UNREADABLE = (
     "DROP TABLE x",
     "SET AUTH = 1",

@@ -208,7 +208,9 @@ def test_a_pull_needs_a_registry_and_a_certificate_or_the_word_of_an_operator(
 ) -> None:
     for chosen, named in (
         (CloudSettings(), "cloud.registry"),
+        (CloudSettings(), "https://registry.stackql.app/providers"),
         (CloudSettings(registry=server.address), "cloud.certificate"),
+        (CloudSettings(registry=server.address), "stackql-signing-bundle.pem"),
         (CloudSettings(registry=server.address, certificate="/nonexistent"), "cloud.certificate"),
     ):
         with pytest.raises(TidegateError) as refusal:

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import ssl
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,6 +22,11 @@ from tidegate.errors import Code, TidegateError
 MOST_BYTES: Final = 268_435_456
 """Of one reply, also when it is unpacked."""
 _CHUNK: Final = 262_144
+_QUICKLY_UNPACKED: Final = 16_384
+"""A packed body of so many bytes holds at most a thousand times as much: the event loop may unpack
+it. A larger one is unpacked in a thread."""
+_KEPT_UNCOUNTED: Final = 33_554_432
+"""Bytes of an unpacked reply that are kept before it is known how many there are."""
 _MOST_IDLE: Final = 32
 """Connections to one address that are kept for later requests."""
 
@@ -249,23 +254,60 @@ class _Exchange:
         body = b"".join(self._parts)
         coding = self._headers.get("content-encoding", "").lower()
         if body and coding not in ("", "identity"):
-            body = self._unpacked(body, coding)
+            if len(body) > _QUICKLY_UNPACKED:
+                body = await asyncio.to_thread(self._unpacked, body, coding)
+            else:
+                body = self._unpacked(body, coding)
         return HttpResponse(status, self._headers, body, self._url)
 
     def _unpacked(self, body: bytes, coding: str) -> bytes:
         if coding not in ("gzip", "x-gzip", "deflate"):
             raise self._failed(Code.PROVIDER_REPLY, f"packs its reply as {coding[:40]}")
-        decoder = zlib.decompressobj(47)  # 32 and 15: the header says whether it is gzip or zlib
+        parts: list[bytes] = []
+        size = 0
+        is_counted = False
+        steps = _unpacked_steps(body)
         try:
-            whole = decoder.decompress(body, MOST_BYTES + 1)
-        except zlib.error:
+            for part in steps:
+                parts.append(part)
+                size += len(part)
+                if size > _KEPT_UNCOUNTED and not is_counted:
+                    # What is too large is refused before it is kept.
+                    is_counted = True
+                    if _is_too_large(body):
+                        raise self._failed(
+                            Code.PROVIDER_TOO_LARGE, f"sent more than {MOST_BYTES:,} bytes"
+                        )
+        except (zlib.error, EOFError):
             raise self._failed(Code.PROVIDER_REPLY, "packed its reply wrongly") from None
-        if len(whole) > MOST_BYTES:
-            raise self._failed(Code.PROVIDER_TOO_LARGE, f"sent more than {MOST_BYTES:,} bytes")
-        return whole
+        return b"".join(parts)
 
     def _failed(self, code: Code, what: str) -> RequestFailed:
         return RequestFailed(code, f"{self._host} {what}.", was_sent=True)
+
+
+def _unpacked_steps(body: bytes) -> Iterator[bytes]:
+    """What a packed body holds, in pieces of `_CHUNK` at most. Several members of gzip may stand
+    behind one another. Raises: zlib.error; EOFError if its end is missing."""
+    while body:
+        decoder = zlib.decompressobj(47)  # 32 and 15: the header says whether it is gzip or zlib
+        while not decoder.eof:
+            part = decoder.decompress(body, _CHUNK)
+            body = decoder.unconsumed_tail
+            if part:
+                yield part
+            elif not decoder.eof and not body:
+                raise EOFError
+        body = decoder.unused_data.lstrip(b"\0")  # some writers fill the last block with zeros
+
+
+def _is_too_large(body: bytes) -> bool:
+    size = 0
+    for part in _unpacked_steps(body):
+        size += len(part)
+        if size > MOST_BYTES:
+            return True
+    return False
 
 
 def _written(request: ApiRequest, host: str, path: str) -> bytes:

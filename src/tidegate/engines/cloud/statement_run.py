@@ -43,6 +43,7 @@ _CHUNK: Final = 512
 _FIRST_BATCH: Final = 64
 """Fetches that a statement with LIMIT begins before it looks whether it has rows enough."""
 _CHOSEN: Final = re.compile(r"VIRTUAL TABLE INDEX (\d+):t(\d+)")
+_SYNTAX_ERROR: Final = re.compile(r'near "(\w+)": syntax error')
 _OR_PLAN: Final = "MULTI-INDEX OR"
 _READS: Final = frozenset({
     apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE,
@@ -298,12 +299,21 @@ class StatementRun:
                     return _no_method(table)
         text = re.sub(r"^\w+Error: ", "", message)
         known = translate(error)
+        hint = known.hint if known.code is Code.SQL_FAILED else None
         return TidegateError(
             Code.SQL_FAILED,
             text[:1_000] or "The statement failed.",
-            hint=known.hint if known.code is Code.SQL_FAILED else None,
+            hint=self._quoting_hint(text) or hint,
             details=known.details,
         )
+
+    def _quoting_hint(self, message: str) -> str | None:
+        """How to name a column that a syntax error stands at: its name is a word of SQL."""
+        found = _SYNTAX_ERROR.match(message)
+        if found is None or not any(table.has_column(found[1]) for table in self._tables.values()):
+            return None
+        name = quoted(found[1])
+        return f"`{found[1]}` is a word of SQL: to name the column, write it in quotes, {name}."
 
 
 def authorize_reading(

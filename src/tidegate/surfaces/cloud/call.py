@@ -49,7 +49,9 @@ class CloudCall(msgspec.Struct, frozen=True):
                 Cut(each.kind, each.limit, each.returned) for each in result.truncations
             ]
             cuts = "; ".join(
-                f"{each.returned} shown, the limit of {each.kind} is {each.limit}"
+                f"made of the first {each.returned} pages of a provider's list, which has more"
+                if each.kind == "pages"
+                else f"{each.returned} shown, the limit of {each.kind} is {each.limit}"
                 for each in result.truncations
             )
             if result.upstream is not None:
