@@ -26,7 +26,7 @@ from tidegate.paths import expand
 FOLDERS: Final = {"google": "googleapis.com"}
 """Providers whose folder has another name."""
 PUBLIC: Final = "https://registry.stackql.app/providers"
-"""The registry that StackQL asks if it is told no other."""
+"""The registry that StackQL asks by default."""
 PUBLIC_CERTIFICATE: Final = (
     "`stackql-signing-bundle.pem` in the public repository stackql/stackql-provider-registry, below"
     " `signing`"

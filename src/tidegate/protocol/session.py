@@ -120,7 +120,7 @@ class Session:
             return await answer
         except asyncio.CancelledError:
             if sender.open:  # its form can be closed: no answer to it counts any more
-                gone = {"requestId": id, "reason": "Nobody waits for the answer any more."}
+                gone = {"requestId": id, "reason": "No one waits for the answer any more."}
                 sender.send(notification_frame("notifications/cancelled", gone))
             raise
         finally:

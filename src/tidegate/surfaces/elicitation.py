@@ -93,7 +93,7 @@ async def _answer(context: Context, needed: ApprovalNeeded, form: ApprovalForm) 
     except TimeoutError:
         # The call and its place are not held for a person who is not there.
         _shown.pop(question.id, None)
-        needed.problem = f"nobody answered the form within {needed.form_s:g} s"
+        needed.problem = f"no one answered the form within {needed.form_s:g} s"
         needed.message = f"{needed.message}: {needed.problem}"
         return None
     except InputRequired:

@@ -151,7 +151,7 @@ async def test_a_form_that_nobody_answers_ends_the_call_and_frees_its_place(
         assert text.startswith(
             refused(
                 "run_mutation_query",
-                "elicitation transport error: nobody answered the form within 0.2 s",
+                "elicitation transport error: no one answered the form within 0.2 s",
             )
         )
         assert "The question still waits for the operator" in text
