@@ -225,6 +225,23 @@ def test_a_masked_column_is_masked_in_a_result_too(vera: Visitor) -> None:
         assert done["warnings"]
 
 
+@pytest.mark.parametrize("source", ["pg", "lite"])  # the others name no place
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 'שלום', nothing_such FROM customers",
+        "SELECT id FROM customers AS c WHERE nothing_such = 1",
+        "SELECT id FROM customers WHERE nothing_such = 1 AND id IN (SELECT id FROM customers)",
+    ],
+)
+def test_an_error_about_a_masked_table_has_its_place_in_the_text_that_was_written(
+    vera: Visitor, source: str, text: str
+) -> None:
+    failed = run(vera, source, text)
+    assert (failed["state"], failed["code"]) == ("failed", "sql.failed")
+    assert failed["at"] == text.index("nothing_such")
+
+
 # Who may change
 
 

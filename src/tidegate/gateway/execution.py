@@ -157,8 +157,8 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             await end_keeping(ctx, error)
         if not isinstance(error, TidegateError):
             raise
-        if "position" in error.details and _text(request) != _text(ctx.request):
-            del error.details["position"]  # in a text that the caller did not write
+        if "position" in error.details:
+            _place_in_callers_text(error, _text(request), _text(ctx.request))
         if ctx.judgement.outside_transaction and error.code in _STOPPED:
             # Such as a procedure that commits: to send it again does what it had done once more.
             error.hint = (
@@ -193,6 +193,20 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
 
 def _text(request: EngineRequest) -> str | None:
     return request.statement.text if isinstance(request, (Query, Explain)) else None
+
+
+def _place_in_callers_text(error: TidegateError, ran: str | None, given: str | None) -> None:
+    """Tell where the caller's text has what the error names in the one that ran; nothing where that
+    is not certain."""
+    if ran == given:
+        return
+    from tidegate.sql.rewritten_place import place_in_original
+
+    position = error.details.pop("position")
+    if ran is not None and given is not None and isinstance(position, int):
+        place = place_in_original(given, ran, position - 1)
+        if place is not None:
+            error.details["position"] = place + 1
 
 
 def _bounded(document: Document, permit: Permit, elapsed_ms: float) -> Document:

@@ -25,8 +25,9 @@ import { counted, number, visible } from "./text.js";
  *   canSort?: (column: number) => boolean, onSort?: (column: number, add: boolean) => void,
  *   onOpenCell?: (row: number, column: number) => void,
  *   followName?: (column: number) => string, onFollow?: (row: number, column: number) => void,
- *   isCounted?: () => boolean }} GridOptions
- * `followName`: the table that a column refers to, or ""; `isCounted`: whether `rows.count` is all.
+ *   isCounted?: () => boolean, toEnd?: (ended: AbortSignal) => Promise<number> }} GridOptions
+ * `followName`: the table that a column refers to, or ""; `isCounted`: whether `rows.count` is all;
+ * `toEnd`: loads rows up to the last, as far as it may at once, and gives how many there are.
  */
 
 const ROW = 28;
@@ -62,6 +63,7 @@ class Grid {
   #heads = new Map();
   #drawn = { from: 0, to: 0, version: -1 };
   #id = `grid-${(grids += 1)}`;
+  #going = new AbortController();
   #options;
 
   /** @param {GridOptions} options */
@@ -362,6 +364,7 @@ class Grid {
     if (event.altKey || event.isComposing || event.target !== this.box) return;
     const control = event.ctrlKey || event.metaKey;
     const { row, column } = this.active.peek();
+    if (!["Control", "Shift", "Meta"].includes(event.key)) this.#going.abort();
     if (this.#moves(event.key, control, event.shiftKey, row, column)) event.preventDefault();
     else if (event.key === "Enter" || (event.key === " " && row === -1)) {
       event.preventDefault();
@@ -397,8 +400,16 @@ class Grid {
       End: { row: control ? lastRow : row, column: lastColumn },
     })[key];
     if (!to) return false;
-    this.#go(to, shift);
+    if (to.row === lastRow && control && !this.#options.isCounted?.() && this.#options.toEnd) void this.#goToEnd(to.column, shift);
+    else this.#go(to, shift);
     return true;
+  }
+
+  /** Load what is missing, and go there; another key ends it. @param {number} column @param {boolean} extend */
+  async #goToEnd(column, extend) {
+    const { signal } = (this.#going = new AbortController());
+    const count = await this.#options.toEnd?.(signal) ?? 0;
+    if (!signal.aborted && count) this.#go({ row: count - 1, column }, extend);
   }
 
   /** @param {number} column @param {boolean} add */
@@ -426,6 +437,7 @@ class Grid {
   /** @param {PointerEvent} event */
   #point(event) {
     const target = /** @type {HTMLElement} */ (event.target);
+    this.#going.abort();
     if (event.button !== 0) return;
     const head = /** @type {HTMLElement | null} */ (target.closest(".grid-name"));
     if (head && target.closest(".grid-resize")) this.#drag(event, Number(head.dataset.column));

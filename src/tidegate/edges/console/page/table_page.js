@@ -200,7 +200,7 @@ function rowsView(page) {
     onOpenCell: (row, column) => found.rows.rowAt(row) && (page.opened.value = { row, column }),
     followName: (column) => page.keysOf(column)[0]?.to.table ?? "",
     onFollow: (row, column) => void page.follow(row, column),
-    isCounted: () => found.known.value.all,
+    isCounted: () => found.known.value.all, toEnd: (ended) => found.toEnd(ended),
   });
   effect(() => {
     void page.facts.value;
@@ -257,6 +257,7 @@ function statusLine(page) {
       if (found.rows.error.value && !count) return "";
       if (!count && !all) return "Loading …";
       if (limited) return `The first ${number(count)} rows; a condition shows others`;
+      if (!all && found.paused.value) return `${counted(count, "row")} so far, not the end: Ctrl End goes on`;
       if (!all) return `${counted(count, "row")} so far`;
       return page.facts.value?.filtered ? counted(count, "row") : `${counted(count, "row")}, all`;
     }),

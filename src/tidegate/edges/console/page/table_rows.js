@@ -14,12 +14,16 @@ import { batch, signal } from "./signals.js";
 
 /** A browser draws nothing below some height, so that is where scrolling ends. */
 const MOST_ROWS = 500_000;
+/** Pages that are loaded at once on the way to the end. */
+const STEPS_TO_END = 100;
 
 export class TableRows {
   columns = signal(/** @type {DataColumn[]} */ ([]));
   warnings = signal(/** @type {string[]} */ ([]));
   /** Rows that have come so far, and whether these are all. */
   known = signal({ count: 0, all: false, limited: false, elapsed: 0 });
+  /** Whether the way to the end was left before it. */
+  paused = signal(false);
   /** @type {RowsQuestion | null} */
   question = null;
   /** How many columns there will be, as far as is known before rows have come. */
@@ -42,6 +46,7 @@ export class TableRows {
       this.question = question;
       this.#cursors = [null];
       this.warnings.value = [];
+      this.paused.value = false;
       this.known.value = { count: 0, all: false, limited: false, elapsed: 0 };
       this.rows.clear();
       this.rows.count.value = 1;
@@ -52,6 +57,23 @@ export class TableRows {
   keyOf(index) {
     const row = this.rows.rowAt(index);
     return (row && this.#keys.get(row)) ?? [];
+  }
+
+  /** Load page after page up to the last row, or as far as one go takes: each page is found behind
+   * the one before. How many rows there are then. @param {AbortSignal} ended */
+  async toEnd(ended) {
+    const { question } = this;
+    this.paused.value = false;
+    for (let step = 0; step < STEPS_TO_END && !ended.aborted; step += 1) {
+      const { count, all, limited } = this.known.peek();
+      if (all || limited) return count;
+      await this.rows.take(count, count + 1);
+      if (question !== this.question) return 0;
+      if (this.known.peek().count === count && !this.known.peek().all) break; // an error is shown
+    }
+    if (this.known.peek().all || this.known.peek().limited) return this.known.peek().count;
+    this.paused.value = true;
+    return this.known.peek().count;
   }
 
   /** @param {number} page @param {number} limit @param {AbortSignal} signal */
