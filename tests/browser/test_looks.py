@@ -213,3 +213,41 @@ def test_what_hides_or_reorders_text_is_shown_as_marks_and_emoji_are_whole(
     # A right-to-left value turns nothing around it.
     directions = cells.evaluate_all("all => all.map(each => getComputedStyle(each).direction)")
     assert set(directions) == {"ltr"}
+
+
+TOO_SMALL = """() => [...document.querySelectorAll(
+    "a[href], button, select, textarea, summary, input, [role=tab], [role=option], [role=treeitem]"
+)].filter((node) => node.checkVisibility({ visibilityProperty: true }) &&
+    !node.closest(".sr, .skip"))
+  .map((node) => [node, (node.closest("label") ?? node).getBoundingClientRect()])
+  .filter(([node, { width, height }]) => width && Math.min(width, height) < 43.9)
+  .map(([node, { width, height }]) =>
+    `${node.tagName}.${node.className} ${node.textContent.slice(0, 30)} ${width}x${height}`)"""
+"""Targets with less than 44 px of width or height."""
+
+
+def test_a_finger_has_room_on_every_target_of_every_page(
+    open_window: Any, site: Site, url: str
+) -> None:
+    fill(site)
+    site.access["pairings"] = [of_access.pairing()]
+    window: Window = open_window(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    page = window.tab(url)
+    expect(page.locator(".live.on")).to_be_visible()
+    small: dict[str, Any] = {}
+    others = {
+        "story": ("#/activity?session=call-3", ".story-line"),
+        "now": ("#/now", ".now a"),
+        "tree": ("#/data", ".tree-row"),
+    }
+    for name, (path, sign) in {**PAGES, **others}.items():
+        page.evaluate(f"location.hash = {path!r}")
+        if name == "tree":
+            page.locator(".tree-row").first.wait_for(state="attached")
+        else:
+            expect(page.locator(sign).first).to_be_visible()
+        if found := page.evaluate(TOO_SMALL):
+            small[name] = found
+    assert small == {}

@@ -17,7 +17,7 @@ import { virtualList } from "./virtual_list.js";
 /** @typedef {import("./activity_data.js").Row} Row */
 /** @typedef {import("./contract.js").Line} Line */
 
-const ROW_HEIGHT = 34;
+const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 44 : 34;
 const TYPING_MS = 250;
 const TIMES = [["", "Any time"], ["1h", "Last hour"], ["24h", "Last day"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
 const LABELS = { source: "Source", actor: "Caller", outcome: "Outcome", effect: "Effect", surface: "Surface" };

@@ -10,7 +10,7 @@ import { isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_names.js").TreeRow} TreeRow */
 
-const ROW = 28;
+const ROW = matchMedia("(pointer: coarse)").matches ? 44 : 28;
 const LINE = 19;
 const MARGIN = 10;
 const WAIT_MS = 120;
