@@ -187,6 +187,7 @@ MEANINGS = {
 def _statuses() -> Iterator[tuple[int, str, str]]:
     yield cli_main.OK, "done", ""
     yield 1, "`audit verify` found a change, or `doctor` a fault", ""
+    yield 3, "`audit verify` found no change, but could not check all of it", ""
     for status in sorted({fate.exit_status for fate in FATES.values()}):
         codes = [f"`{code.value}`" for code, fate in FATES.items() if fate.exit_status == status]
         yield status, MEANINGS[status], ", ".join(codes)

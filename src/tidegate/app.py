@@ -31,7 +31,7 @@ from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import CallFigures
-from tidegate.gateway.configured_sources import load_sources, source_from_settings
+from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
 from tidegate.gateway.datalog_sources import DatalogSources
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.handlers import RequestHandler
@@ -331,6 +331,10 @@ class App:
     def degraded(self) -> Mapping[str, str]:
         """What does not work now although this server can do its work, with the reason."""
         problems = dict(self.audit.problems)
+        with suppress(TidegateError):  # `readiness` says that the state cannot be read
+            for source in self.connections.sources():
+                if problem := problem_of(source):
+                    problems[f"source {source.name}"] = problem
         for name, error in self.connections.unopened().items():
             problems[f"source {name}"] = error
         for path, error in self.token_files.problems.items():

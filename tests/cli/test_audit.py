@@ -83,8 +83,25 @@ def test_a_copy_is_checked_with_the_public_key(run, record, tmp_path):
     public = run("audit", "key").out.strip()
     shutil.copytree(record, tmp_path / "copy")
     ended = run("audit", "verify", "--directory", str(tmp_path / "copy"), "--key", public)
-    assert ended.status == 0
+    assert ended.status == 3
+    assert ended.out.startswith("intact as far as it could be checked: ")
+    assert "not checked: no checkpoint from outside the log" in ended.err
     assert " 0 checkpoints" not in ended.out
+    (tmp_path / "anchor").write_text(run("audit", "checkpoint").out)
+    anchor = ("--anchor", str(tmp_path / "anchor"))
+    ended = run("audit", "verify", "--directory", str(tmp_path / "copy"), "--key", public, *anchor)
+    assert (ended.status, ended.out[:8]) == (0, "intact: ")
+
+
+@pytest.mark.parametrize("taken", ["audit-key", "audit-key/head.json"])
+def test_a_record_without_keys_or_head_is_not_said_to_be_intact(run, record, state, taken):
+    gone = state / taken
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    ended = run("audit", "verify")
+    assert ended.status in (1, 3)
+    assert not ended.out.startswith("intact: ")
+    checks = json.loads(run("doctor", "--json").out)["checks"]
+    assert {each["state"] for each in checks if each["check"] == "record"} <= {"note", "fault"}
 
 
 def test_a_replaced_key_leaves_the_record_intact_and_is_on_record(run, record):

@@ -19,6 +19,8 @@ from support.console_routes import UNSIGNED, is_download, served
 from support.console_visitor import Stream, Visitor
 from support.eventually import wait_until
 
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
 # Signing in
 
 
@@ -116,6 +118,30 @@ def test_guesses_lock_the_address_out_and_are_on_record(place: Place) -> None:
     assert visitor.post("sign-in", {**body, "passphrase": PASSPHRASE}).status_code == 429
     failed = [each for each in place.events() if each["name"] == "console.sign_in_failed"]
     assert len(failed) == 5
+
+
+def test_wrong_tokens_lock_no_passphrase_out_and_wrong_passphrases_no_token(
+    place: Place, token: str
+) -> None:
+    def send_token(bearer: str) -> int:
+        headers = {"authorization": f"Bearer {bearer}"}
+        return place.stranger().client.post("/mcp", json=PING, headers=headers).status_code
+
+    assert [send_token(f"tg_{'a' * 43}") for _ in range(7)][4:] == [401, 429, 429]
+    guesser = place.stranger()
+    body = {"name": "ada", "passphrase": PASSPHRASE}
+    assert guesser.post("sign-in", body).status_code == 200
+    wrong = {**body, "passphrase": "wrong horse 1"}
+    assert [guesser.post("sign-in", wrong).status_code for _ in range(6)][-1] == 429
+    assert send_token(token) not in (401, 429)
+
+
+def test_a_body_that_says_it_is_compressed_is_refused(place: Place) -> None:
+    for coding in ("gzip", "br", "gzip, identity", "none-such"):
+        answer = place.visitor().client.post(
+            "/console/api/sign-out", content=b"{}", headers={"content-encoding": coding}
+        )
+        assert (answer.status_code, answer.headers["accept-encoding"]) == (415, "identity")
 
 
 def test_guesses_of_others_lock_no_operator_out_of_a_session_or_a_link(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 from collections.abc import Iterator, Mapping
@@ -201,6 +202,21 @@ def test_what_a_client_cannot_accept_is_not_sent(port: int, accept: str) -> None
 def test_other_content_types_are_refused(port: int, kind: str) -> None:
     status, _, _ = _send(port, body=INITIALIZE, headers={**JSON, "Content-Type": kind})
     assert status == 415
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "zstd", "gzip, gzip", "unheard"])
+@pytest.mark.parametrize("body", [json.dumps(INITIALIZE).encode(), gzip.compress(b"{}")])
+def test_a_body_with_a_content_encoding_is_refused(port: int, coding: str, body: bytes) -> None:
+    headers = {**JSON, "Content-Encoding": coding}
+    status, given, answer = _send(port, body=body, headers=headers)
+    assert status == 415
+    assert given["accept-encoding"] == "identity"
+    assert "Content-Encoding" in str(answer)
+
+
+def test_identity_is_no_encoding(port: int) -> None:
+    headers = {**JSON, "Content-Encoding": "Identity"}
+    assert _send(port, body=INITIALIZE, headers=headers)[0] == 200
 
 
 def test_a_content_type_may_have_parameters(port: int) -> None:

@@ -27,6 +27,7 @@ from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
+from tidegate.model.results import Page
 from tidegate.model.statements import Statement
 from tidegate.serve.edges import http_endpoints
 from tidegate.serve.log import LogFormatter
@@ -213,6 +214,45 @@ def test_b9_the_line_of_a_fault_has_its_calls_id() -> None:
             "tidegate.x", logging.ERROR, "", 0, "fault", None, (type(fault), fault, None)
         )
     assert " ERROR tidegate.x call=c-18 fault" in LogFormatter().format(record)
+
+
+def test_a_source_that_no_engine_opens_fails_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bad scheme, option, access or role stops neither the server nor another source."""
+    bad = (
+        SourceSettings("scheme", "sqlte:///towns.db"),
+        SourceSettings("jdbc", "jdbc"),
+        SourceSettings("option", "sqlite:///:memory:", options={"speed": "1"}),
+        SourceSettings("access", f"files://{tmp_path}", access="write"),
+    )
+    good = SourceSettings("good", "sqlite:///:memory:")
+
+    async def scenario(app: App, send: Callable[..., Awaitable[Answer]]) -> None:
+        assert set(app.degraded()) == {f"source {each.name}" for each in bad}
+        answer = await send("/ready")
+        assert answer.status == 200
+        assert answer.json["degraded"] == {"sources": f"{len(bad)} cannot be opened"}
+        agent = Actor("a", "a", Scope.READ_ONLY)
+
+        async def ask_one(name: str) -> Page:
+            call = Call(agent, "core", "query", Query(Statement("SELECT 1")), name)
+            reply = await app.gateway.handle(call)
+            assert isinstance(reply.payload, Page)
+            return reply.payload
+
+        for each in bad:
+            with pytest.raises(TidegateError) as caught:
+                await ask_one(each.name)
+            assert caught.value.code in (Code.SOURCE_URL, Code.CONFIG_INVALID)
+        assert (await ask_one(good.name)).rows
+        listed = {entry.source.name for entry in app.connections.list_for(agent)}
+        assert listed == {each.name for each in (*bad, good)}
+
+    with caplog.at_level(logging.WARNING, "tidegate.sources"):
+        play(tmp_path / "state", scenario, sources=(*bad, good))
+    for each in bad:
+        assert f"source {each.name}: " in caplog.text
 
 
 FEW_DESCRIPTORS = (

@@ -176,6 +176,9 @@ def _whole(at: float, report: Report) -> LogProof:
         count = len(report.faults)
         text = f"{count} fault{'s' * (count != 1)} found. {where}{fault.reason}"
         return LogProof("mismatch", text, at, report.lines, signed)
+    if signed is not None and report.unchecked:
+        text = f"{report.lines:,} lines follow each other; not checked: {report.unchecked[0]}"
+        return LogProof("after_checkpoint", text, at, report.lines, signed)
     if signed is None:
         text = f"{report.lines:,} lines follow each other; no checkpoint signs them yet"
         return LogProof("after_checkpoint", text, at, report.lines)

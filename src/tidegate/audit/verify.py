@@ -34,7 +34,9 @@ class Report(msgspec.Struct, frozen=True):
     """The result of a verification.
 
     `lines` counts the lines that verify, `checkpoints` those with a trusted signature,
-    `signed_until` is the time of the newest. `notes` are not evidence of a change.
+    `signed_until` is the time of the newest. `notes` are not evidence of a change. `unchecked` says
+    what could not be checked for want of a key or of a checkpoint kept outside the log: `intact`
+    says nothing of that.
     """
 
     intact: bool
@@ -44,6 +46,7 @@ class Report(msgspec.Struct, frozen=True):
     signed_until: datetime | None
     faults: tuple[Fault, ...]
     notes: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
 
 
 def verify(
@@ -95,6 +98,7 @@ class _Verification:
         self._faults: list[Fault] = []
         self._notes: list[str] = []
         self._oldest = 1
+        self._has_outside = False
         self._latest_missing = ""
         self._newest: Checkpoint | None = None
         if keys is not None:
@@ -140,7 +144,18 @@ class _Verification:
             signed_until=self._newest.time if self._newest is not None else None,
             faults=tuple(order),
             notes=tuple(self._notes),
+            unchecked=tuple(self._unchecked()) if any(each.lines for each in read.values()) else (),
         )
+
+    def _unchecked(self) -> Iterator[str]:
+        """What someone with the log alone could have changed without a fault here."""
+        if not self._trusted:
+            yield "no public key was given, so no signature was checked"
+        if not self._has_outside:
+            yield (
+                "no checkpoint from outside the log was there (`audit-key/head.json` or an anchor),"
+                " so lines that were cut off at the end would not be seen"
+            )
 
     def _add_latest(self, latest: LatestCheckpoint) -> None:
         newest = latest.read()
@@ -163,6 +178,7 @@ class _Verification:
             reason = f"{by} is not signed by a trusted key and was ignored"
             self._faults.append(Fault("", 0, reason))
             return
+        self._has_outside = True
         self._claims.add_checkpoint(checkpoint, by)
         self._note_checkpoint(checkpoint)
 
@@ -178,8 +194,6 @@ class _Verification:
             for seq, witness in read.witnesses:
                 by = f"{read.path.name} number {seq}"
                 self._claims.add_end(witness, by, (read.path.name, seq))
-        if not self._trusted and any(read.has_checkpoints for read in checks):
-            self._notes.append("no public key was given, so no signature was checked")
 
     def _links(self, checks: list[SegmentCheck], read: dict[str, Read]) -> Iterator[Fault]:
         """Both segments must state that one continues the other."""

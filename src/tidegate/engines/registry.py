@@ -234,10 +234,13 @@ _languages: dict[str, Language] = {}
 def language_of(source: Source) -> Language:
     """The language of the source's engine. Its module is imported at the first call.
 
-    Raises: TidegateError SOURCE_URL if no such engine is known.
+    Raises: TidegateError SOURCE_URL if no such engine is known; as `check_settings` for a source
+    of the settings that cannot be used.
     """
     language = _languages.get(source.engine)
     if language is None:
+        if not source.engine:
+            check_settings(source)
         entry = next((each for each in ENGINES.values() if each.engine == source.engine), None)
         if entry is None:
             raise TidegateError(
@@ -350,6 +353,17 @@ def locate(url: str) -> Location:
     return locate_file(url) if entry.port is None else locate_server(url, entry.port)
 
 
+def check_settings(source: Source) -> None:
+    """Refuse a source that its engine cannot be opened with. Opens nothing.
+
+    Raises: TidegateError SOURCE_URL, CONFIG_INVALID.
+    """
+    engine_of(source.url)
+    check_run_as(source.url, source.run_as)
+    check_options(source.url, [name for name, _ in source.options])
+    check_access(source.url, source.access)
+
+
 def check_run_as(url: str, run_as: RunAs | None) -> None:
     """Refuse to map callers on an engine without roles, where the setting would do nothing.
 
@@ -416,10 +430,8 @@ async def open_engine(source: Source) -> Engine:
     extra to install), CONFIG_INVALID if the source maps callers or has options and the engine
     cannot.
     """
+    check_settings(source)
     entry = find(source.url)
-    check_run_as(source.url, source.run_as)
-    check_options(source.url, [name for name, _ in source.options])
-    check_access(source.url, source.access)
     try:
         module = import_module(entry.module)
     except ImportError as missing:  # a driver without its library is found, and then fails

@@ -14,7 +14,7 @@ from tidegate.config.cloud import CloudSettings
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
-from tidegate.engines.registry import check_access, check_options, check_run_as, engine_of
+from tidegate.engines.registry import check_settings, engine_of
 from tidegate.engines.registry import find as find_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.source_connections import ConfiguredSources
@@ -28,18 +28,37 @@ logger = logging.getLogger("tidegate.sources")
 
 
 def load_sources(config: Config) -> ConfiguredSources:
-    """What the settings say of sources. One whose file is not there is named in the log: it alone
-    fails, until the file is there. Raises: TidegateError SOURCE_URL, CONFIG_INVALID."""
+    """What the settings say of sources. One that no engine can open, or whose file is not there, is
+    named in the log and fails alone: the file may come, the settings may be corrected. Raises:
+    TidegateError SOURCE_URL."""
     apply_global_rules = partial(_with_global_settings, config=config)
-    sources = tuple(_source(settings) for settings in config.sources)
-    for source in sources:
-        try:
-            _require_file(source)
-        except TidegateError as error:
-            if error.code is not Code.SOURCE_UNREACHABLE:
-                raise
-            logger.warning("source %s: %s The other sources work.", source.name, error.message)
-    return sources, apply_global_rules
+    return tuple(_usable_or_not(settings) for settings in config.sources), apply_global_rules
+
+
+def _usable_or_not(settings: SourceSettings) -> Source:
+    """The source; one without an engine, which refuses every call, if none can open it."""
+    try:
+        source = _source(settings)
+        _require_file(source)
+    except TidegateError as error:
+        if error.code not in (Code.SOURCE_UNREACHABLE, Code.SOURCE_URL, Code.CONFIG_INVALID):
+            raise
+        logger.warning("source %s: %s The other sources work.", settings.name, error.message)
+        if error.code is not Code.SOURCE_UNREACHABLE:
+            return _made(settings, engine="", dialect="")
+        source = _source(settings)
+    return source
+
+
+def problem_of(source: Source) -> str:
+    """Why no engine can open a source of the settings; empty if one can."""
+    if source.engine:
+        return ""
+    try:
+        check_settings(source)
+    except TidegateError as error:
+        return error.message
+    return "its settings could not be used when they were read"
 
 
 def _with_global_settings(source: Source, config: Config) -> Source:
@@ -80,10 +99,12 @@ def _require_file(source: Source) -> None:
 
 def _source(settings: SourceSettings) -> Source:
     engine, dialect = engine_of(settings.url)
-    run_as = settings.run_as.run_as if settings.run_as else None
-    check_run_as(settings.url, run_as)
-    check_options(settings.url, settings.options)
-    check_access(settings.url, settings.access)
+    source = _made(settings, engine, dialect)
+    check_settings(source)
+    return source
+
+
+def _made(settings: SourceSettings, engine: str, dialect: str) -> Source:
     return Source(
         id=source_id(settings.name, settings.url),
         name=settings.name,
@@ -102,7 +123,7 @@ def _source(settings: SourceSettings) -> Source:
         destructive_scope=settings.destructive_scope,
         masks=settings.masks,
         filters=settings.filters,
-        run_as=run_as,
+        run_as=settings.run_as.run_as if settings.run_as else None,
         options=tuple(settings.options.items()),
         undo=settings.undo,
         max_rows_changed=settings.max_rows_changed,

@@ -106,7 +106,31 @@ def test_a_copy_elsewhere_is_checked_with_the_public_key_alone(tmp_path):
     assert (report.intact, report.checkpoints) == (True, 1)
     bare = verify(tmp_path / "audit")
     assert (bare.intact, bare.checkpoints) == (True, 0)
-    assert "no signature was checked" in bare.notes[0]
+    assert [words in said for words, said in zip(UNCHECKED, bare.unchecked, strict=True)] == [
+        True
+    ] * 2
+
+
+UNCHECKED = ("no signature was checked", "cut off at the end would not be seen")
+
+
+def test_what_could_not_be_checked_is_said_and_a_cut_end_is_the_reason(tmp_path):
+    path = write(tmp_path, "a")
+    write(tmp_path, "b")
+    public = parse_public(Keys(tmp_path / "keys").public())
+    trusted = {fingerprint(public): public}
+    head = (tmp_path / "keys" / "head.json").read_text()
+    assert check(tmp_path).unchecked == ()
+    content = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(content[:3]))  # up to the first checkpoint
+    assert not check(tmp_path).intact
+    copied = verify(tmp_path / "audit", trusted=trusted)
+    assert copied.intact  # nothing in it shows what was cut off
+    assert [UNCHECKED[1] in said for said in copied.unchecked] == [True]
+    anchored = verify(tmp_path / "audit", anchors=[parse_checkpoint(head)], trusted=trusted)
+    assert not anchored.intact and anchored.unchecked == ()
+    (tmp_path / "keys" / "head.json").unlink()
+    assert [UNCHECKED[1] in said for said in check(tmp_path).unchecked] == [True]
 
 
 def test_lines_that_no_checkpoint_covers_are_noted(tmp_path):

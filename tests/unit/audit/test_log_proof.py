@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
@@ -45,3 +46,14 @@ def test_a_log_that_cannot_be_read_fails_for_all_who_ask(
     for _ in range(2):
         with pytest.raises(TidegateError, match="The log cannot be read"):
             prover.check_log(again=True)
+
+
+def test_a_log_that_could_not_be_checked_to_its_end_is_not_called_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed = datetime(2026, 1, 31, tzinfo=UTC)
+    report = Report(True, 1, 7, 1, signed, (), (), ("nothing from outside the log was there",))
+    monkeypatch.setattr(proof, "verify", lambda directory, keys: report)
+    found = Prover(tmp_path, tmp_path).check_log(again=True)
+    assert found.state == "after_checkpoint"
+    assert "not checked: nothing from outside the log was there" in found.text

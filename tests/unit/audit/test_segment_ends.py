@@ -124,14 +124,14 @@ def rotated(tmp_path: Path) -> tuple[Path, Path]:
     return directory, keys
 
 
-def test_signatures_are_checked_where_a_key_is_given_and_a_note_says_where_not(
+def test_signatures_are_checked_where_a_key_is_given_and_it_is_said_where_not(
     rotated: tuple[Path, Path],
 ) -> None:
     directory, keys = rotated
     note = "no public key was given, so no signature was checked"
     with_keys, without = verify(directory, keys), verify(directory)
     assert with_keys.intact and without.intact
-    assert note not in with_keys.notes and note in without.notes
+    assert note not in with_keys.unchecked and note in without.unchecked
     assert with_keys.checkpoints > 0 and without.checkpoints == 0
 
 

@@ -143,7 +143,11 @@ async def check_record(directory: Path, patience_s: float) -> list[Finding]:
         return [failed("record", report)]
     if report.intact:
         lines = "1 line" if report.lines == 1 else f"{report.lines:,} lines"
-        return [ok("record", f"{lines} verify, {report.checkpoints} signed checkpoints")]
+        said = f"{lines} verify, {report.checkpoints} signed checkpoints"
+        if report.unchecked:
+            unchecked = "; ".join(report.unchecked)
+            return [note("record", f"{said}; not checked: {unchecked}", "tidegate audit verify")]
+        return [ok("record", said)]
     first = report.faults[0]
     return [
         fault(

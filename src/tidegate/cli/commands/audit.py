@@ -22,13 +22,16 @@ from tidegate.errors import Code, TidegateError
 
 CHANGED = 1
 """The exit status of `verify` when the log was changed."""
+UNCHECKED = 3
+"""The exit status of `verify` when nothing was found, but not all could be checked."""
 _POLL_S = 0.5
 _DRY_RUNS = ("dry_run", "rehearse")
 """What records call the request of a dry run. The second word is that of older records."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run `arguments.action`. `verify` returns 1 if the log was changed."""
+    """Run `arguments.action`. `verify` returns 1 if the log was changed, 3 if nothing was
+    found but not all could be checked."""
     directory = state_directory(load_for_state(arguments).state)
     actions = {"verify": _verify, "tail": _tail, "checkpoint": _checkpoint, "key": _key}
     return actions[arguments.action](directory, arguments)
@@ -47,21 +50,25 @@ def _verify(directory: Path, arguments: argparse.Namespace) -> int:
         anchors,
         {fingerprint(each): each for each in public},
     )
+    status = CHANGED if not report.intact else UNCHECKED if report.unchecked else 0
     if arguments.json:
         show_json(report)
-        return 0 if report.intact else CHANGED
+        return status
     for fault in report.faults:
         where = f"{fault.segment} line {fault.line}" if fault.line else fault.segment or "the log"
         show(f"{color(where, '31')}: {fault.reason}")
     for note in report.notes:
         print_status(f"note: {note}")
+    for unchecked in report.unchecked:
+        print_status(f"not checked: {unchecked}")
+    words = {0: "intact", CHANGED: "CHANGED", UNCHECKED: "intact as far as it could be checked"}
     until = _moment(report.signed_until) if report.signed_until is not None else "never"
     show(
-        f"{'intact' if report.intact else 'CHANGED'}: {_counted(report.lines, 'line')} in "
+        f"{words[status]}: {_counted(report.lines, 'line')} in "
         f"{_counted(report.segments, 'segment')}, {_counted(report.checkpoints, 'checkpoint')}, "
         f"signed until {until}"
     )
-    return 0 if report.intact else CHANGED
+    return status
 
 
 def _tail(directory: Path, arguments: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ CountRequest = Callable[[str], None]
 _ONCE = frozenset(
     {
         b"host", b"origin", b"authorization", b"cookie", b"content-type", b"content-length",
-        b"last-event-id", b"sec-fetch-site", b"x-tidegate-page",
+        b"last-event-id", b"sec-fetch-site", b"x-tidegate-page", b"content-encoding",
     }
 )  # fmt: skip
 _JSON = block_of([(b"content-type", b"application/json"), (b"cache-control", b"no-store")])
@@ -169,13 +169,14 @@ class HttpApplication:
         return None
 
     def _check(self, head: Head) -> None:
-        """Raises: HttpRefusal 400, 403."""
+        """Raises: HttpRefusal 400, 403, 415."""
         headers = head.headers
         if len(headers) != len(head.pairs):
             _refuse_repeated(head.pairs)
         self._origin_checks.check_host(headers.get(b"host"))
         if not self._origin_checks.admits_origin(headers.get(b"origin")):
             raise HttpRefusal(403, "This Origin is not allowed; see `allowed_origins`")
+        _refuse_coding(headers.get(b"content-encoding"))
 
     async def _serve_route(self, request: IncomingRequest, endpoint: Endpoint | None) -> None:
         head = request.head
@@ -279,3 +280,16 @@ def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
         if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
             raise HttpRefusal(400, f"The header {name.decode('latin-1')} is sent twice")
         seen.add(name)
+
+
+def _refuse_coding(coding: bytes | None) -> None:
+    """Refuse a body that says it is compressed: bodies are read as they are sent, and a small one
+    that unpacks to a large one would pass the limit of a body. Raises: HttpRefusal 415."""
+    if coding is None or coding.strip().lower() in (b"", b"identity"):
+        return
+    raise HttpRefusal(
+        415,
+        "A body with a Content-Encoding is not read; send it without one",
+        headers=[(b"accept-encoding", b"identity")],
+        close=True,
+    )
