@@ -364,7 +364,7 @@ async def test_tables_of_a_schema_come_in_pages(tmp_path):
         )
         assert len(rest["tables"]) == 50
         assert "nextCursor" not in rest
-        for cursor in ("x", "-1", "9" * 30, ""):
+        for cursor in ("x", "-1", "9" * 30):
             wrong = await peer.fault("discover", connectionId=id, schemaPattern="%", cursor=cursor)
             assert wrong["code"] == -32602 and "cursor" in str(wrong["data"])
 
