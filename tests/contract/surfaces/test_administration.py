@@ -532,7 +532,9 @@ def test_files_programs_and_the_network_stay_refused_whoever_approves(
     ]
     for text, reply in zip(texts, scene.run(*texts), strict=True):
         assert "error" in reply, (text, reply)
-        assert reply["error"]["data"]["code"].startswith(("policy.", "sql.")), (text, reply)
+        assert reply["error"]["data"]["code"].startswith(
+            ("policy.", "sql.", "engine.unsupported")
+        ), (text, reply)
         assert reply["error"]["data"]["hint"], text
     assert not scene.shown, "nobody is asked about what never runs"
     assert not file.exists()

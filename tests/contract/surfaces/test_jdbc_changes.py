@@ -26,7 +26,7 @@ async def test_a_change_of_h2_through_core_happens_once_a_person_allowed_it(tmp_
         "options": {"driver_path": jdbc_drivers.driver_path("h2")},
     }
     async with served(tmp_path, sources=[source]) as jdbc:
-        core = JdbcPeer(jdbc.app.surface("core"), WRITER, "2025-11-25")
+        core = JdbcPeer(jdbc.app.surface("core"), WRITER, "2025-11-25", ("test", "1"))
         await core.open()
 
         async def count():

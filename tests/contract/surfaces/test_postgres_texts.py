@@ -103,8 +103,8 @@ def test_a_search_finds_rows_by_words_and_says_so(tmp_path: Path) -> None:
     [
         ({"table_name": "nope", "query_text": "x"}, "source.unknown_table: "),
         ({"table_name": "users", "query_text": " "}, "argument.invalid: "),
-        ({"table_name": "users", "query_text": "x", "top_n": 0}, "argument.invalid: "),
-        ({"table_name": "users", "query_text": "x", "chunk_size_tokens": 0}, "argument.invalid: "),
+        ({"table_name": "users", "query_text": "x", "top_n": -1}, "argument.invalid: "),
+        ({"table_name": "users", "query_text": "x", "chunk_size_tokens": -1}, "argument.invalid: "),
         (
             {"table_name": "users", "query_text": "x", "filter": [{"column": "a; --"}]},
             "argument.invalid: ",

@@ -45,7 +45,7 @@ from tidegate.engines.postgres.data_rows import (
 from tidegate.engines.postgres.databases import Databases
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
-from tidegate.engines.postgres.inspect import CATALOG_RULE
+from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.row_counts import COUNT, UNCOUNTED, RowCounter, counter_of
 from tidegate.engines.postgres.schema_state import (
@@ -187,6 +187,14 @@ class PostgresEngine:
         # Nothing of it is shown, and the transaction could only read: one row fits at a time.
         return await self._run_judged(permit, cancellation, 1)
 
+    def _rules(self, database: str | None, judgement: Judgement) -> CatalogSafetyCache | None:
+        """The rules of the catalog by which a statement was judged; None for one that a person
+        approves as it stands, which no catalog was asked about."""
+        administration = judgement.administration
+        if administration is not None and not administration.runs_query:
+            return None
+        return self._databases.of(database).watch
+
     async def _run_judged(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
         """Run a statement by what the catalog says in its own transaction: it is looked at again
         where that is another than the one by which the statement was judged."""
@@ -256,7 +264,7 @@ class PostgresEngine:
                     tuning=tuning,
                     form=int(binary),
                     before=None if counter is None else (COUNT, counter.begin),
-                    rules=self._databases.of(request.database).watch,
+                    rules=self._rules(request.database, judgement),
                 )
                 if first.status in FAILED:
                     raise translate(first)
@@ -423,7 +431,8 @@ class PostgresEngine:
         watch = self._databases.of(permit.request.database).watch
         for _ in range(MAX_TRIES):
             admitted = await self._admit(permit, cancellation)
-            if await transaction.has_rules(watch):
+            rules = self._rules(permit.request.database, admitted.judgement)
+            if rules is None or await transaction.has_rules(watch):
                 return admitted
             watch.wake()
         raise RulesChangedError

@@ -43,7 +43,8 @@ def derived_table(
         if show is not None:
             term = _masked(show, term, column, dialect, key)
         terms.append(term)
-        nulls.append(dialect.null_of("NULL", column.type))
+        is_text = show in ("hash", "partial")  # whatever the column's own type
+        nulls.append(dialect.as_text("NULL") if is_text else dialect.null_of("NULL", column.type))
         columns.append(f"{term} AS {dialect.quote(column.name)}")
     conditions = [f"({condition})" for condition in filters]
     order: list[str] = []
