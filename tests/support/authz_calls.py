@@ -206,7 +206,10 @@ ENGINE_ROWS: dict[tuple[str, str, str], Row] = {
 
 
 def explained(effect: str, spelling: Spelling) -> Grid:
-    """What comes of asking for the plan of a statement that would change something."""
+    """What comes of asking for the plan of a statement."""
+    if effect == "read":
+        # The estimates of these engines come from what is hidden.
+        return READS if spelling.plans_hidden else {**READS, "masked": EXPLAINS["masked"]}
     if effect in spelling.planned:
         return EXPLAINS
     return WITHOUT_PLAN if effect in spelling.without_plan else NEVER

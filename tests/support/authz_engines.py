@@ -178,6 +178,7 @@ class Spelling(NamedTuple):
     planned: frozenset[str]
     """Effects of which it shows a plan."""
     without_plan: frozenset[str] = frozenset()
+    plans_hidden: bool = False  # it shows the plan of a read where columns or rows are hidden
     """Effects of which the database, and not the gate, says that it has no plan."""
     identities: bool = False
     has_server: bool = False
@@ -195,6 +196,7 @@ ENGINES = {
         admin="ATTACH DATABASE 'stolen.db' AS stolen",
         administer="CREATE TRIGGER made AFTER INSERT ON items BEGIN SELECT 1; END",
         planned=_CHANGES | {"destructive"},
+        plans_hidden=True,
     ),
     "duckdb": Spelling(
         DuckdbShop,

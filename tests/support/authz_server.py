@@ -146,7 +146,7 @@ class Harness:
         row = self.row(key)
         if not row.explains:
             return row.grids
-        return {e: row.grids.get(e) or explained(e, self.engine) for e in RUNS}
+        return {e: explained(e, self.engine) for e in RUNS}
 
     async def connect(self) -> None:
         """Open the source, whoever may have closed it."""
