@@ -48,6 +48,15 @@ LETTERS = [
 ]
 
 
+SECOND_LETTERS = [
+    *(f"A{number}" for number in range(1, 19)),
+    *(f"B{number}" for number in range(1, 12)),
+    "E",
+    *(f"F{number}" for number in range(1, 6)),
+    *(f"G{number}" for number in range(1, 5)),
+]
+
+
 @cache
 def names_in(path: Path) -> set[str]:
     """The test functions of a module."""
@@ -67,6 +76,13 @@ def check_tests_exist(tests: list[str]) -> None:
 def test_no_point_of_the_first_trials_is_left_out() -> None:
     assert set(LETTERS) <= set(FIRST)
     assert all(FIRST.values())
+
+
+def test_no_point_of_the_second_trials_is_left_out() -> None:
+    points = [name.partition(".")[2] for name in SECOND]
+    assert set(SECOND_LETTERS) <= set(points)
+    twice = {each for each in SECOND_LETTERS if points.count(each) > 1}
+    assert not twice
 
 
 @pytest.mark.parametrize("point", FIRST)

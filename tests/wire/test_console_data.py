@@ -352,9 +352,12 @@ def test_what_is_read_is_on_record_under_the_operators_name(place: Desk, vera: V
     }
 
 
-def test_activity_leaves_out_what_the_page_read_for_itself_and_counts_it(
-    place: Desk, vera: Visitor
-) -> None:
+def test_activity_leaves_out_what_the_page_read_for_itself_and_counts_it(tmp_path: Path) -> None:
+    with desk(tmp_path, ("lite",)) as place:
+        counts_what_the_page_read(place.visitor("vera"))
+
+
+def counts_what_the_page_read(vera: Visitor) -> None:
     place_of = {"source": "lite", "table": "orders"}
     answer(vera.get("data/tables?source=lite"))
     answer(vera.post("data/rows", place_of))

@@ -168,10 +168,10 @@ async def test_an_explanation_has_rows_and_runs_nothing(case):
         rows = await case.explain(engine, case.spelling.table.format(name="items"))
         assert rows
         if engine.capabilities.explains_changes:
-            await case.explain(engine, case.spelling.add)
+            await case.explain(engine, case.spelling.add, (1, "one"))
         else:
             with pytest.raises(TidegateError) as caught:
-                await case.explain(engine, case.spelling.add)
+                await case.explain(engine, case.spelling.add, (1, "one"))
             assert caught.value.code is Code.UNSUPPORTED
         assert await case.digest(engine) == before
 
