@@ -431,11 +431,12 @@ def test_masked_columns_are_shown_as_such_and_neither_sorted_nor_filtered(
 def test_structure_and_definition_are_shown_and_lead_on(
     window: Window, site: Site, url: str
 ) -> None:
+    site.data.tables["shop", "main"]["orders"].columns[0]["type_definition"] = "enum('new')"
     site.data.open(ORDERS)
     page = window.tab(f"{url}#/data")
     page.get_by_role("button", name="Structure").click()
     facts = page.locator(".structure")
-    for text in ("DECIMAL(10,2)", "orders_pkey", "orders_touch", "key 1"):
+    for text in ("enum('new')", "DECIMAL(10,2)", "orders_pkey", "orders_touch", "key 1"):
         expect(facts).to_contain_text(text)
     page.get_by_role("button", name="DDL").click()
     expect(page.locator(".definition .statement")).to_contain_text("CREATE TABLE orders (")

@@ -13,6 +13,9 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it.
     `masked` says what is shown of its values (`nothing`, `hash`, `partial`) to a caller from whom
     they are hidden. `jdbc_code` is the type's code of `java.sql.Types` where a JDBC driver says it.
+    `type_definition` says what a type that a user made, or that of an array's elements, stands for
+    (`enum('a', 'b')`, `domain over text CHECK (…)`, `composite (x integer)`), where its name does
+    not; `labels` are all values that such an enum has.
 
     A schema has tens of thousands, and no field can refer back: the collector need not look.
     """
@@ -26,6 +29,8 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     extra: str | None = None
     masked: Literal["nothing", "hash", "partial"] | None = None
     jdbc_code: int | None = None
+    type_definition: str | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def is_generated(self) -> bool:

@@ -26,7 +26,7 @@ def visible_metadata(
     if schema is not None and isinstance(described, Catalog):
         described = structs.replace(described, default_schema=schema)
     if data_rules is not None and data_rules.masks and isinstance(described, Catalog):
-        described = _without_defaults(described, data_rules, catalog or described)
+        described = _without_hints(described, data_rules, catalog or described)
     if data_rules is None or not data_rules.filters:
         return described
     if isinstance(described, Counts):
@@ -48,32 +48,42 @@ def visible_metadata(
     return described
 
 
-def _without_defaults(catalog: Catalog, data_rules: DataRules, whole: Catalog) -> Catalog:
+def _without_hints(catalog: Catalog, data_rules: DataRules, whole: Catalog) -> Catalog:
     """The catalog without the defaults of masked columns: rows of which nothing else is said have
-    them. Copies of a masked table have its columns, and a view may have them under other names."""
+    them; and without what their types admit. Copies of a masked table have its columns, and a view
+    may have them under other names."""
     masked = {(table, column) for table, column in map(_table_and_column, data_rules.masks)}
     parents = {(table.schema, table.name): table.reads for table in whole.tables}
 
-    def hidden(place: tuple[str, str], column: ColumnInfo) -> bool:
+    def is_masked(place: tuple[str, str], column: ColumnInfo) -> bool:
         waiting, seen = [place], {place}
         while waiting:
             at = waiting.pop()
             if (at[1].lower(), column.name.lower()) in masked:
-                return not (column.extra or "").startswith("generated")
+                return True
             new = [up for up in parents.get(at, ()) if up not in seen]
             seen.update(new)
             waiting += new
         return False
 
+    def seen(table: Table, column: ColumnInfo) -> ColumnInfo:
+        if column.default is None and column.type_definition is None:
+            return column
+        is_view = "view" in table.kind
+        if not is_view and not is_masked((table.schema, table.name), column):
+            return column
+        keeps_default = column.is_generated and not is_view
+        return structs.replace(
+            column,
+            default=column.default if keeps_default else None,
+            type_definition=None,
+            labels=(),
+        )
+
     def shown(table: Table) -> Table:
-        columns = [
-            structs.replace(column, default=None)
-            if column.default is not None
-            and ("view" in table.kind or hidden((table.schema, table.name), column))
-            else column
-            for column in table.columns
-        ]
-        return structs.replace(table, columns=tuple(columns))
+        return structs.replace(
+            table, columns=tuple([seen(table, column) for column in table.columns])
+        )
 
     return structs.replace(catalog, tables=tuple([shown(table) for table in catalog.tables]))
 

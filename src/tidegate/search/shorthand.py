@@ -3,8 +3,9 @@
 `pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared and that the
 values confirm, `~?>` one by its name alone, `?` a column that may be null, `masked` one whose
 values are hidden from the caller. Behind a type stands what is known of the values: `{open,paid}`
-are all of them, `{open,paid,…}` the commonest, `[2026-01-01..2026-03-31]` the range (`[~…]` about),
-`like '1.50'` one of many that are alike, and `!mixed case` what is odd. Names are written as SQL
+are all of them (all labels, of an enum), `{open,paid,…}` the commonest, `[2026-01-01..2026-03-31]`
+the range (`[~…]` about), `like '1.50'` one of many that are alike, and `!mixed case` what is odd;
+then in `/*…*/` what a type stands for that a user made, and the comment. Names are written as SQL
 takes them, so that they can be copied into a statement, but for line breaks and other control
 characters in them, which are `·`. Pure.
 """
@@ -12,7 +13,7 @@ characters in them, which are `·`. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tidegate.model.profiles import ColumnProfile, Join, TableProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
@@ -98,9 +99,11 @@ def with_keys(
         elif name in joins:
             sign = "~>" if joins[name].confirmed else "~?>"
             text += f"{sign}{_join(joins[name], table, dialect)}"
+        elif column.labels:
+            text += _labels(column.labels)
         else:
             text += values_of(profile.get(name))
-        parts.append(text + (f" /*{_one_line(column.comment)}*/" if column.comment else ""))
+        parts.append(text + "".join([f" /*{_one_line(note)}*/" for note in _notes(column)]))
     if len(parts) < len(table.columns):
         parts.append(f"+{len(table.columns) - len(parts)} more")
     if len(key) > 1:
@@ -155,6 +158,25 @@ def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> s
         words.append("unique")
     text = " ".join(words) + ("?" if column.nullable and not column.key else "")
     return f"{text} masked:{column.masked}" if column.masked else text
+
+
+def _notes(column: ColumnInfo) -> list[str]:
+    """What is said of a column between /* and */: what its type stands for, and its comment."""
+    made = None if column.labels else column.type_definition
+    return [note for note in (made, column.comment) if note]
+
+
+def _labels(labels: Sequence[str]) -> str:
+    """All values that a column may hold, as far as there is room for them."""
+    shown: list[str] = []
+    size = 0
+    for label in labels:
+        size += len(label) + 1
+        if size > _MOST_TYPE:
+            shown.append("…")
+            break
+        shown.append(_value(label))
+    return f" {{{','.join(shown)}}}"
 
 
 def values_of(known: ColumnProfile | None) -> str:

@@ -260,3 +260,25 @@ lines';
     assert (foreign.columns, foreign.references) == (("up",), ("tail",))
     assert tables["bare"].columns == ()
     assert tables["child"].reads == (("public", "gaps"),)
+
+
+LABELLED = {
+    "mysql": "CREATE TABLE labelled (a ENUM('x', 'it''s'), b SET('y', 'z'))",
+    "duckdb": "CREATE TYPE mood AS ENUM ('x', 'it''s');\n"
+    'CREATE TABLE labelled (a mood, b STRUCT("p q" INTEGER, r mood)[], c UNION(y mood, z INTEGER))',
+}
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(CASES) if name in LABELLED])
+async def test_the_type_of_a_column_has_the_labels_and_parts_of_a_type_of_users(name, tmp_path):
+    case = CASES[name].prepare(tmp_path)
+    await define(case, LABELLED[name])
+    async with case.opened() as engine:
+        catalog = await case.browse(engine, "catalog")
+        ddl = await case.browse(engine, "ddl", table="labelled")
+    (table,) = [table for table in catalog.tables if table.name == "labelled"]
+    labels = ("'x'", "'it''s'") if name == "duckdb" else ("'x'", "it''s")
+    for text in (table.columns[0].type, ddl.text):
+        assert all(label in text for label in labels), text
+    wanted = ("STRUCT(", '"p q"', "'it''s'") if name == "duckdb" else ("'y'", "'z'")
+    assert all(part in table.columns[1].type for part in wanted)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.engines.postgres.catalog import compose
+from tidegate.engines.postgres.table_definitions import compose
 
 COLUMN = ("a", "integer", None, None, False, "", "")
 
@@ -14,7 +14,7 @@ COLUMN = ("a", "integer", None, None, False, "", "")
 def made(kind: str = "r", *columns: tuple[Any, ...], **more: Any) -> str:
     known = {
         "persistence": "p", "partition_key": None, "bound": None, "options": None,
-        "secured": False, "parents": [], "server": None, "view": None,
+        "secured": False, "parents": [], "server": None, "view": None, "schema": None,
     }  # fmt: skip
     constraints = more.pop("constraints", [])
     behind = more.pop("behind", [])

@@ -112,6 +112,7 @@ def _column(column: ColumnInfo) -> dict[str, Any]:
     return {
         "name": column.name,
         "type": column.type,
+        "type_definition": column.type_definition or "",
         "kind": kind_of(read_type(column.type)[0]),
         "nullable": column.nullable,
         "default": column.default,

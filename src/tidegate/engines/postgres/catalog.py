@@ -1,7 +1,6 @@
-"""Schemas, tables, columns, keys and DDL, from PostgreSQL's catalog.
+"""Schemas, tables, columns and keys, from PostgreSQL's catalog.
 
-A fixed number of statements in one read transaction, however many tables there are. PostgreSQL
-keeps no text of a table, so its DDL is composed of the parts that the server itself prints.
+A fixed number of statements in one read transaction, however many tables there are.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ import difflib
 from collections import defaultdict
 from itertools import starmap
 from time import monotonic
-from typing import Any
 
 import msgspec
 
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.schema_state import SCHEMA_STATE, version_of
+from tidegate.engines.postgres.table_definitions import read_definition
 from tidegate.engines.postgres.types import Rows
+from tidegate.engines.postgres.user_types import TYPES, UserTypes
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
 from tidegate.model.schema import (
@@ -79,7 +79,9 @@ SELECT a.attrelid, pg_catalog.string_agg(a.attnum::text, ' ' ORDER BY a.attnum),
       WHEN a.attidentity = 'd' THEN 'identity by default'
       WHEN a.attgenerated = 's' THEN 'generated stored'
       WHEN a.attgenerated = 'v' THEN 'generated virtual' END
-  ) ORDER BY a.attnum)::text
+  ) ORDER BY a.attnum)::text,
+  pg_catalog.string_agg(a.attnum || ' ' || a.atttypid, ' ' ORDER BY a.attnum)
+    FILTER (WHERE a.atttypid >= 16384)
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
@@ -89,8 +91,9 @@ LEFT JOIN pg_catalog.pg_description AS d
   ON d.objoid = c.oid AND d.classoid = 'pg_catalog.pg_class'::regclass AND d.objsubid = a.attnum
 WHERE a.attnum > 0 AND NOT a.attisdropped AND {_OF_RELATIONS}
 GROUP BY a.attrelid""".encode()
-"""For each table the numbers of its columns, and the columns as JSON: the fields of `ColumnInfo` in
-their order. A row for each column would cost us three times as much, in objects."""
+"""For each table the numbers of its columns; the columns as JSON: the fields of `ColumnInfo` in
+their order; the numbers and types of those that have a user's type. A row for each column would
+cost us three times as much, in objects."""
 
 INDEXES = f"""
 SELECT i.indrelid, x.relname::text, i.indisunique, i.indisprimary, m.amname::text,
@@ -128,116 +131,6 @@ JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE k.contype = 'f' AND {_OF_RELATIONS}
 ORDER BY k.conrelid, k.conname""".encode()
-
-
-# What one table is made of, for its DDL. `$1` is its oid. Names come quoted.
-
-DDL_TABLE = b"""
-SELECT c.relkind::text, pg_catalog.format('%I.%I', n.nspname, c.relname), c.relpersistence::text,
-  pg_catalog.pg_get_partkeydef(c.oid), pg_catalog.pg_get_expr(c.relpartbound, c.oid),
-  pg_catalog.array_to_string(c.reloptions, ', '), c.relrowsecurity,
-  ARRAY(SELECT pg_catalog.format('%I.%I', m.nspname, p.relname) FROM pg_catalog.pg_inherits AS h
-    JOIN pg_catalog.pg_class AS p ON p.oid = h.inhparent
-    JOIN pg_catalog.pg_namespace AS m ON m.oid = p.relnamespace
-    WHERE h.inhrelid = c.oid ORDER BY h.inhseqno),
-  s.srvname::text,
-  CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid, true) END
-FROM pg_catalog.pg_class AS c
-JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-LEFT JOIN pg_catalog.pg_foreign_table AS f ON f.ftrelid = c.oid
-LEFT JOIN pg_catalog.pg_foreign_server AS s ON s.oid = f.ftserver
-WHERE c.oid = $1::oid"""
-
-DDL_COLUMNS = b"""
-SELECT pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod),
-  CASE WHEN a.attcollation <> t.typcollation THEN pg_catalog.quote_ident(k.collname) END,
-  CASE WHEN a.atthasdef THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
-  a.attnotnull, a.attidentity::text, a.attgenerated::text
-FROM pg_catalog.pg_attribute AS a
-JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
-LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-LEFT JOIN pg_catalog.pg_collation AS k ON k.oid = a.attcollation
-WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
-
-DDL_CONSTRAINTS = b"""
-SELECT pg_catalog.format('CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid, true))
-FROM pg_catalog.pg_constraint
-WHERE conrelid = $1::oid AND contype IN ('p', 'u', 'f', 'c', 'x') AND conislocal
-ORDER BY pg_catalog.array_position(ARRAY['p', 'u', 'f', 'c', 'x'], contype::text), conname"""
-
-DDL_BEHIND = b"""
-(SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index AS i
-WHERE i.indrelid = $1::oid AND NOT EXISTS (
-  SELECT FROM pg_catalog.pg_constraint AS k WHERE k.conindid = i.indexrelid
-    AND k.contype IN ('p', 'u', 'x'))
-ORDER BY i.indexrelid)
-UNION ALL
-SELECT pg_catalog.pg_get_triggerdef(oid, true) FROM pg_catalog.pg_trigger
-WHERE tgrelid = $1::oid AND NOT tgisinternal
-UNION ALL
-SELECT pg_catalog.format('COMMENT ON %s %s%s IS %L',
-  CASE WHEN d.objsubid > 0 THEN 'COLUMN' ELSE CASE c.relkind WHEN 'v' THEN 'VIEW'
-    WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END END,
-  pg_catalog.format('%I.%I', n.nspname, c.relname),
-  CASE WHEN d.objsubid > 0 THEN '.' || pg_catalog.quote_ident(a.attname) END, d.description)
-FROM pg_catalog.pg_description AS d
-JOIN pg_catalog.pg_class AS c ON c.oid = d.objoid
-JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid
-WHERE d.classoid = 'pg_catalog.pg_class'::regclass AND d.objoid = $1::oid"""
-
-
-_DDL_KINDS = {"r": "TABLE", "p": "TABLE", "f": "FOREIGN TABLE"}
-_VIEWS = {"v": "VIEW", "m": "MATERIALIZED VIEW"}
-_PERSISTENCE = {"u": "UNLOGGED ", "t": "TEMPORARY "}
-
-
-def compose(table: Rows, columns: Rows, constraints: Rows, behind: Rows) -> str:
-    """The statements that make a table or view, each ending with a semicolon."""
-    kind, name, *_, view = table[0]
-    if kind in _VIEWS:
-        first = f"CREATE {_VIEWS[kind]} {name} AS\n{view.strip().removesuffix(';')}"
-    else:
-        first = _table(table[0], columns, constraints)
-    statements = [first, *[str(row[0]) for row in behind]]
-    if kind not in _VIEWS and table[0][6]:
-        statements.append(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
-    return "".join(f"{statement};\n" for statement in statements).rstrip("\n")
-
-
-def _table(row: tuple[Any, ...], columns: Rows, constraints: Rows) -> str:
-    kind, name, persistence, partition_key, bound, options, _, parents, server, _ = row
-    parts = [f"  {_column(column)}" for column in columns]
-    parts += [f"  {constraint}" for (constraint,) in constraints]
-    text = f"CREATE {_PERSISTENCE.get(persistence, '')}{_DDL_KINDS[kind]} {name} (\n"
-    text += ",\n".join(parts) + "\n)"
-    if bound:
-        return f"{text};\nALTER TABLE {parents[0]} ATTACH PARTITION {name} {bound}"
-    if parents:
-        text += f" INHERITS ({', '.join(parents)})"
-    if partition_key:
-        text += f" PARTITION BY {partition_key}"
-    if server:
-        text += f" SERVER {server}"
-    if options:
-        text += f" WITH ({options})"
-    return text
-
-
-def _column(column: tuple[Any, ...]) -> str:
-    name, type_, collation, default, not_null, identity, generated = column
-    text = f"{name} {type_}"
-    if collation:
-        text += f" COLLATE {collation}"
-    if generated:
-        stored = " STORED" if generated == "s" else " VIRTUAL"
-        text += f" GENERATED ALWAYS AS ({default}){stored}"
-    elif identity:
-        how = "ALWAYS" if identity == "a" else "BY DEFAULT"
-        text += f" GENERATED {how} AS IDENTITY"
-    elif default is not None:
-        text += f" DEFAULT {default}"
-    return f"{text} NOT NULL" if not_null else text
 
 
 _KINDS = {
@@ -284,7 +177,14 @@ async def describe(
     if request.aspect == "counts":
         return await _counts(session, relations, timeout_ms, identity)
     if request.aspect == "ddl":
-        return await _ddl(session, relations, timeout_ms, identity)
+        return Ddl(
+            "\n\n".join(
+                [
+                    await read_definition(session, relation.oid, timeout_ms, identity)
+                    for relation in relations
+                ]
+            )
+        )
     return await _catalog(session, request, relations, timeout_ms)
 
 
@@ -311,13 +211,14 @@ async def _catalog(
     one = b"%d" % chosen[0].oid if chosen is not None and len(chosen) == 1 else None
     narrow = [schema, one]
     # The longest answer comes first: its rows are read while the server works on the others.
-    columns, state, schemas, listed, indexes, keys = await session.ask(
+    columns, state, schemas, listed, indexes, keys, types = await session.ask(
         (COLUMNS, narrow),
         SCHEMA_STATE,
         SCHEMAS,
         (RELATIONS, [schema]),
         (INDEXES, narrow),
         (FOREIGN_KEYS, narrow),
+        TYPES,
         timeout_ms=timeout_ms,
     )
     _check_schema(request.schema, schemas)
@@ -332,7 +233,7 @@ async def _catalog(
         setting.database,
         setting.schema or (names[0] if names else "public"),
         names,
-        _tables(relations, columns, indexes, keys, places),
+        _tables(relations, columns, indexes, keys, UserTypes(types), places),
         version_of(setting.database, state[0][0]),
     )
 
@@ -342,10 +243,15 @@ def _tables(
     columns: Rows,
     indexes: Rows,
     keys: Rows,
+    types: UserTypes,
     places: dict[int, tuple[str, str]],
 ) -> tuple[Table, ...]:
-    fields = {table: _decode_columns(json) for table, _, json in columns}
-    names = {table: _Names(numbers, fields[table]) for table, numbers, _ in columns}
+    fields: dict[int, tuple[ColumnInfo, ...]] = {}
+    names: dict[int, _Names] = {}
+    for table, numbers, json, typed in columns:
+        known = _decode_columns(json)
+        fields[table] = _with_types(known, numbers, typed, types) if typed else known
+        names[table] = _Names(numbers, known)
     by_table = _indexes(indexes, names)
     foreign = _foreign_keys(keys, names)
     return tuple(
@@ -369,6 +275,26 @@ def _tables(
 
 
 _decode_columns = msgspec.json.Decoder(tuple[ColumnInfo, ...]).decode
+
+
+def _with_types(
+    columns: tuple[ColumnInfo, ...], numbers: str, typed: str, types: UserTypes
+) -> tuple[ColumnInfo, ...]:
+    """The columns with what their types stand for; `typed` has pairs of a number and a type."""
+    pairs = typed.split(" ")
+    of = dict(zip(pairs[::2], map(int, pairs[1::2]), strict=True))
+    return tuple(
+        [
+            msgspec.structs.replace(
+                column,
+                type_definition=types.definition(of[number]),
+                labels=types.labels(of[number]),
+            )
+            if number in of
+            else column
+            for number, column in zip(numbers.split(" "), columns, strict=True)
+        ]
+    )
 
 
 class _Names:
@@ -437,24 +363,6 @@ def _named(relations: list[Relation], name: str, schema: str | None) -> list[Rel
     near = difflib.get_close_matches(lower, [one.name.lower() for one in relations], 3)
     hint = f"Did you mean {', '.join(dict.fromkeys(near))}?" if near else None
     raise TidegateError(Code.TABLE_UNKNOWN, f"There is no table `{name}`.", hint=hint)
-
-
-async def _ddl(
-    session: PostgresSession, relations: list[Relation], timeout_ms: int, identity: Identity | None
-) -> Ddl:
-    texts: list[str] = []
-    for relation in relations:
-        oid: list[Any] = [b"%d" % relation.oid]
-        parts = await session.ask(
-            (DDL_TABLE, oid),
-            (DDL_COLUMNS, oid),
-            (DDL_CONSTRAINTS, oid),
-            (DDL_BEHIND, oid),
-            timeout_ms=timeout_ms,
-            identity=identity,
-        )
-        texts.append(compose(*parts))
-    return Ddl("\n\n".join(texts))
 
 
 async def _counts(

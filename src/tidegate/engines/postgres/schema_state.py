@@ -39,6 +39,8 @@ SCHEMA_STATE = _state(
     ("pg_rewrite", "oid"),
     ("pg_inherits", "inhrelid"),
     ("pg_trigger", "oid"),
+    ("pg_type", "oid"),
+    ("pg_enum", "enumtypid"),
 )
 """Changes when anything that a catalog shows has changed, except row counts."""
 

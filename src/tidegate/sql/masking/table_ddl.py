@@ -48,7 +48,10 @@ def _lines(table: Table, dialect: Dialect) -> Iterator[str]:
 def _column(column: ColumnInfo, dialect: Dialect) -> str:
     default = "" if column.default is None else f" DEFAULT {column.default}"
     null = "" if column.nullable else " NOT NULL"
-    return f"{dialect.quote(column.name)} {column.type}{null}{default}"
+    made = ""
+    if column.type_definition is not None:
+        made = f" /* {column.type_definition.replace('*/', '* /').replace('/*', '/ *')} */"
+    return f"{dialect.quote(column.name)} {column.type}{made}{null}{default}"
 
 
 def _names(names: tuple[str, ...], dialect: Dialect) -> str:

@@ -135,10 +135,11 @@ def _columns(given: str, table: Table, dialect: str) -> dict[str, Any]:
 
 
 def _column(column: ColumnInfo, dialect: str) -> dict[str, Any]:
-    """A column; `size` and `scale` are those that its type declares."""
+    """A column; `size` and `scale` are those that its type declares, `typeDefinition` what a type
+    that a user made stands for."""
     code = column.jdbc_code
     _, size, scale = read_type(column.type)
-    return {
+    shown = {
         "name": column.name,
         "type": listed_code(column.type, dialect) if code is None else code,
         "typeName": column.type,
@@ -148,6 +149,9 @@ def _column(column: ColumnInfo, dialect: str) -> dict[str, Any]:
         "default": column.default,
         "primaryKey": column.key,
     }
+    if column.type_definition is not None:
+        shown["typeDefinition"] = column.type_definition
+    return shown
 
 
 def _tables(catalog: Catalog, pattern: str, cursor: str | None) -> dict[str, Any]:

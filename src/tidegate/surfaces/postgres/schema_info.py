@@ -320,7 +320,8 @@ def _column(column: ColumnInfo, unique: bool) -> str:
     line = (
         f"{printable(column.name)}: {column.type} ({'nullable' if column.nullable else 'not null'})"
     )
-    marks = ["unique"] if unique else []
+    marks = [printable(column.type_definition)] if column.type_definition else []
+    marks += ["unique"] if unique else []
     marks += [column.extra] if column.extra else []
     marks += [f"default {column.default}"] if column.default is not None else []
     marks += [f"masked: {column.masked}"] if column.masked else []
@@ -332,6 +333,7 @@ def _column_as_json(column: ColumnInfo) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "name": column.name,
         "type": column.type,
+        "typeDefinition": column.type_definition,
         "nullable": column.nullable,
         "primaryKey": column.key or None,
         "default": column.default,

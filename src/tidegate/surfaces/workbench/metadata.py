@@ -61,7 +61,8 @@ class Tables(msgspec.Struct, frozen=True):
 
 class ColumnEntry(msgspec.Struct, frozen=True):
     """`is_primary_key` is there only if it is true, what follows only if it is set. `masked` says
-    what is shown of values that are hidden from the caller: nothing, a hash, a part."""
+    what is shown of values that are hidden from the caller: nothing, a hash, a part.
+    `type_definition` says what a type that a user made stands for."""
 
     name: str
     data_type: str
@@ -71,6 +72,7 @@ class ColumnEntry(msgspec.Struct, frozen=True):
     extra: str | UnsetType = UNSET
     comment: str | UnsetType = UNSET
     masked: Literal["nothing", "hash", "partial"] | UnsetType = UNSET
+    type_definition: str | UnsetType = UNSET
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
@@ -186,6 +188,7 @@ def column_entry(column: ColumnInfo) -> ColumnEntry:
         extra=column.extra or UNSET,
         comment=column.comment or UNSET,
         masked=column.masked or UNSET,
+        type_definition=column.type_definition or UNSET,
     )
 
 

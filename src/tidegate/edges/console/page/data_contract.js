@@ -27,7 +27,8 @@
  * @typedef {{ database: string | null, schema: string | null, table: string, columns: string[] }} TableEnd
  * @typedef {{
  *   name: string, type: string, kind: ColumnKind, nullable: boolean, default: string | null,
- *   generated: boolean | string, key: number | null, masked: boolean, comment: string, extra?: string
+ *   generated: boolean | string, key: number | null, masked: boolean, comment: string, extra?: string,
+ *   type_definition?: string
  *   }} TableColumn
  * @typedef {{ name: string, columns: string[], to: TableEnd }} ForeignKey
  * @typedef {{ name: string, columns: string[], from: TableEnd }} Referrer

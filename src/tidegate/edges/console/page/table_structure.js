@@ -39,7 +39,8 @@ export function structureView(facts, place) {
   return h("div", { class: "structure" },
     part("Columns", ["Name", "Type", "Key", "May be NULL", "Default", "Comment"], facts.columns.map((column) => [
       [isolated(column.name), column.masked ? h("span", { class: "tag" }, icon("mask"), " masked") : null],
-      h("code", {}, h("bdi", {}, visible(column.type))), column.key === null ? "" : `key ${column.key}`,
+      [h("code", {}, h("bdi", {}, visible(column.type))), column.type_definition
+        ? h("div", { class: "note" }, isolated(column.type_definition)) : null], column.key === null ? "" : `key ${column.key}`,
       column.nullable ? "yes" : "no",
       column.generated ? ["generated ", column.default === null ? "" : h("code", {}, visible(column.default))]
         : column.default === null ? "" : h("code", {}, visible(column.default)),
