@@ -48,10 +48,9 @@ class DmlStatement(msgspec.Struct, frozen=True):
     table with its alias and `where` the condition, as written. `calls` are the names, in lower case
     if they are not quoted, that an opening bracket follows; `parameters` counts placeholders.
 
-    An UPDATE sets the columns that are `assigned`, in lower case.
-
-    An INSERT gives a value for each of `columns`, None if the columns are unknown; `query` is where
-    its rows come from if it is not VALUES, and `body` the statement without what follows it.
+    `body` is the statement without what follows it. An UPDATE sets the columns that are `assigned`,
+    in lower case. An INSERT gives a value for each of `columns`, None if the columns are unknown;
+    `query` is where its rows come from if it is not VALUES.
     """
 
     verb: Literal["insert", "update", "delete"]
@@ -120,6 +119,7 @@ def parse_dml(text: str, dialect: str) -> DmlStatement | str:
         calls=calls_in(tokens),
         qualified=has_qualified_call(keys),
         parameters=count_of(places),
+        body=text[:close],
         assigned=assigned,
     )
 

@@ -245,10 +245,15 @@ async def test_a_change_of_very_many_rows_is_not_tried(supporting):
 
 
 async def test_triggers_are_never_set_off(supporting):
+    """On SQLite they are, since all that they do is rolled back, except what virtual tables do."""
     if supporting.name == "duckdb":
         change(supporting, "CREATE TRIGGER t AFTER DELETE ON parts DELETE FROM void")
     elif supporting.name == "sqlite":
-        change(supporting, "CREATE TRIGGER t AFTER DELETE ON parts BEGIN DELETE FROM items; END")
+        change(
+            supporting,
+            "CREATE VIRTUAL TABLE words USING fts5(word);"
+            "CREATE TRIGGER t AFTER DELETE ON parts BEGIN INSERT INTO words VALUES ('x'); END",
+        )
     elif supporting.name == "mysql":
         change(supporting, "CREATE TRIGGER t AFTER DELETE ON parts FOR EACH ROW DELETE FROM void")
     else:
@@ -349,6 +354,124 @@ async def test_rows_of_other_tables_that_follow_in_sqlite_are_reported(tmp_path)
         shown = await dry_run(case, engine, "DELETE FROM items WHERE id = 1")
         assert shown.affected == 1 and "other rows" in shown.reason
         assert await case.digest(engine) == before
+
+
+TRIGGERS = {
+    "the row itself": (
+        "CREATE TRIGGER g AFTER UPDATE ON t BEGIN"
+        " UPDATE t SET stamp = 'at ' || new.name WHERE id = new.id; END;"
+        "CREATE TRIGGER h AFTER INSERT ON t BEGIN"
+        " UPDATE t SET stamp = 'new ' || new.name WHERE id = new.id; END"
+    ),
+    "another table": (
+        "CREATE TRIGGER g AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (old.name); END;"
+        "CREATE TRIGGER h AFTER INSERT ON t BEGIN INSERT INTO log VALUES (new.name); END;"
+        "CREATE TRIGGER i BEFORE DELETE ON t BEGIN INSERT INTO log VALUES (old.name); END"
+    ),
+    "rows that are passed over": (
+        "CREATE TRIGGER g BEFORE UPDATE ON t WHEN old.id = 1 BEGIN SELECT RAISE(IGNORE); END;"
+        "CREATE TRIGGER h BEFORE INSERT ON t WHEN new.name = 'x' BEGIN SELECT RAISE(IGNORE); END;"
+        "CREATE TRIGGER i BEFORE DELETE ON t WHEN old.id = 2 BEGIN SELECT RAISE(IGNORE); END"
+    ),
+    "rows that go": (
+        "CREATE TRIGGER g AFTER UPDATE ON t BEGIN DELETE FROM t WHERE id = 1; END;"
+        "CREATE TRIGGER h AFTER INSERT ON t BEGIN DELETE FROM t WHERE name = 'x'; END"
+    ),
+    "rows that come back": (
+        "CREATE TRIGGER i AFTER DELETE ON t BEGIN INSERT INTO t VALUES (old.id, 'again', ''); END"
+    ),
+    "an error": "CREATE TRIGGER g AFTER UPDATE ON t BEGIN SELECT RAISE(ABORT, 'never'); END",
+    "nothing": "CREATE TRIGGER g AFTER UPDATE OF stamp ON t BEGIN DELETE FROM t; END",
+    "others of the table": "CREATE TRIGGER g AFTER UPDATE ON t WHEN new.id = 1 BEGIN"
+    " UPDATE t SET name = 'other' WHERE id = 4; END",
+    "further triggers": (
+        "CREATE TRIGGER g AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (1); END;"
+        "CREATE TRIGGER h AFTER INSERT ON log BEGIN DELETE FROM far; END"
+    ),
+    "by a foreign key": (
+        "CREATE TABLE child (t INTEGER REFERENCES t ON DELETE CASCADE); INSERT INTO child"
+        " VALUES (1), (1); CREATE TRIGGER g AFTER DELETE ON child BEGIN INSERT INTO log VALUES"
+        " (old.t); END"
+    ),
+}
+TRIGGERED = (
+    "UPDATE t SET name = 'x' WHERE id < 4",
+    "UPDATE t AS a SET name = upper(a.name) WHERE a.name = 'b'",
+    "DELETE FROM t WHERE id < 4",
+    "INSERT INTO t (name) VALUES ('x'), ('y')",
+    "INSERT INTO t SELECT id + 10, name, NULL FROM t",
+)
+
+
+@pytest.mark.parametrize("kind", TRIGGERS)
+async def test_rows_before_and_after_triggers_of_sqlite_are_those_that_it_makes(tmp_path, kind):
+    """Compared with what SQLite leaves once the change has run on a copy."""
+    case = CASES["sqlite"].prepare(tmp_path)
+    change(
+        case,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, stamp TEXT); CREATE TABLE log (what);"
+        " INSERT INTO t VALUES (1, 'a', NULL), (2, 'b', NULL), (3, 'c', NULL), (4, 'd', NULL);"
+        f" CREATE TABLE far (x); INSERT INTO far VALUES (1), (2); {TRIGGERS[kind]}",
+    )
+    tables = ("t", "log", "far", "child")[: 3 + (kind == "by a foreign key")]
+    for text in TRIGGERED:
+        copy = apsw.Connection(":memory:")
+        source = apsw.Connection(case.url.removeprefix("sqlite:///"))
+        with copy.backup("main", source, "main") as backup:
+            backup.step()
+        source.close()
+        copy.execute("PRAGMA foreign_keys = on")
+        was = {row[0]: row for row in copy.execute("SELECT id, name, stamp FROM t")}
+        made = copy.total_changes()
+        try:
+            returned = copy.execute(f"{text} RETURNING id").fetchall()
+        except apsw.ConstraintError:
+            returned = None
+        own = copy.changes()
+        more = copy.total_changes() - made - own
+        now = {row[0]: row for row in copy.execute("SELECT id, name, stamp FROM t")}
+        async with case.opened() as engine:
+            before = {name: change(case, f"SELECT * FROM {name}") for name in tables}
+            if returned is None:
+                with pytest.raises(TidegateError) as caught:
+                    await dry_run(case, engine, text)
+                assert "never" in caught.value.message
+            else:
+                shown = await dry_run(case, engine, text)
+                keys = sorted(key for (key,) in returned)
+                assert shown.affected == own == len(keys)
+                pairs = [(was.get(key), now.get(key)) for key in keys]
+                if not text.startswith("DELETE"):
+                    pairs = [pair for pair in pairs if pair[1] is not None]
+                texts = [tuple(map(_texts, pair)) for pair in pairs]
+                found = list(zip(shown.before, shown.after, strict=True))
+                assert len(found) == min(len(texts), len(found))
+                assert all(pair in texts for pair in found)
+                assert found or not texts
+                assert ("other rows" in shown.reason) == (more > 0), shown.reason
+                if more:
+                    assert f": {more}, of " in shown.reason
+            assert {name: change(case, f"SELECT * FROM {name}") for name in tables} == before
+
+
+def _texts(row):
+    return None if row is None else tuple(None if value is None else str(value) for value in row)
+
+
+async def test_the_tables_that_triggers_of_sqlite_change_are_named(tmp_path):
+    case = CASES["sqlite"].prepare(tmp_path)
+    change(
+        case,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO t VALUES (1, 'a');"
+        " CREATE TABLE log (what); CREATE TABLE far (x); INSERT INTO far VALUES (1), (2);"
+        + TRIGGERS["further triggers"],
+    )
+    async with case.opened() as engine:
+        shown = await dry_run(case, engine, "UPDATE t SET name = 'b'")
+    assert shown.reason == (
+        "triggers or foreign keys would change other rows as well: 3, of far, log."
+    )
+    assert (shown.before, shown.after) == ((("1", "a"),), (("1", "b"),))
 
 
 async def test_parameters_that_sqlite_counts_as_it_meets_them_are_not_tried(tmp_path):

@@ -45,7 +45,7 @@ def sampling(outline: DmlStatement, shown: Sequence[str], key: Sequence[str], ro
 
 
 def returning(outline: DmlStatement, shown: Sequence[str]) -> str:
-    """An INSERT that shows what it has added: the expressions that are shown."""
+    """The change as one that shows the rows that it has made: the expressions that are shown."""
     return f"{outline.body}\nRETURNING {', '.join(shown)}"
 
 

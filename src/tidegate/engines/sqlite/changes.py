@@ -40,7 +40,7 @@ _ROW_BYTES = 64
 
 def reversibility(session: SqliteSession, statement: Statement) -> Reversibility:
     """Whether the rows of a change can be put back. Raises: apsw.Error."""
-    reason = _objection(session, _changed_tables(session, statement))
+    reason = _objection(session, changed_tables(session, statement))
     return Reversibility(not reason, reason)
 
 
@@ -161,7 +161,7 @@ def put_back(
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
 
 
-def _changed_tables(session: SqliteSession, statement: Statement) -> set[str]:
+def changed_tables(session: SqliteSession, statement: Statement) -> set[str]:
     """The tables whose rows a statement may change, by what SQLite asks its authorizer."""
     authorizer = session.authorizer
     with session.mode(Mode.OBSERVE):

@@ -1,7 +1,8 @@
 """Runs a change of a SQLite table and rolls it back; refuses those that cannot be rolled back.
 
-All that a statement of SQLite does is in its transaction, except what virtual tables do. Other
-writers wait meanwhile, so the transaction is short.
+All that a statement of SQLite does is in its transaction, triggers and foreign keys too, except
+what virtual tables do. Other writers wait meanwhile, so the transaction is short. Rows are shown as
+they are once all that follows the change is done; other rows that change with them are counted.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import re
 from contextlib import suppress
 
 import apsw
+from msgspec import structs
 
 from tidegate.engines.common import dry_run as shared
 from tidegate.engines.common.dry_run import MOST_CHARS, MOST_COLUMNS, MOST_TOUCHED
 from tidegate.engines.sqlite.apsw_types import Rows
+from tidegate.engines.sqlite.changes import changed_tables
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.inspect import Mode
 from tidegate.model.statements import DryRun, Statement
@@ -24,14 +27,8 @@ _quote = find("sqlite").quote
 
 _REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 
-_TRIGGERS = "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' LIMIT 1"
-_OWN_TRIGGERS = (
-    "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE LIMIT 1"
-)
-_FOLLOWERS = """
-SELECT 1 FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f
-WHERE t.schema = 'main' AND t.type = 'table' AND f."table" = ?1 COLLATE NOCASE LIMIT 1"""
-
+_NO_KEY = "there is no key to find the rows by."
+_REMOVED = "rows that are removed or get another key meanwhile are not shown."
 _ROWIDS = ("rowid", "oid", "_rowid_")
 
 
@@ -51,7 +48,8 @@ def run_dry(
         try:
             with session.own():
                 connection.execute("BEGIN IMMEDIATE", can_cache=False)
-            reason = _objection(session, name)
+            followers = _followers(session, statement, name)
+            reason = _objection(session, name) or _virtual(session, followers)
             if reason:
                 return DryRun(reason=reason)
             columns, key, keys = _columns(session, name)
@@ -60,35 +58,105 @@ def run_dry(
             counting = shared.counting(outline)
             if counting.text and _read_part(session, counting, params)[0][0] > MOST_TOUCHED:
                 return shared.TOO_MANY
-            if outline.verb == "insert":
-                rows: Rows = []
-                affected = 0
-                with session.mode(Mode.WRITE):
-                    text = shared.returning(outline, shown)
-                    for row in connection.execute(text, params, can_cache=False):
-                        affected += 1
-                        if affected <= max_rows:
-                            rows.append(row)
-                return shared.added(affected, columns, rows)
-            before = _read_part(session, shared.sampling(outline, shown, keys, max_rows), params)
+            before: Rows = []
+            if outline.verb != "insert":
+                sampling = shared.sampling(outline, shown, keys, max_rows)
+                before = _read_part(session, sampling, params)
             made = connection.total_changes()
-            with session.mode(Mode.WRITE):
-                connection.execute(statement.text, params, can_cache=False).fetchall()
+            results = shown if outline.verb == "insert" else []
+            rows = _returned(session, outline, [*results, *(keys or ["1"])], params, max_rows)
             affected = connection.changes()
-            if connection.total_changes() - made > affected:
-                return DryRun(affected, reason="foreign keys would change other rows as well.")
-            after = None
-            if outline.verb == "update":
-                if before and shared.rekeys(outline, key):
-                    return DryRun(affected, reason=shared.REKEYED)
-                if before and not keys:
-                    return DryRun(affected, reason="there is no key to find the rows by.")
-                after = _again(session, name, shown, keys, before)
-            return shared.dry_run_of(affected, columns, before, after)
+            more = connection.total_changes() - made - affected
+            note = _also(more, followers or {name}) if more else ""
+            width = len(columns)
+            if outline.verb == "insert":
+                if not more:
+                    return shared.added(affected, columns, [row[:width] for row in rows])
+                again = _again(session, name, shown, keys, rows[:max_rows], width)
+                added = shared.added(affected, columns, [row[:width] for row in again])
+                missing = len(again) < min(affected, max_rows)
+                return _noted(structs.replace(added, reason=_REMOVED if missing else ""), note)
+            if not keys and before:
+                return DryRun(affected, reason=_NO_KEY)
+            if outline.verb == "update" and before and shared.rekeys(outline, key):
+                return DryRun(affected, reason=shared.REKEYED)
+            touched = {tuple(row) for row in rows}
+            before = [row for row in before if tuple(row[width:]) in touched]
+            after = _again(session, name, shown, keys, before, width)
+            return _noted(_pairs(outline, affected, columns, before, after), note)
         finally:
             with session.own(), suppress(apsw.Error):
                 if not connection.get_autocommit():
                     connection.execute("ROLLBACK", can_cache=False)
+
+
+def _returned(
+    session: SqliteSession,
+    outline: DmlStatement,
+    results: list[str],
+    params: tuple[object, ...] | None,
+    max_rows: int,
+) -> Rows:
+    """Run the change; what it returns of the rows that it makes, not what triggers do of them. Of
+    added rows some, of others all: a trigger may have it pass over rows."""
+    rows: Rows = []
+    text = shared.returning(outline, results)
+    with session.mode(Mode.WRITE):
+        for row in session.connection.execute(text, params, can_cache=False):
+            if len(rows) < max_rows or outline.verb != "insert":
+                rows.append(row)
+    return rows
+
+
+def _followers(session: SqliteSession, statement: Statement, name: str) -> set[str]:
+    """The tables of which triggers and foreign keys may change rows, by what SQLite asks its
+    authorizer."""
+    changed = changed_tables(session, statement)
+    own = {each for each in changed if each.lower() == name.lower()}
+    return (changed - own) | session.authorizer.reacting
+
+
+def _virtual(session: SqliteSession, names: set[str]) -> str:
+    """Why a change with these followers is not tried: a virtual table may keep things elsewhere."""
+    for each in sorted(names):
+        listed = _read(session, f"PRAGMA main.table_list({_quote(each)})")
+        if any(row[2] == "virtual" for row in listed):
+            return f"its triggers change the virtual table {each}."
+    return ""
+
+
+def _also(more: int, tables: set[str]) -> str:
+    names = ", ".join(sorted(tables))
+    return f"triggers or foreign keys would change other rows as well: {more:,}, of {names}"
+
+
+def _noted(dry_run: DryRun, note: str) -> DryRun:
+    if not note:
+        return dry_run
+    return structs.replace(
+        dry_run, reason=f"{note}; {dry_run.reason}" if dry_run.reason else f"{note}."
+    )
+
+
+def _pairs(
+    outline: DmlStatement, affected: int, columns: list[str], before: Rows, after: Rows
+) -> DryRun:
+    """The rows before and after by their keys; a deleted row that is there again shows as it is."""
+    if outline.verb == "update":
+        found = shared.dry_run_of(affected, columns, before, after)
+        return structs.replace(found, reason=_REMOVED) if found.reason else found
+    width = len(columns)
+    there = {tuple(row[width:]): row for row in after}
+    kept = [row for row in before if tuple(row[width:]) in there]
+    gone = shared.dry_run_of(
+        affected, columns, [row for row in before if tuple(row[width:]) not in there], None
+    )
+    if not kept:
+        return gone
+    back = shared.dry_run_of(affected, columns, kept, after)
+    return structs.replace(
+        gone, before=(*gone.before, *back.before), after=(*gone.after, *back.after)
+    )
 
 
 def _read(session: SqliteSession, text: str, values: tuple[object, ...] = ()) -> Rows:
@@ -111,10 +179,6 @@ def _objection(session: SqliteSession, name: str) -> str:
         return "its table is a virtual one."
     if _REPLACES.search(rows[0][1] or ""):
         return "its table replaces other rows on a conflict."
-    if _read(session, _OWN_TRIGGERS, (name,)):
-        return "its table has triggers."
-    if _read(session, _TRIGGERS) and _read(session, _FOLLOWERS, (name,)):
-        return "rows of other tables follow its rows, and the database has triggers."
     return ""
 
 
@@ -141,12 +205,19 @@ def _expression(column: str) -> str:
 
 
 def _again(
-    session: SqliteSession, name: str, shown: list[str], keys: list[str], before: Rows
+    session: SqliteSession,
+    name: str,
+    shown: list[str],
+    keys: list[str],
+    rows: Rows,
+    width: int,
 ) -> Rows:
-    """The same rows by their keys."""
+    """What is there now with the keys of these rows, which stand behind `width` columns."""
     found: Rows = []
+    if not keys:
+        return found
     condition = " AND ".join(f"{key} IS ?" for key in keys)
     text = f"SELECT {', '.join([*shown, *keys])} FROM {_quote(name)} WHERE {condition}"
-    for row in before:
-        found += _read(session, text, tuple(row[len(shown) :]))
+    for row in rows:
+        found += _read(session, text, tuple(row[width:]))
     return found

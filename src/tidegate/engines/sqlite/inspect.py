@@ -120,7 +120,8 @@ REFUSALS: dict[int, tuple[Effect, str]] = {
 
 class Authorizer:
     """The callback of one connection. It enforces `mode`, and notes what it has seen; `changed` are
-    tables of which rows may change, also by triggers and foreign keys.
+    tables of which rows may change, also by triggers and foreign keys; `reacting` those that
+    triggers change.
 
     `prepared` turns True whenever SQLite prepares; the notes are those since `forget`.
     """
@@ -133,6 +134,7 @@ class Authorizer:
         "mode",
         "pragma",
         "prepared",
+        "reacting",
         "reads",
         "refused",
         "schema",
@@ -151,6 +153,7 @@ class Authorizer:
         self.pragma = False
         self.changes = False
         self.changed: set[str] = set()
+        self.reacting: set[str] = set()
         self.schema = False
         self.refused: str | None = None
         self.tables: set[str] = set()
@@ -176,7 +179,7 @@ class Authorizer:
             return self._function((second or "").lower())
         if action == apsw.SQLITE_PRAGMA:
             return self._pragma((first or "").lower(), second)
-        return self._change(action, first, second, database)
+        return self._change(action, first, second, database, inside)
 
     def _function(self, name: str) -> int:
         self.functions.add(name)
@@ -191,7 +194,12 @@ class Authorizer:
         return self._refuse(Effect.ADMIN, f"PRAGMA {name}")
 
     def _change(
-        self, action: int, first: str | None, second: str | None, database: str | None
+        self,
+        action: int,
+        first: str | None,
+        second: str | None,
+        database: str | None,
+        inside: str | None,
     ) -> int:
         effect = CHANGES.get(action)
         if effect is None:
@@ -202,6 +210,8 @@ class Authorizer:
             self.schema = True
         elif first:
             self.changed.add(first)
+            if inside is not None:
+                self.reacting.add(first)
         if action == apsw.SQLITE_ALTER_TABLE and database is not None:
             effect = Effect.DESTRUCTIVE  # SQLite gives the name of a dropped column here
         elif database == "temp":
