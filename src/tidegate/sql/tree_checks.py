@@ -113,10 +113,32 @@ def _table(
         )
     kind = type(node.this).__name__
     if kind in FUNCTIONS:
-        if node.this.name.lower() in dialect.table_functions:
+        if is_table_with_arguments(node, dialect, names):
+            grammar.tables[name] = None
+            _declare(node.this.name, grammar, names)
+        elif node.this.name.lower() in dialect.table_functions:
             grammar.tables.update((argument.name, None) for argument in node.this.expressions)
     elif kind != "Identifier" or len(parts) > 1 or not _is_query(node, ctes, names, dialect):
         grammar.tables[name] = None
+
+
+def is_table_with_arguments(node: Any, dialect: Dialect, names: dict[str, str]) -> bool:
+    """Whether a table's node is a call of what is no function of the dialect, and so a table that
+    is read with arguments."""
+    called = node.this
+    if not dialect.tables_take_arguments or type(called).__name__ != "Anonymous":
+        return False
+    written: str = called.name
+    name = names.get(written, written).lower()
+    return not any(
+        name in listed
+        for listed in (
+            dialect.functions,
+            dialect.bare_functions,
+            dialect.table_functions,
+            dialect.outside_tables,
+        )
+    )
 
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog"})
@@ -218,6 +240,10 @@ def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dial
     """The parser sees a call that it has no node for: the name must be listed here as well."""
     name: str = node.name
     if name.upper() in SYNTAX:
+        return
+    if type(node.parent).__name__ == "Table" and is_table_with_arguments(
+        node.parent, dialect, names
+    ):
         return
     folded = names.get(name, name).lower()
     if (

@@ -19,6 +19,7 @@ DIALECT = structs.replace(
     functions=sqlite.DIALECT.functions | FUNCTIONS,
     in_files=False,
     path_schemas=True,
+    tables_take_arguments=False,
     # What SQLite says of its own tables and plans, none of which are behind these.
     trigger_query="",
     plan_format="",

@@ -186,6 +186,11 @@ class Dialect(msgspec.Struct, frozen=True):
     """A column takes values of any type."""
     ctes_see_all: bool = False
     """A common table expression sees itself and later ones without RECURSIVE."""
+    tables_take_arguments: bool = False
+    """A call in a table's place that is no function's reads the table of that name, as if its
+    hidden columns were compared with the arguments."""
+    outside_tables: frozenset[str] = frozenset()
+    """What extensions offer under such names, and what reads files."""
     in_reads_tables: bool = False
     """`IN name` reads a table."""
     update_or: bool = False

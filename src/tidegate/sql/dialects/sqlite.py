@@ -32,7 +32,8 @@ _FUNCTIONS = words("""
     abs acos acosh asin asinh atan atan2 atanh avg bm25 cast ceil ceiling changes char coalesce
     concat concat_ws cos cosh count cume_dist current_date current_time current_timestamp date
     datetime decimal decimal_add decimal_mul decimal_sub decimal_sum degrees dense_rank exp
-    first_value floor format fts5_source_id generate_series geopoly_area geopoly_bbox geopoly_blob
+    first_value floor format fts5_get_locale fts5_insttoken fts5_locale fts5_source_id
+    generate_series geopoly_area geopoly_bbox geopoly_blob
     geopoly_ccw geopoly_contains_point geopoly_group_bbox geopoly_json geopoly_overlap
     geopoly_regular geopoly_svg geopoly_within geopoly_xform glob group_concat hex highlight if
     ifnull iif instr json json_array json_array_insert json_array_length json_each
@@ -157,6 +158,8 @@ DIALECT = _Sqlite(
     in_files=True,
     ctes_see_all=True,
     untyped_columns=True,
+    tables_take_arguments=True,
+    outside_tables=words("csv fsdir lines lines_read readfile vsv zipfile"),
     in_reads_tables=True,
     update_or=True,
     fence=" LIMIT -1",

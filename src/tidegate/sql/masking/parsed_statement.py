@@ -14,6 +14,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.lex import NAME, WORD, Token
 from tidegate.sql.normalization import normalize
 from tidegate.sql.parse import parse
+from tidegate.sql.tree_checks import is_table_with_arguments
 
 if TYPE_CHECKING:
     from sqlglot.expressions.core import Expression
@@ -47,7 +48,7 @@ class ParsedStatement:
         self.tokens = tokens
         self.dialect = dialect
         places: list[int] = []
-        written = normalize(tokens, dialect, places).text
+        written, self._names = normalize(tokens, dialect, places)
         self.tree: Expression = parse(written, dialect.parser, len(tokens))
         self._token_at: dict[int, int] = {}
         for number, place in enumerate(places):
@@ -69,6 +70,13 @@ class ParsedStatement:
             if node.this is None or type(node.this).__name__ in ("Parameter", "Placeholder", "Dot"):
                 raise masking_refused(
                     "A table is named in a way that cannot be followed", "masking.name"
+                )
+            if is_table_with_arguments(node, self.dialect, self._names):
+                raise masking_refused(
+                    "Something of this source is hidden from this caller, and a table that is read"
+                    " with arguments could show it",
+                    "masking.arguments",
+                    "Name the table alone, and give the words as a condition: t MATCH 'words'.",
                 )
             return None
         return TableReference(node, *self.chain(list(node.parts)))
