@@ -93,3 +93,58 @@ def test_texts_of_stores_and_indexes_are_read_by_their_types(call: Client) -> No
     index = call("open_vector_index", kv=kv, opts={":dimensions": 2, ":domain": "v"})["vectorIndex"]
     call("add_vector", vectorIndex=index, vectorRef="a", vectorData=["1", "0.5"])
     assert call("vector_search", vectorIndex=index, queryVector=["1", "0.5"]) == ["a"]
+
+
+STRANGE: tuple[Any, ...] = (
+    *("nonsense", "true", "nil", "[1 2", "1.5", "1e3", "0x1", "", "9" * 24),
+    *(1.5, True, {"~edn": "nil"}, {"~i64": "9" * 24}),
+)
+"""What is no entity, whatever reads it."""
+UNREAD = (":invalid-request", ":invalid-params", ":invalid-json-tag", ":datalog-unreadable")
+
+
+def test_what_is_no_entity_and_no_value_is_refused_and_finds_nothing_else(call: Client) -> None:
+    database = call("open_database", dir="facts", create=True, schema=SCHEMA)["database"]
+    call("transact", database=database, txData=PEOPLE)
+
+    def said(tool: str, **arguments: Any) -> tuple[Any, Any]:
+        reply = call.reply(tool, database=database, **arguments)
+        return reply.get("code"), reply.get("error", reply.get("result"))
+
+    def refused(tool: str, word: str, **arguments: Any) -> None:
+        code, text = said(tool, **arguments)
+        assert code in UNREAD, (tool, arguments, text)
+        assert word in text, (tool, arguments, text)
+        assert "class" not in text, text
+
+    names = "[:find ?n :in $ {} :where [?e :name ?n]]"
+    for x in STRANGE:
+        for binding, given in (("?e", x), ("[?e ...]", [1, x]), ("[[?e ?o]]", [[x, 1]])):
+            refused("query", "", query=names.format(binding), inputs=[given])
+        parents = "[:find ?e :in $ ?p :where (or [?e :parent ?p])]"
+        refused("query", "", query=parents, inputs=[x])
+        refused("search_datoms", "", e=x)
+        refused("count_datoms", "", e=x)
+        refused("datoms", "", index="eav", c1=x)
+        refused("pull", "", selector="[:name]", eid=x)
+        refused("pull_many", "", selector="[:name]", eids=[1, x])
+        refused("entity", "", eid=x)
+    for clause, word in (
+        ('["nonsense" :name ?n]', "entity"),
+        ("[1.5 :name ?n]", "entity"),
+        ("[nil :name ?n]", "entity"),
+        ("[?e :name ?n] (not [true :age ?n])", "entity"),
+        ("[?e :name ?n] (or-join [?e] [?e :parent 1.5])", ":parent"),
+        ('[?e :name ?n] [?e :age "x"]', ":age"),
+        ("[?e :name ?n] [?e :age 80.5]", ":age"),
+        ("[?e :name ?n] [?e :likes 5]", ":likes"),
+        ("[?e :name ?n] [?e :age 80 ?t]", "transaction"),
+    ):
+        refused("query", word, query=f"[:find ?n :where {clause}]")
+        rules = f"[[(r ?n) {clause}]]"
+        refused("query", word, query="[:find ?n :in $ % :where (r ?n)]", inputs=[rules])
+    for x in (1, "1", [":name", "Ada"], {"~edn": '[:name "Ada"]'}):
+        assert said("query", query=names.format("?e"), inputs=[x]) == (None, [["Ada"]])
+    aged = "[:find ?n :in $ ?a :where [?e :age ?a] [?e :name ?n]]"
+    for x in (80, "80", 80.0):
+        assert said("query", query=aged, inputs=[x]) == (None, [["Ada"]])

@@ -10,6 +10,8 @@
     in some plans. The second value gets a name of its own.
   * A whole number that is written as the value of a `bigint` or `bigdec` attribute fails by its class.
   * A single input is written in place of its variable, which some clauses do not stand.
+  * A constant or an input that is no entity, as in `[1.5 :name ?n]`, finds all of them, and a value of
+    another type than the attribute's is cut to it, or fails by its class. Both are refused.
 
   `scopes` corrects what is wrong with names, `planner` replaces functions of the planner, and a query
   that calls rules is answered by `cross-check`. A server plans by itself, so there only what a text
@@ -18,7 +20,8 @@
    [clojure.edn :as edn]
    [datalevin.core :as d]
    [tidegate.cross-check :as cross-check]
-   [tidegate.scopes :as scopes :refer [variable?]]))
+   [tidegate.scopes :as scopes :refer [variable?]]
+   [tidegate.values :refer [refuse]]))
 
 (defn parts
   "A query as a map of its sections, however it is written."
@@ -56,11 +59,76 @@
   (let [type (when (keyword? attribute) (get-in schema [attribute :db/valueType]))]
     (cond
       (integer? x) (case type :db.type/bigint (biginteger x) :db.type/bigdec (bigdec x) x)
+      (and (float? x) (= type :db.type/long) (== x (Math/rint x)) (< (abs x) 1e15)) (long x)
       (string? x) (if-let [reads (readers type)] (let [found (reads x)] (if (nil? found) x found)) x)
       :else x)))
 
+(defn- entity? [x]
+  (or (keyword? x) (sequential? x) (and (integer? x) (<= Long/MIN_VALUE x Long/MAX_VALUE))))
+
+(defn- of-type?
+  "Whether a value can be one of a type, as far as its class says."
+  [type x]
+  (case type
+    :db.type/ref (entity? x)
+    (:db.type/long :db.type/bigint) (integer? x)
+    (:db.type/double :db.type/float :db.type/bigdec) (number? x)
+    :db.type/string (string? x)
+    :db.type/boolean (boolean? x)
+    :db.type/keyword (keyword? x)
+    :db.type/symbol (symbol? x)
+    :db.type/instant (inst? x)
+    :db.type/uuid (uuid? x)
+    true))
+
+(defn- short-form [x]
+  (let [text (pr-str x)]
+    (if (> (count text) 80) (str (subs text 0 80) "…") text)))
+
+(defn check-entity
+  "What stands for an entity, if it can be one."
+  [x]
+  (if (entity? x)
+    x
+    (refuse :invalid-request
+            (str (short-form x) " stands for an entity here, and is none: an entity is its number, or"
+                 " a reference to it such as [\":name\", \"Ann\"]."))))
+
+(defn- checked
+  "A constant or an input as its attribute, or `:db/id`, keeps its like."
+  [schema attribute x]
+  (let [now (as-typed schema attribute x)
+        type (when (keyword? attribute) (get-in schema [attribute :db/valueType]))]
+    (cond
+      (= :db/id attribute) (check-entity now)
+      (of-type? type now) now
+      :else (refuse :invalid-request
+                    (str (short-form x) " stands for a value of " attribute ", whose type is "
+                         (name type) ": no entity has it.")))))
+
 (defn- pattern-parts [clause]
   (if (= '$ (first clause)) [['$] (rest clause)] [[] clause]))
+
+(defn- check-patterns
+  "Refuse a constant in a pattern that cannot be what it stands for."
+  [schema clauses]
+  (doseq [clause clauses]
+    (cond
+      (pattern? clause)
+      (let [[_ [e a x & more]] (pattern-parts clause)]
+        (when more
+          (refuse :invalid-request
+                  (str "The pattern " (short-form clause) " has more than an entity, an attribute and"
+                       " a value: Datalevin keeps no transaction with a fact.")))
+        (when-not (symbol? e) (checked schema :db/id e))
+        (when-not (or (symbol? x) (< (count (second (pattern-parts clause))) 3))
+          (checked schema a x)))
+
+      (and (seq? clause) ('#{and or not} (first clause)))
+      (check-patterns schema (rest clause))
+
+      (and (seq? clause) ('#{or-join not-join} (first clause)))
+      (check-patterns schema (nnext clause)))))
 
 (defn- named [{:keys [fresh schema]} clause fill?]
   (let [[source [e a x & more :as given]] (pattern-parts clause)
@@ -205,6 +273,7 @@
 
 (defn- corrected-rules [schema fresh rules]
   (let [rules (if (string? rules) (edn/read-string rules) rules)]
+    (doseq [rule rules :when (sequential? rule)] (check-patterns schema (rest rule)))
     (if (and (sequential? rules) (every? #(and (sequential? %) (seq %)) rules))
       (mapv (fn [[head & clauses]]
               (into [head] (rewritten (context-of schema fresh clauses) clauses false)))
@@ -240,16 +309,21 @@
     (assoc given :where (rewritten (context-of schema fresh where) where fill?))
     given))
 
+(defn- bound
+  "An input with each of its values as the variable needs it that the binding gives it to."
+  [schema types binding x]
+  (cond
+    (types binding) (checked schema (types binding) x)
+    (not (and (vector? binding) (sequential? x))) x
+    (or (= '... (peek binding)) (and (= 1 (count binding)) (vector? (first binding))))
+    (mapv #(bound schema types (first binding) %) x)
+    :else (into (mapv #(bound schema types %1 %2) binding x) (drop (count binding) x))))
+
 (defn- corrected-inputs [schema fresh {:keys [in where]} inputs]
   (let [schema (assoc schema :db/id {:db/valueType :db.type/ref})
         types (if (sequential? where) (value-types schema where) {})]
-    (map (fn [name x]
-           (cond
-             (= '% name) (corrected-rules schema fresh x)
-             (types name) (as-typed schema (types name) x)
-             (and (vector? name) (= '... (peek name)) (types (first name)) (sequential? x))
-             (mapv #(as-typed schema (types (first name)) %) x)
-             :else x))
+    (map (fn [binding x]
+           (if (= '% binding) (corrected-rules schema fresh x) (bound schema types binding x)))
          (concat (rest in) (repeat nil)) inputs)))
 
 (defn- empty-answer? [found]
@@ -293,6 +367,8 @@
         ;; The types of a server's attributes are another request, so they are asked for only where
         ;; its planner is not to be trusted.
         schema (if (and remote? (not by-facts?)) {} (d/schema conn))
+        ids (assoc schema :db/id {:db/valueType :db.type/ref})
+        _ (when known? (check-patterns ids where))
         derived (when by-facts? (cross-check/answer-by-rules conn schema given
                                                  (typed-inputs schema given inputs) remote?))]
     (if derived

@@ -173,6 +173,9 @@
 (defn- attribute [x]
   (if (nil? x) nil (let [x (decode x)] (if (string? x) (keyword-of x "a") x))))
 
+(defn- entity-of [x]
+  (when (some? x) (query/check-entity (decode x))))
+
 (defn- value-of
   "A value that is looked for, as the attribute keeps its like."
   [db a x]
@@ -236,9 +239,9 @@
   (let [db (d/db conn)
         index (index-of args)
         ave? (= index :ave)
-        c1 (if ave? (attribute (get args "c1")) (decode (get args "c1")))
+        c1 (if ave? (attribute (get args "c1")) (entity-of (get args "c1")))
         c2 (if ave? (value-of db c1 (decode (get args "c2"))) (attribute (get args "c2")))
-        c3 (if ave? (decode (get args "c3")) (value-of db c2 (decode (get args "c3"))))
+        c3 (if ave? (entity-of (get args "c3")) (value-of db c2 (decode (get args "c3"))))
         [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
     (datoms-page args most (count-facts db e a x)
                  (cond
@@ -249,7 +252,7 @@
 
 (defn- matching [conn args most]
   (let [db (d/db conn)
-        e (decode (get args "e")) a (attribute (get args "a"))
+        e (entity-of (get args "e")) a (attribute (get args "a"))
         x (value-of db a (decode (get args "v")))]
     (datoms-page args most (count-facts db e a x) (fn [_] (found-facts db e a x)))))
 
@@ -529,17 +532,18 @@
 (def ^:private reads
   {"query"            answer-query
    "pull"             (fn [conn args _]
-                        (d/pull (d/db conn) (pull-selector args) (decode (get args "eid"))))
+                        (d/pull (d/db conn) (pull-selector args) (query/check-entity (decode (get args "eid")))))
    "pull_many"        (fn [conn args most]
                         (counted most (d/pull-many (d/db conn) (pull-selector args)
-                                                   (list-of args "eids"))))
+                                                   (mapv query/check-entity (list-of args "eids")))))
    "entity"           (fn [conn args _]
-                        (some-> (d/entity (d/db conn) (decode (get args "eid"))) whole-entity))
+                        (some-> (d/entity (d/db conn) (query/check-entity (decode (get args "eid"))))
+                                whole-entity))
    "datoms"           datoms
    "search_datoms"    matching
    "count_datoms"     (fn [conn args _]
                         (let [db (d/db conn) a (attribute (get args "a"))]
-                          (count-facts db (decode (get args "e")) a
+                          (count-facts db (entity-of (get args "e")) a
                                        (value-of db a (decode (get args "v"))))))
    "fulltext_datoms"  (fn [conn args most]
                         (counted most (d/fulltext-datoms (d/db conn) (text-of args "query")
