@@ -24,7 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import record_new_state
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
-from tidegate.gateway.masking import mask, without_key, without_values
+from tidegate.gateway.masking import hide_sessions, mask, without_key, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
 from tidegate.gateway.transactions import check_sum, control, engine_transaction
@@ -75,6 +75,7 @@ async def run(ctx: CallContext) -> Any:
         except SchemaChangedError:
             connection.catalog = None
             await mask(ctx)
+            await hide_sessions(ctx)
             return await _run_statement(ctx)
     finally:
         limiter.release(actor_id)

@@ -34,7 +34,7 @@ from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
 from tidegate.gateway.joined_tables import Joins, find_joined, read_joined
 from tidegate.gateway.judging import judging_limiter
-from tidegate.gateway.masking import mask, source_key
+from tidegate.gateway.masking import hide_sessions, mask, source_key
 from tidegate.gateway.open_transactions import OpenTransactions
 from tidegate.gateway.preview import explain_call, explain_text
 from tidegate.gateway.recorder import (
@@ -161,6 +161,7 @@ class Gateway:
                 joins = await find_joined(ctx, self.handle)
             if ctx.data_rules is not None:
                 await mask(ctx)
+            await hide_sessions(ctx)
             if joins is not None:
                 ctx.rewritten = joins.applied_to(ctx.rewritten)
             await inspect(ctx)

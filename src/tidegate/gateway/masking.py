@@ -21,6 +21,7 @@ from tidegate.model.schema import Catalog
 from tidegate.model.statements import Administration, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.policy.data_rules import digest_of, rules_for_people, verdict_of
+from tidegate.sql.session_texts import hide_session_texts, names_sessions
 
 _MEANING = frozenset({"TimeZone", "DateStyle", "search_path"})
 """Settings by which a condition may mean something else."""
@@ -82,6 +83,29 @@ async def mask(ctx: CallContext) -> None:
                 ctx, SHORT_TO_REWRITE, classify, rewritten, ctx.source
             )
             ctx.judged_text = text
+
+
+async def hide_sessions(ctx: CallContext) -> None:
+    """Rewrite a statement that reads a view of the database's sessions, for every caller, so that
+    it shows no statement of another one. Raises: TidegateError POLICY_DENIED."""
+    request = ctx.rewritten
+    if not isinstance(request, (Query, Explain, Prepare)) or request.names_change:
+        return
+    statement, dialect = request.statement, ctx.source.dialect
+    if not names_sessions(statement.text, dialect):
+        return
+    text = await judge_text(
+        *(ctx, SHORT_TO_REWRITE, hide_session_texts, statement.text, dialect),
+        plan=isinstance(request, Explain),
+    )
+    if text == statement.text:
+        return
+    ctx.rewritten = structs.replace(request, statement=structs.replace(statement, text=text))
+    classify = language_of(ctx.source).classify
+    ctx.text_judgement = await judge_text(
+        *(ctx, SHORT_TO_REWRITE, classify, ctx.rewritten, ctx.source)
+    )
+    ctx.judged_text = text
 
 
 def _text(request: EngineRequest) -> str:

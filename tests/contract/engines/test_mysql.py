@@ -495,6 +495,27 @@ def activity(shop):
     )
 
 
+async def test_no_view_shows_what_other_sessions_run(shop):
+    """MariaDB would: to the account that all callers share, and behind views of it."""
+    database = shop.url.partition("?")[0].rpartition("/")[2]
+    mysql_server.shared().script(
+        "CREATE VIEW direct AS SELECT ID, INFO FROM information_schema.PROCESSLIST;"
+        "CREATE VIEW behind AS SELECT LEFT(INFO, 9) AS q FROM direct;"
+        "CREATE VIEW waiting AS SELECT trx_query FROM information_schema.INNODB_TRX;"
+        "CREATE VIEW traced AS SELECT QUERY FROM information_schema.OPTIMIZER_TRACE",
+        database,
+    )
+    async with shop.opened() as engine:
+        for table in ("direct", "behind", "waiting", "traced"):
+            text = f"SELECT * FROM {table}"
+            assert (await shop.inspect(engine, text)).effect > Effect.READ
+            with pytest.raises(TidegateError):
+                await shop.ask(engine, text)
+    for text in ("SHOW ENGINE INNODB STATUS", "SHOW FULL PROCESSLIST"):
+        assert judge(text, "mysql").effect > Effect.READ
+    assert judge("SHOW ENGINES", "mysql").effect is Effect.READ
+
+
 @pytest.mark.parametrize("how", ["cancel", "time", "gone", "close"])
 async def test_a_statement_that_is_stopped_is_gone_from_the_process_list(shop, how):
     async with shop.opened() as engine:

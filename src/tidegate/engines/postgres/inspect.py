@@ -75,9 +75,19 @@ SELECT c.relname::text FROM pg_catalog.pg_foreign_table AS f
 JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
 WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
 
-_SYSTEM_VIEWS = b"""
-SELECT 'pg_catalog.pg_prepared_statements'::regclass::oid"""
-"""The view that shows the statements of other callers on the same connection."""
+_SESSIONS = b"""
+SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n
+  ON n.oid = c.relnamespace
+WHERE (n.nspname = 'pg_catalog' AND c.relname IN ('pg_prepared_statements', 'pg_stat_activity'))
+  OR c.relname ~ '^pg_(stat_statements|stat_monitor|stat_plans|store_plans|show_plans|qualstats)'
+UNION ALL
+SELECT p.oid FROM pg_catalog.pg_proc AS p
+WHERE p.proname IN ('pg_stat_get_activity', 'pg_stat_get_backend_activity')
+  OR p.proname ~ '^pg_(stat_statements|stat_monitor|stat_plans|store_plans|show_plans|qualstats)'"""
+"""Views and functions that show the statements of other callers."""
+
+_COPIES = _VIEWS.replace(b"relkind = 'v'", b"relkind = 'm'")
+"""Materialized views, which call nothing when they are read, and hold what they read before."""
 
 FIRST_OWN = 16384
 """The first oid that is not the server's own (FirstNormalObjectId of its sources)."""
@@ -93,24 +103,29 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
 
     `names`: names, case-folded, that no text may hold. `operators`: signs that none may use.
     `settings`: names that no change may hold: `pg_settings`, and views of any of the server's own
-    tables, since to change these is to change settings or rights.
+    tables, since to change these is to change settings or rights; and what shows the statements of
+    other callers, which a change could copy.
     `unnamed`: oids of functions and operators that a text can lead to without a name or a sign of
     theirs, by a cast or by a sign that PostgreSQL has too. If there are any, the server itself is
     asked to which functions a text leads.
     `in_catalog`: those of `names` that are functions in `pg_catalog` itself, where users have none
     as a rule: a call of any other that names that schema is PostgreSQL's own.
+    `sessions`: names of views, also materialized ones, that show what other callers run.
     """
 
     names: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
-    settings: frozenset[str] = frozenset({"pg_settings"})
+    settings: frozenset[str] = frozenset(
+        {"pg_settings", "pg_stat_activity", "pg_stat_get_activity", "pg_stat_get_backend_activity"}
+    )
     unnamed: frozenset[int] = frozenset()
     in_catalog: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
         """Whether no text that changes nothing can name any of them."""
-        return not self.names and not self.operators
+        return not self.names and not self.operators and not self.sessions
 
 
 NONE = UnsafeObjects()
@@ -127,9 +142,10 @@ async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
         operators,
         casts,
         programs,
-        ((prepared,),),
+        sessions,
+        copies,
     ) = await session.ask(
-        *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SYSTEM_VIEWS),
+        *(_VIEWS, _POLICIES, _FUNCTIONS, _OPERATORS, _CASTS, _PROGRAMS, _SESSIONS, _COPIES),
         timeout_ms=timeout_ms,
     )
     calls = _calls(views + policies)
@@ -139,9 +155,10 @@ async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
         wanted = "{" + ",".join(map(str, built_in)) + "}"
         (own,) = await session.ask((_OWN_FUNCTIONS, [wanted.encode()]), timeout_ms=timeout_ms)
     unsafe_objects = _weigh(calls, functions, own, operators, casts, programs)
+    seen, shown = _calls(views + copies), {oid for (oid,) in sessions}
     return structs.replace(
         unsafe_objects,
-        names=unsafe_objects.names | _behind(calls, {c[0] for c in calls if prepared in c[2]}),
+        sessions=_behind(seen, {c[0] for c in seen if not shown.isdisjoint(c[1] | c[2])}),
         settings=_behind(calls, {c[0] for c in calls if any(oid < FIRST_OWN for oid in c[2])})
         | NONE.settings,
     )
@@ -250,10 +267,22 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
         return Judgement(
             effect=Effect.UNKNOWN,
             rule=CATALOG_RULE,
-            reason="A change that names `pg_settings`, or a view of one of the server's own tables,"
-            " may change settings or rights.",
+            reason="A change that names `pg_settings`, `pg_stat_activity`, or a view of one of the"
+            " server's own tables, may change settings or rights, or copy other callers'"
+            " statements.",
             code=Code.POLICY_DENIED.value,
             hint="Only the operator changes those; read the view in a separate statement.",
+        )
+    shown = sorted(_matches(names, unsafe_objects.sessions))
+    if shown and not found:
+        return Judgement(
+            effect=Effect.UNKNOWN,
+            rule=CATALOG_RULE,
+            reason=f"`{shown[0]}` shows statements of other callers, which share the account of"
+            " this source.",
+            code=Code.POLICY_DENIED.value,
+            hint="Read pg_stat_activity itself: it shows who is connected, in which state and since"
+            " when.",
         )
     if not found:
         found = sorted(signs & unsafe_objects.operators)

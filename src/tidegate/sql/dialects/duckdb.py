@@ -315,7 +315,7 @@ DIALECT = _Duckdb(
     changing_functions=frozenset({"nextval"}),
     definition_words=frozenset({"STRUCT"}),
     table_functions=frozenset({"query_table"}),
-    secrets=("duckdb_secrets", "duckdb_logs"),
+    secrets=("duckdb_secrets", "duckdb_logs*", "*pg_prepared_statements"),
     shows=frozenset({"TABLES", "ALL", "DATABASES", "SCHEMAS"}),
     pragmas=words("""
     collations database_list database_size functions metadata_info platform show_databases

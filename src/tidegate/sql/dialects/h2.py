@@ -33,6 +33,7 @@ DIALECT = structs.replace(
         *default.DIALECT.secrets,
         "information_schema.sessions",
         "information_schema.query_statistics",
+        "information_schema.session_state",
     ),
     reads_files=False,
     remotes=False,

@@ -262,6 +262,9 @@ class Dialect(msgspec.Struct, frozen=True):
     known without a schema."""
     partial_tables: dict[tuple[str, str], SystemTable] = {}
     """Those of `system_tables`, by schema and name, that have more than such columns."""
+    session_views: dict[str, str] = {}
+    """Views of the system schema that show what other sessions run, each with the query that
+    replaces it for every caller: the same columns, without the texts."""
     system_schema: str | None = None
     """The system schema in which names without a schema are found."""
     system_prefix: str = ""

@@ -243,6 +243,8 @@ DIALECT = _Mysql(
         "information_schema.user_privileges",
         "information_schema.user_attributes",
         "information_schema.innodb_trx",
+        "information_schema.optimizer_trace",
+        "information_schema.query_cache_info",
         "performance_schema.*",
     ),
     admitted=words("""
@@ -252,7 +254,7 @@ DIALECT = _Mysql(
     performance_schema.session_status performance_schema.session_variables
     """),
     shows=words("""
-    CHARACTER CHARSET COLLATION COLUMNS CREATE DATABASES ENGINE ENGINES EVENTS EXTENDED
+    CHARACTER CHARSET COLLATION COLUMNS CREATE DATABASES ENGINES EVENTS EXTENDED
     FIELDS FULL FUNCTION GLOBAL INDEX INDEXES KEYS OPEN PACKAGE PLUGINS PRIVILEGES PROCEDURE
     SCHEMAS SESSION STATUS STORAGE TABLE TABLES TRIGGERS VARIABLES
     """),

@@ -399,6 +399,17 @@ _PARTIAL_TABLES = {
 }
 """Their columns since version 14."""
 
+_SESSION_VIEWS = {
+    "pg_stat_activity": "SELECT datid, datname, pid, leader_pid, usesysid, usename,"
+    " application_name, client_addr, client_hostname, client_port, backend_start, xact_start,"
+    " query_start, state_change, wait_event_type, wait_event, state, backend_xid, backend_xmin,"
+    " CASE WHEN pid = pg_catalog.pg_backend_pid() THEN query_id END AS query_id,"
+    " CASE WHEN query <> '' AND pid <> pg_catalog.pg_backend_pid() THEN '<hidden>' ELSE query"
+    " END AS query, backend_type FROM pg_catalog.pg_stat_activity"
+}
+"""Callers share an account, to which the server shows the statements of all. Columns since version
+14, in their order. A text stays one, so that the filters on it that tools send keep their rows."""
+
 
 class _Postgres(Dialect, frozen=True):
     """PostgreSQL's own spellings."""
@@ -558,6 +569,13 @@ DIALECT = _Postgres(
         "pg_ident_file_mappings",
         "pg_config",
         "pg_prepared_statements",
+        "pg_stat_statements*",
+        "pg_stat_plans",
+        "pg_stat_monitor*",
+        "pg_store_plans*",
+        "pg_show_plans",
+        "pg_stat_kcache*",
+        "pg_qualstats*",
         "information_schema.user_mapping_options",
         "pg_toast.*",
     ),
@@ -594,6 +612,7 @@ DIALECT = _Postgres(
         "information_schema": INFORMATION_SCHEMA | _STANDARD,
     },
     partial_tables=_PARTIAL_TABLES,
+    session_views=_SESSION_VIEWS,
     system_schema="pg_catalog",
     system_prefix="pg_",
     labels_by_text=False,

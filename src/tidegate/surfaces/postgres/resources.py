@@ -22,7 +22,6 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Resource, ToolResult
 from tidegate.secrets import MASK
-from tidegate.sql.redaction import without_values
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.databases import Databases
@@ -205,14 +204,11 @@ class Resources:
 
     async def _activity(self, context: ToolContext, source: str | None) -> dict[str, Any]:
         rows = await self._rows(context, source, _ACTIVITY)
-        for row in rows:
-            if row["query"]:
-                row["query"] = without_values(str(row["query"]), "postgres", "?", numbers=True)
         return {
             "activity_count": len(rows),
             "activities": rows,
-            "description": "Current database connections and what they run; values in"
-            " statements are shown as ?",
+            "description": "Current database connections, what state they are in and what"
+            " they wait for; the statements of other sessions are shown as <hidden>",
         }
 
     async def _replication(self, context: ToolContext, source: str | None) -> dict[str, Any]:
@@ -239,7 +235,7 @@ RESOURCES = (
     (
         "pg://stat/activity",
         "PostgreSQL Current Activity",
-        "Returns the current connections and what they run",
+        "Returns the current connections and their state",
     ),
     (
         "pg://stat/replication",
