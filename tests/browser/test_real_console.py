@@ -81,6 +81,30 @@ def allow(page: Page) -> None:
     button.click()
 
 
+FILES = """performance.getEntriesByType("resource")
+  .filter(({ name }) => name.includes("/console/assets/"))
+  .map(({ name, transferSize }) => [name, transferSize > 0])"""
+LINKS = "[...document.querySelectorAll('link[rel=modulepreload]')].map(({ href }) => href)"
+
+
+def test_files_of_the_page_are_fetched_once_together_and_kept(place: Place, window: Window) -> None:
+    page = window.tab(place.link())
+    expect(page.locator(".live.on")).to_be_visible()
+    page.get_by_role("link", name="Data").click()
+    expect(page.locator("#tree-search")).to_be_visible()
+    first = page.evaluate(FILES)
+    names = [name for name, sent in first if sent]
+    assert len(names) == len(set(names)) > 40
+    # What a module imports was asked for by the page, and not when the module had come.
+    modules = {name for name in names if name.endswith(".js") and not name.endswith("/app.js")}
+    assert set(page.evaluate(LINKS)) == modules
+    again = window.tab(f"{place.address}/console#/data")
+    expect(again.locator("#tree-search")).to_be_visible()
+    kept = again.evaluate(FILES)
+    assert {name for name, _ in kept} == set(names)
+    assert [name for name, sent in kept if sent] == []
+
+
 def test_a_question_arrives_is_allowed_found_under_activity_and_its_rows_put_back(
     place: Place, window: Window
 ) -> None:

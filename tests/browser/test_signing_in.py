@@ -163,6 +163,32 @@ def test_another_build_offers_to_load_the_new_page(window: Window, site: Site, u
     expect(page.locator(".bars")).to_be_empty()
 
 
+def test_a_page_of_an_earlier_build_gets_no_file_of_the_new_one(
+    window: Window, site: Site, url: str
+) -> None:
+    page = window.tab(url)
+    expect(page.locator(".rail")).to_be_visible()
+    site.build = "build-2"
+    window.expected += ["404"]
+    page.get_by_role("link", name="Activity").click()
+    expect(page.locator(".bar")).to_contain_text("Tidegate has been updated")
+    page.get_by_role("button", name="Load the new page").click()
+    expect(page.locator("h1")).to_have_text("Activity")
+    loaded = page.evaluate(
+        "performance.getEntriesByType('resource').map((each) => each.name)"
+        ".filter((name) => name.includes('/assets/'))"
+    )
+    assert loaded and all("/assets/build-2/" in each for each in loaded)
+
+
+def test_a_page_whose_files_are_gone_says_what_to_do(window: Window, site: Site, url: str) -> None:
+    window.expected += ["404"]
+    page = window.tab()
+    page.route("**/app.js", lambda route: route.fulfill(status=404, body=""))
+    page.goto(url)
+    expect(page.get_by_role("link", name="load it again")).to_be_visible()
+
+
 def test_after_a_gap_everything_is_loaded_again(window: Window, site: Site, url: str) -> None:
     page = window.tab(url)
     expect(page.locator(".live.on")).to_be_visible()

@@ -13,7 +13,7 @@ from tidegate.edges.console.request_checks import RequestChecks
 from tidegate.serve.console import console_endpoint
 
 API = "/console/api/"
-PAGE = frozenset({"/console", "/console/assets/{name}"})
+PAGE = frozenset({"/console", "/console/assets/{build}/{name}"})
 """What holds no data: anyone who reaches the server may load it."""
 UNSIGNED = (("POST", "session"), ("POST", "sign-in"))
 """What begins a session."""

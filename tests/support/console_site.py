@@ -21,6 +21,7 @@ from support import console_access as of_access
 from support import console_cards as canned
 from support.console_data import Data, made_file
 from support.console_statements import Statements
+from tidegate.edges.console.page_files import render_index
 
 PAGE = Path(tidegate.__file__).parent / "edges" / "console" / "page"
 POLICY = (
@@ -134,6 +135,9 @@ class Site:
             case ["activity", "proof"]:
                 return 200, self.proof
             case ["activity", "lines", name]:
+                known = any(name in (each["call_id"], str(each["n"])) for each in self.lines)
+                if not known:
+                    return 404, _refusal("line", "There is no such line.")
                 return 200, self._record(name)
             case ["access"]:
                 return 200, self.access
@@ -358,10 +362,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         if url.path == "/console":
-            text = (PAGE / "index.html").read_text().replace("{{build}}", self.site.build)
-            self._send(200, text.encode(), "text/html")
+            texts = {path.name: path.read_text() for path in PAGE.iterdir() if path.is_file()}
+            self._send(200, render_index(texts, self.site.build).encode(), "text/html")
         elif url.path.startswith("/console/assets/"):
-            file = PAGE / url.path.rpartition("/")[2]
+            folder, _, name = url.path.rpartition("/")
+            file = PAGE / name
+            if folder.rpartition("/")[2] != self.site.build:
+                self._send(404, b"{}", "application/json")
+                return
             self._send(200, file.read_bytes(), TYPES[file.suffix])
         elif url.path == "/console/api/events":
             self._stream()

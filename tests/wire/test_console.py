@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -69,14 +70,47 @@ def test_files_of_the_page_are_compressed_for_who_takes_it(
     place: Place, accepted: str, coding: str | None
 ) -> None:
     client = place.visitor().client
-    whole = client.get("/console/assets/app.js", headers={"accept-encoding": ""})
-    sent = client.get("/console/assets/app.js", headers={"accept-encoding": accepted})
+    address = addresses(client.get("/console").text)[-1]
+    whole = client.get(address, headers={"accept-encoding": ""})
+    sent = client.get(address, headers={"accept-encoding": accepted})
     assert sent.headers.get("content-encoding") == coding
     assert sent.headers["vary"] == "accept-encoding" and sent.content == whole.content
     if coding:
         assert int(sent.headers["content-length"]) < 0.5 * len(whole.content)
     again = {"if-none-match": sent.headers["etag"], "accept-encoding": accepted}
-    assert client.get("/console/assets/app.js", headers=again).status_code == 304
+    assert client.get(address, headers=again).status_code == 304
+
+
+def test_what_an_address_of_a_build_gives_is_kept_and_another_build_is_answered(
+    place: Place,
+) -> None:
+    client = place.visitor().client
+    page = client.get("/console")
+    assert page.headers["cache-control"] == "no-cache"
+    found = addresses(page.text)
+    assert len(found) > 15 and found[-1].endswith("/app.js")
+    for address in found:
+        sent = client.get(address)
+        assert sent.status_code == 200, address
+        assert sent.headers["cache-control"] == "public, max-age=31536000, immutable"
+    build = found[-1].split("/")[-2]
+    needs = re.findall(r'data-module="([\w.]+)" content="([^"]+)"', page.text)
+    assert sorted(name for name, _ in needs) == ["access.js", "activity.js", "data.js", "now.js"]
+    for name in " ".join(names for _, names in needs).split():
+        assert client.get(f"/console/assets/{build}/{name}").status_code == 200, name
+    for address in (
+        found[-1].replace(build, "0" * 16), "/console/assets/app.js",
+        f"/console/assets/{build}/index.html", f"/console/assets/{build}/none.js",
+    ):  # fmt: skip
+        refused = client.get(address)
+        assert refused.status_code == 404, address
+        assert refused.headers["cache-control"] == "no-store"
+    assert "load the page again" in client.get(found[-1].replace(build, "0" * 16)).text
+
+
+def addresses(text: str) -> list[str]:
+    """The files that a page names, in their order."""
+    return re.findall(r'(?:href|src)="(/console/assets/[^"]+)"', text)
 
 
 def test_a_cookie_that_the_visitor_chose_becomes_no_session(place: Place) -> None:

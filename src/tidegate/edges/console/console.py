@@ -132,7 +132,7 @@ class Console:
         """All routes, as whole paths."""
         router = Router()
         router.add("GET", PATH, self._index)
-        router.add("GET", f"{PATH}/assets/{{name}}", self._asset)
+        router.add("GET", f"{PATH}/assets/{{build}}/{{name}}", self._asset)
         api = f"{PATH}/api"
         router.add("POST", f"{api}/session", self._session)
         router.add("POST", f"{api}/sign-in", self._sign_in)
@@ -172,12 +172,16 @@ class Console:
     # The page
 
     async def _index(self, request: HttpRequest) -> HttpResponse:
-        return await self._file(request, INDEX)
+        return await self._file(request, INDEX, b"no-cache")
 
     async def _asset(self, request: HttpRequest) -> HttpResponse:
-        return await self._file(request, request.parameters["name"])
+        build = await asyncio.to_thread(lambda: self._files.build)
+        name = request.parameters["name"]
+        if request.parameters["build"] != build or name == INDEX:
+            raise HttpRefusal(404, "The console has no such file now: load the page again")
+        return await self._file(request, name, b"public, max-age=31536000, immutable")
 
-    async def _file(self, request: HttpRequest, name: str) -> HttpResponse:
+    async def _file(self, request: HttpRequest, name: str, kept: bytes) -> HttpResponse:
         self._checks.check_page(request.headers)
         files: Mapping[str, PageFile] = await asyncio.to_thread(lambda: self._files.files)
         found = files.get(name)
@@ -186,7 +190,7 @@ class Console:
         headers = [
             (b"content-type", found.content_type.encode()),
             (b"etag", found.etag),
-            (b"cache-control", b"no-cache"),
+            (b"cache-control", kept),
             (b"vary", b"accept-encoding"),
             *PROTECTION,
         ]

@@ -1,11 +1,15 @@
 """The page itself: files that hold no data, read once.
 
-`index.html` names the build, a digest of all files, so that a page of an earlier build can tell.
+`index.html` names the build, a digest of all files, in the address of each. What one address gives
+never changes, so browsers keep it, and a page never gets files of two builds. It also names all
+modules that the first ones need, so that they are fetched at once and not one behind the other.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +17,10 @@ from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
-_BUILD = b"{{build}}"
+FIRST = "app.js"
+_IMPORT = re.compile(r'^(?:import|export)\b[^;]*?\bfrom "\./([\w.]+)";', re.MULTILINE)
+_LATER = re.compile(r'\bawait import\("\./([\w.]+)"\)')
+_STYLE = re.compile(r'\bloadStyle\("([\w.]+)"\)')
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -52,7 +59,7 @@ class PageFiles:
         for path in self._paths:
             content = path.read_bytes()
             if path.name == INDEX:
-                content = content.replace(_BUILD, self.build.encode())
+                content = render_index(self._texts, self.build).encode()
             etag = b'"%s"' % sha256(content).hexdigest()[:24].encode()
             found[path.name] = PageFile(
                 content, gzip.compress(content, mtime=0), _TYPES[path.suffix], etag
@@ -60,8 +67,42 @@ class PageFiles:
         return found
 
     @cached_property
+    def _texts(self) -> dict[str, str]:
+        return {path.name: path.read_text("utf-8") for path in self._paths}
+
+    @cached_property
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._folder.iterdir() if path.suffix in _TYPES)
+
+
+def render_index(texts: Mapping[str, str], build: str) -> str:
+    """The page with its build, the modules that it loads at once, and those that each module which
+    is loaded later needs in addition."""
+    first = modules_of(FIRST, texts)
+    at_once = [
+        f'<link rel="modulepreload" href="/console/assets/{build}/{name}">'
+        for name in first
+        if name != FIRST
+    ]
+    for name in _LATER.findall(texts.get(FIRST, "")):
+        needed = [each for each in modules_of(name, texts) if each not in first]
+        styles = [style for each in needed for style in _STYLE.findall(texts.get(each, ""))]
+        names = " ".join([*needed, *styles])
+        at_once.append(f'<meta name="tidegate-needs" data-module="{name}" content="{names}">')
+    page = texts[INDEX].replace("{{modules}}", "\n".join(at_once))
+    return page.replace("{{build}}", build)
+
+
+def modules_of(name: str, texts: Mapping[str, str]) -> list[str]:
+    """A module and all that it imports, the nearest first."""
+    found = [name]
+    for each in found:
+        found += [
+            other
+            for other in dict.fromkeys(_IMPORT.findall(texts.get(each, "")))
+            if other not in found
+        ]
+    return found
 
 
 def accepts_gzip(accepted: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 import { ApiError, dropKey, errorText, keepKey, post, resume, useSession } from "./api.js";
 import { showKeys } from "./dialogs.js";
-import { h, keyed } from "./dom.js";
+import { fetchNeeds, h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { inboxView } from "./inbox.js";
 import { Feed, live } from "./live.js";
@@ -195,6 +195,7 @@ function page(name) {
       h("p", {}, h("a", { href: "#/inbox" }, "Go to the Inbox")));
   }
   const loaded = signal(/** @type {(() => Node) | null} */ (null));
+  fetchNeeds(`${name}.js`);
   loaders[name]().then((view) => (loaded.value = view), () => (newBuild.value = true));
   return h("div", { class: "page" }, keyed(() => loaded.value !== null,
     () => (loaded.peek() ? /** @type {() => Node} */ (loaded.peek())() : h("p", { class: "empty" }, "Loading …"))));
@@ -269,4 +270,5 @@ addEventListener("hashchange", () => {
 // A page that the browser kept while another was open shows what was true then.
 addEventListener("pageshow", (event) => event.persisted && location.reload());
 place.replaceChildren();
+if (PAGES.some(([name]) => name === route.peek().page)) fetchNeeds(`${route.peek().page}.js`);
 void enter(takeLink());

@@ -101,10 +101,25 @@ function appendLive(parent, read) {
   });
 }
 
+/** The address of a file of this page's own build. @param {string} name */
+const fileAddress = (name) => new URL(`./${name}`, import.meta.url).pathname;
+
+/** Fetch what a module needs that is loaded later, all at once, before its imports ask one by one.
+ * @param {string} name */
+export function fetchNeeds(name) {
+  const needs = document.querySelector(`meta[name="tidegate-needs"][data-module="${name}"]`);
+  for (const file of needs?.getAttribute("content")?.split(" ") ?? []) {
+    const href = fileAddress(file);
+    document.head.append(file.endsWith(".css")
+      ? h("link", { rel: "preload", as: "style", href }) : h("link", { rel: "modulepreload", href }));
+  }
+  needs?.remove();
+}
+
 /** Load a stylesheet of ours, once. @param {string} name @returns {Promise<unknown>} */
 export function loadStyle(name) {
-  const href = `/console/assets/${name}`;
-  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
+  const href = fileAddress(name);
+  if (document.querySelector(`link[rel="stylesheet"][href="${href}"]`)) return Promise.resolve();
   return new Promise((resolve, reject) => {
     document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }));
   });
