@@ -37,6 +37,10 @@ def allow(page: Page) -> None:
     button.hover()
     expect(button).to_have_attribute("aria-disabled", "false")
     button.click()
+    if button.evaluate_all("all => all.some((each) => each.ariaDisabled === 'true')"):
+        # The page had scrolled to the button, and sees that at the click: it is dead for a moment.
+        expect(button).to_have_attribute("aria-disabled", "false")
+        button.click()
 
 
 def test_control_enter_runs_the_statement_at_the_caret(

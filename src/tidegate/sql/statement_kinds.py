@@ -19,6 +19,8 @@ from tidegate.sql.token_checks import check_tokens, state_refused
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
 _RUNS = frozenset({"ANALYZE", "ANALYSE"})
 _RESPELLED = "change.respelled"
+_KEPT = frozenset({_RESPELLED, "text.sequence"})
+"""Opinions on changes that hold for an EXPLAIN, too: MariaDB fills a derived table to plan it."""
 _PLACED = frozenset({"create", "create.replace", "node.Into"})
 _SELECT_ALL = tuple(
     Token(kind, key, key, 0) for kind, key in ((WORD, "SELECT"), (OP, "*"), (WORD, "FROM"))
@@ -188,7 +190,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
         for finding in reading.opinions
         if finding.effect not in _CHANGES
         or finding.rule.startswith("function.")
-        or finding.rule == _RESPELLED
+        or finding.rule in _KEPT
         or (dialect.explain_creates and finding.rule in _PLACED)
     ]
     return Reading(kept, reading.tables, reading.functions)

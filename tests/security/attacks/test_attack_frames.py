@@ -39,7 +39,6 @@ def handshake(server: Target, revision: str = "2025-03-26", **about: Any) -> dic
         FRAME.replace(b"ID", b"a\nb"),
         FRAME.replace(b"ID", b"a\rb"),
         FRAME.replace(b"ID", b"\\ud800"),
-        b"\xef\xbb\xbf" + FRAME,
         FRAME.decode().encode("utf-16"),
         FRAME.replace(b"\"SELECT 'X'\"", b"[" * 100_000 + b"]" * 100_000),
         FRAME.replace(b'"ID"', b"[" * 100_000 + b"]" * 100_000),
@@ -50,6 +49,11 @@ def handshake(server: Target, revision: str = "2025-03-26", **about: Any) -> dic
 def test_what_is_no_json_text_is_answered_as_such(server: Target, frame: bytes) -> None:
     answer = server.post(frame, headers_of("query"))
     assert (answer.status, answer.json["error"]["code"]) == (400, -32700)
+
+
+def test_a_byte_order_mark_stands_before_a_json_text(server: Target) -> None:
+    answer = server.post(b"\xef\xbb\xbf" + FRAME, headers_of("query"))
+    assert (answer.status, answer.json["id"]) == (200, "ID"), answer.body
 
 
 def test_an_id_is_echoed_without_breaking_a_line(server: Target) -> None:

@@ -65,7 +65,7 @@ def outcome(text: str, dialect: str, rules: DataRules) -> str:
         ("mysql", "DESCRIBE people email", "same same table"),
         ("mysql", "DESC places", "same same same"),
         ("mysql", "EXPLAIN people", "same same table"),
-        ("mysql", "EXPLAIN SELECT id FROM people", "hidden masked table"),
+        ("mysql", "EXPLAIN SELECT id FROM people", "masked masked table"),
         ("mysql", "EXPLAIN SELECT id FROM places", "same same same"),
         ("duckdb", "DESCRIBE", "same same table"),
         ("duckdb", "DESCRIBE people", "hidden hidden table"),
@@ -83,7 +83,7 @@ def outcome(text: str, dialect: str, rules: DataRules) -> str:
         ("postgres", "TABLE people", "hidden hidden table"),
         ("postgres", "VALUES (1)", "same same same"),
         ("postgres", "VALUES ((SELECT email FROM people))", "hidden hidden table"),
-        ("postgres", "EXPLAIN SELECT id FROM people", "hidden masked table"),
+        ("postgres", "EXPLAIN SELECT id FROM people", "masked masked table"),
         ("postgres", "EXPLAIN UPDATE people SET id = '1'", "masked masked masked"),
     ],
 )

@@ -129,11 +129,13 @@ STATEMENTS = {
             "RENAME TABLE t TO u",
             "REPLACE INTO t VALUES (1)",
             "INSERT INTO t SET a = 1",
+            "UPDATE t SET a = 1 LIMIT 1",
+            "DELETE t FROM t JOIN u ON t.a = u.a",
+            "DESC SELECT * FROM (SELECT NEXT VALUE FOR s) AS q",
         ),
         "write of every row": (
-            "UPDATE t SET a = 1 LIMIT 1",
+            "UPDATE t SET a = 1",
             "DELETE FROM t",
-            "DELETE t FROM t JOIN u ON t.a = u.a",
         ),
         "destructive": (
             "ALTER TABLE t DROP COLUMN b",

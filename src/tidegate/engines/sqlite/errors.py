@@ -72,8 +72,7 @@ _HINTS = (
     (re.compile(r"^no such table"), "Search or list the tables, then use a name from there."),
     (
         re.compile(r'^no such column: ".*" - should this be a string literal', re.DOTALL),
-        "Write a text in single quotes, 'text': double quotes are around names. Describe the table"
-        " to see its columns.",
+        "Write a text in single quotes, 'text': double quotes are around names.",
     ),
     (re.compile(r"^no such column"), "Describe the table to see its columns."),
     (re.compile(r"^no such function"), "Use a function that SQLite has."),

@@ -22,6 +22,7 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Resource, ToolResult
 from tidegate.secrets import MASK
+from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.postgres.databases import Databases
@@ -45,6 +46,7 @@ SELECT name, setting AS current_value, unit, category, short_desc AS description
   reset_val AS reset_value, pending_restart
 FROM pg_catalog.pg_settings ORDER BY name"""
 
+_POSTGRES = find("postgres")
 _ACTIVITY = """
 SELECT datname, pid, usename, application_name, client_addr, backend_start, state, query
 FROM pg_catalog.pg_stat_activity
@@ -100,7 +102,7 @@ class Resources:
         """The resources of a caller: of each of its PostgreSQL sources if it has several and none
         is the default."""
         entries = await context.sources()
-        own = [entry.source for entry in entries if entry.source.dialect == "postgres"]
+        own = [entry.source for entry in entries if find(entry.source.dialect) is _POSTGRES]
         if len(entries) < 2 or self._databases.name_of(context, None) is not None:
             return [_listed(uri, name, description) for uri, name, description in RESOURCES]
         return [
