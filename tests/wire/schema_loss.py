@@ -17,6 +17,14 @@ def losses(listed: Schema, given: Schema, *, all_required: bool = False) -> list
     return list(_losses(listed, _inline(given, given.get("$defs", {})), "$", all_required))
 
 
+def has_open_object(listed: Schema) -> bool:
+    """Whether a schema takes an object of any properties, for which there is no strict form."""
+    if listed.get("type") == "object" and not listed.get("properties"):
+        return True
+    parts = [*listed.get("properties", {}).values(), listed.get("items", {})]
+    return any(has_open_object(each) for each in parts if each)
+
+
 def _inline(schema: Any, shapes: Schema) -> Any:
     """The schema with what its references name in their place."""
     if isinstance(schema, list):

@@ -185,7 +185,11 @@ def _datoms(operation: str, arguments: Arguments) -> Judged:
             details={"parameter": "index", "problem": "value", "required": True},
         )
     for at, name in enumerate(("c1", "c2", "c3")):
-        if at != place and name in arguments:
+        if name not in arguments or at == place:
+            continue
+        if at == (0 if place == 1 else 2):
+            _entity_reference(decode(arguments[name]), reading)
+        else:
             _component(decode(arguments[name]), reading)
     _attribute(arguments.get(("c1", "c2", "c3")[place]), reading)
     return Judged(Effect.READ, reading)
@@ -193,8 +197,8 @@ def _datoms(operation: str, arguments: Arguments) -> Judged:
 
 def _search_datoms(operation: str, arguments: Arguments) -> Judged:
     reading = Reading()
-    for name in ("e", "v"):
-        _component(decode(arguments.get(name)), reading)
+    _entity_reference(decode(arguments.get("e")), reading)
+    _component(decode(arguments.get("v")), reading)
     _attribute(arguments.get("a"), reading)
     return Judged(Effect.READ, reading)
 

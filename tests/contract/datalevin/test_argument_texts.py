@@ -148,3 +148,63 @@ def test_what_is_no_entity_and_no_value_is_refused_and_finds_nothing_else(call: 
     aged = "[:find ?n :in $ ?a :where [?e :age ?a] [?e :name ?n]]"
     for x in (80, "80", 80.0):
         assert said("query", query=aged, inputs=[x]) == (None, [["Ada"]])
+    for lookup in ([":name", "Ada"], "1", 1.0):
+        assert said("count_datoms", e=lookup, a=":name") == (None, 1)
+        assert said("search_datoms", a=":parent", v=lookup)[1][0]["e"] == 2
+    for e in ([":name", "Nobody"], [], [1, 2], ["name", "Ada"]):
+        for tool in ("search_datoms", "count_datoms"):
+            refused(tool, "entity", e=e)
+
+
+TYPED: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "string": (":ad", (":ad",)),
+    "double": (5.0, (5, 5.0, "5")),
+    "float": (2.5, (2.5, "2.5")),
+    "bigint": ({"~bigint": "7"}, (7, 7.0, "7", {"~bigint": "7"})),
+    "bigdec": ({"~bigdec": "1.5"}, (1.5, "1.5", {"~bigdec": "1.5"})),
+    "long": (80, (80, 80.0, "80", {"~bigint": "80"}, {"~bigdec": "80"})),
+    "keyword": (":red", (":red",)),
+    "boolean": (True, (True, "true")),
+    "instant": ({"~date": "2020-01-01T00:00:00Z"}, ("2020-01-01T00:00:00Z",)),
+}
+"""Of each type a value, and what is given for it."""
+
+
+def test_an_input_finds_the_value_of_its_attributes_type(call: Client) -> None:
+    types = {f":{name}": {":db/valueType": f":db.type/{name}"} for name in TYPED}
+    database = call("open_database", dir="facts", create=True, schema=SCHEMA | types)["database"]
+    call("transact", database=database, txData=PEOPLE)
+    facts = {f":{name}": {"~str": x} if name == "string" else x for name, (x, _) in TYPED.items()}
+    facts[":untyped"] = "Ada"
+    call("transact", database=database, txData=[{":db/id": 1, ":db/ident": ":ada", **facts}])
+
+    def asked(query: str, *inputs: Any) -> Any:
+        reply = call.reply("query", database=database, query=query, inputs=list(inputs))
+        return reply["result"] if "code" not in reply else reply["code"]
+
+    for name, (_, given) in TYPED.items():
+        for x in given:
+            for query, rules in (
+                (f"[:find [?n ...] :in $ ?v :where [?e :{name} ?v] [?e :name ?n]]", ()),
+                (
+                    "[:find [?n ...] :in $ ?v % :where (r ?e ?v) [?e :name ?n]]",
+                    (f"[[(r ?e ?v) [?e :{name} ?v]]]",),
+                ),
+            ):
+                assert asked(query, x, *rules) == ["Ada"], (name, x)
+    for e in ("1", "1.0", "1N", '"1"', ":ada", '[:name "Ada"]'):
+        assert asked(f"[:find [?n ...] :where [{e} :name ?n]]") == ["Ada"], e
+    for e in ("[]", "[1]", "[1 2]", "(1 2)", '["name" "Ada"]', "{}", "#{1}"):
+        assert asked(f"[:find [?n ...] :where [{e} :name ?n]]") in UNREAD, e
+    missing = "[:find [?n ...] :where [?e :name ?n] [(missing? $ {} :age)]]"
+    assert asked(missing.format('"x"')) in UNREAD
+    assert asked(missing.format("?e")) == []
+    nested = (
+        "[:find [?n ...] :in $ ?o :where [(q [:find [?m ...] {} [?e :name ?m]] $ {}) [?n ...]]]"
+    )
+    assert asked(nested.format(":in $ ?e :where", "?o"), 1) == ["Ada"]
+    assert asked(nested.format(":in $ ?e :where", '"x"'), 1) == []
+    assert asked(nested.format(":where [1.5 :age]", ""), 1) in UNREAD
+    of_value = "[:find [?n ...] :where [?x :untyped ?o] [(q [:find [?m ...] :in $ ?e :where"
+    assert asked(f"{of_value} [?e :name ?m]] $ ?o) [?n ...]]]") == []
+    assert asked("[:find ?v :in $ ?a :where [?e ?a ?v]]", "name") in UNREAD

@@ -69,6 +69,11 @@ ATTEMPTS: list[tuple[str, dict[str, Any]]] = [
             ("search_datoms", {"e": 1, "a": name}),
             ("search_datoms", {"e": 1}),
             ("count_datoms", {"a": name, "v": ["Ann", 5000]}),
+            ("search_datoms", {"e": [name, [5000, 7]], "a": ":card/number"}),
+            ("count_datoms", {"e": [name, [5000, 7]], "a": ":card/number"}),
+            ("search_datoms", {"a": ":team/person", "v": [name, [5000, 7]]}),
+            ("datoms", {"index": "eav", "c1": [name, [5000, 7]], "c2": ":card/number"}),
+            ("datoms", {"index": "ave", "c1": ":card/number", "c2": 7, "c3": [name, [5000, 7]]}),
             ("transact", {"txData": [{":db/id": 1, name: ["Ann", 5000]}]}),
         )
     ],

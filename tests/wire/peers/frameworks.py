@@ -116,7 +116,10 @@ async def openai_agents(url: str, call: Call) -> Report:
         strict = [MCPUtil.to_function_tool(tool, server, True) for tool in listed]
         forms = {
             "openai": {tool.name: tool.params_json_schema for tool in plain},
-            "strict": {tool.name: tool.params_json_schema for tool in strict},
+            # A tool that has no strict form is given as it is listed.
+            "strict": {
+                tool.name: tool.params_json_schema for tool in strict if tool.strict_json_schema
+            },
         }
         (tool,) = [each for each in plain if each.name == call[0]]
         given = json.dumps(call[1])

@@ -38,7 +38,7 @@
   "Whether a clause is a data pattern; one of another source than `$` is left as it is."
   [clause]
   (and (vector? clause)
-       (not (sequential? (first clause)))
+       (not (seq? (first clause)))
        (or (= '$ (first clause))
            (not (and (symbol? (first clause)) (= \$ (first (name (first clause)))))))))
 
@@ -52,26 +52,45 @@
    :db.type/instant #(try (java.util.Date/from (java.time.Instant/parse %))
                           (catch java.time.format.DateTimeParseException _ nil))})
 
+(defn- whole? [x]
+  (or (integer? x)
+      (and (float? x) (== x (Math/rint x)) (< (abs x) 1e15))
+      (and (decimal? x) (< (abs x) 1e30) (== x (bigint x)))))
+
+(defn- of-64-bits? [x] (and (integer? x) (<= Long/MIN_VALUE x Long/MAX_VALUE)))
+
+(defn- number-as
+  "A number as the class that a type has, if nothing is lost: `80.0` is 80 where whole numbers are."
+  [type x]
+  (case type
+    (:db.type/long :db.type/ref) (if (and (whole? x) (of-64-bits? (bigint x))) (long x) x)
+    :db.type/bigint (if (whole? x) (biginteger (bigint x)) x)
+    (:db.type/double :db.type/float) (if (and (integer? x) (<= (abs x) 9007199254740992)) (double x) x)
+    :db.type/bigdec (if (and (float? x) (or (Double/isNaN x) (Double/isInfinite x))) x (bigdec x))
+    x))
+
 (defn as-typed
   "A number that is written for an attribute of another class of numbers, as that class, and a text for
   an attribute that has no texts as what it says: clients write values of all types as texts."
   [schema attribute x]
   (let [type (when (keyword? attribute) (get-in schema [attribute :db/valueType]))]
     (cond
-      (integer? x) (case type :db.type/bigint (biginteger x) :db.type/bigdec (bigdec x) x)
-      (and (float? x) (= type :db.type/long) (== x (Math/rint x)) (< (abs x) 1e15)) (long x)
+      (number? x) (number-as type x)
       (string? x) (if-let [reads (readers type)] (let [found (reads x)] (if (nil? found) x found)) x)
       :else x)))
 
-(defn- entity? [x]
-  (or (keyword? x) (sequential? x) (and (integer? x) (<= Long/MIN_VALUE x Long/MAX_VALUE))))
+(defn- reference? [x]
+  (or (keyword? x) (and (sequential? x) (= 2 (count x)) (keyword? (first x)))))
+
+(defn- entity? [x] (or (reference? x) (of-64-bits? x)))
 
 (defn- of-type?
   "Whether a value can be one of a type, as far as its class says."
   [type x]
   (case type
     :db.type/ref (entity? x)
-    (:db.type/long :db.type/bigint) (integer? x)
+    :db.type/long (of-64-bits? x)
+    :db.type/bigint (integer? x)
     (:db.type/double :db.type/float :db.type/bigdec) (number? x)
     :db.type/string (string? x)
     :db.type/boolean (boolean? x)
@@ -79,7 +98,14 @@
     :db.type/symbol (symbol? x)
     :db.type/instant (inst? x)
     :db.type/uuid (uuid? x)
+    :db.type/tuple (sequential? x)
+    ::attribute (keyword? x)
     true))
+
+(defn- with-ids
+  "A schema in which the places of entities and of attributes have a type as well."
+  [schema]
+  (assoc schema :db/id {:db/valueType :db.type/ref} ::attribute {:db/valueType ::attribute}))
 
 (defn- short-form [x]
   (let [text (pr-str x)]
@@ -88,11 +114,20 @@
 (defn check-entity
   "What stands for an entity, if it can be one."
   [x]
-  (if (entity? x)
-    x
-    (refuse :invalid-request
-            (str (short-form x) " stands for an entity here, and is none: an entity is its number, or"
-                 " a reference to it such as [\":name\", \"Ann\"]."))))
+  (let [x (if (number? x) (number-as :db.type/ref x) x)]
+    (when-not (entity? x)
+      (refuse :invalid-request
+              (str (short-form x) " stands for an entity here, and is none: an entity is its number, or"
+                   " a reference to it such as [\":name\", \"Ann\"].")))
+    x))
+
+(defn entity-number
+  "The number of what stands for an entity; refuses a reference to none."
+  [db x]
+  (let [x (check-entity x)]
+    (if (reference? x)
+      (or (d/entid db x) (refuse :invalid-request (str "There is no entity " (short-form x) ".")))
+      x)))
 
 (defn- checked
   "A constant or an input as its attribute, or `:db/id`, keeps its like."
@@ -102,18 +137,42 @@
     (cond
       (= :db/id attribute) (check-entity now)
       (of-type? type now) now
+      (= ::attribute attribute)
+      (refuse :invalid-request
+              (str (short-form x) " stands for an attribute here: that is a keyword, such as :name."))
       :else (refuse :invalid-request
                     (str (short-form x) " stands for a value of " attribute ", whose type is "
                          (name type) ": no entity has it.")))))
 
+(defn as-given
+  "A value that a client gives as JSON, as its attribute keeps its like: a text that begins with a colon
+  is a keyword only where the attribute may have keywords."
+  [schema attribute x]
+  (if (and (keyword? x) (= :db.type/string (get-in schema [attribute :db/valueType])))
+    (str x)
+    (as-typed schema attribute x)))
+
 (defn- pattern-parts [clause]
   (if (= '$ (first clause)) [['$] (rest clause)] [[] clause]))
+
+(def ^:private of-entities
+  "The functions whose second argument is an entity."
+  '#{get-else get-some get-some-else missing?})
 
 (defn- check-patterns
   "Refuse a constant in a pattern that cannot be what it stands for."
   [schema clauses]
   (doseq [clause clauses]
     (cond
+      (and (vector? clause) (seq? (first clause)))
+      (let [[f asked & args] (first clause)]
+        (when-not (symbol? f) (check-entity (first clause)))
+        (when (and (of-entities f) (seq args) (not (symbol? (first args))))
+          (checked schema :db/id (first args)))
+        (when (and (= 'q f) (coll? asked))
+          (let [{:keys [where]} (parts asked)]
+            (when (sequential? where) (check-patterns schema where)))))
+
       (pattern? clause)
       (let [[_ [e a x & more]] (pattern-parts clause)]
         (when more
@@ -132,11 +191,12 @@
 
 (defn- named [{:keys [fresh schema]} clause fill?]
   (let [[source [e a x & more :as given]] (pattern-parts clause)
+        e (as-typed {:db/id {:db/valueType :db.type/ref}} :db/id e)
         blank? (or (= 2 (count given)) (and (= 3 (count given)) (= '_ x)))]
     (cond
       (and fill? blank? (keyword? a)) (conj (vec source) e a (fresh))
       (> (count given) 2) (into (vec source) (list* e a (as-typed schema a x) more))
-      :else clause)))
+      :else (into (vec source) (cons e (rest given))))))
 
 (defn- compared
   "A pattern in which each variable stands once, and the clauses that compare."
@@ -154,7 +214,7 @@
        (not ('#{and or not or-join not-join} (first clause)))
        (not= \$ (first (name (first clause))))))
 
-(declare rewritten)
+(declare rewritten places)
 
 (defn- branch
   "A branch of an `or` as one clause. Its variables are given, so no blank gets a name there."
@@ -179,15 +239,31 @@
 (defn- compares-itself? [[[f & args]]]
   (and (#{'< '> '<= '>= '= '== 'not= '!=} f) (some variable? args) (not (apply distinct? args))))
 
+(defn- nested
+  "A query in a query: an input that is an entity there is bound by a function first, since the engine
+  takes one that is none for any entity."
+  [{:keys [fresh]} [[q asked & args] & binding]]
+  (let [{:keys [in where] :as given} (parts asked)
+        entities (into #{} (keep (fn [[x a]] (when (= :db/id a) x))) (places {} where))
+        names (into {} (map (fn [x] [x (fresh)])) (filter entities (scopes/variables in)))]
+    (into [(list* q (assoc given
+                           :in (scopes/renamed names in)
+                           :where (into (mapv (fn [[x now]] [(list 'identity now) x]) names) where))
+                  args)]
+          binding)))
+
 (defn- call-clauses
   "A call as clauses: the planner cannot compare a variable with itself, as in `[(<= ?x ?x)]`."
-  [{:keys [fresh] :as context} clause]
-  (if (compares-itself? clause)
+  [{:keys [fresh] :as context} [[f asked] :as clause]]
+  (cond
+    (compares-itself? clause)
     (let [[[f x & more] & binding] (typed-call context clause)
           others (repeatedly (count more) fresh)]
       (conj (mapv (fn [x other] [(list 'identity x) other]) more others)
             (into [(list* f x others)] binding)))
-    [(typed-call context clause)]))
+
+    (and (= 'q f) (coll? asked) (:in (parts asked))) [(nested context clause)]
+    :else [(typed-call context clause)]))
 
 (defn- apart
   "The patterns of one list in which an entity has one value by two attributes, as in
@@ -243,24 +319,51 @@
         clauses))
 
 (defn- places
-  "The variables of patterns, wherever these are, each with the attribute that it is a value of; of an
-  entity `:db/id`."
-  [clauses]
+  "The variables of clauses, wherever these are, each with the attribute that it is a value of; of an
+  entity `:db/id`, of an attribute `::attribute`. `of-rules` has the same of the arguments of rules."
+  [of-rules clauses]
   (mapcat (fn [clause]
-            (if (pattern? clause)
-              (let [[_ [e a x]] (pattern-parts clause)]
-                (concat (when (variable? x) [[x a]]) (when (variable? e) [[e :db/id]])))
-              (when (seq? clause) (places (filter sequential? (rest clause))))))
+            (cond
+              (pattern? clause)
+              (let [[_ parts] (pattern-parts clause)]
+                (filter (comp variable? first) (map vector parts [:db/id ::attribute (second parts)])))
+
+              (and (vector? clause) (seq? (first clause)))
+              (let [[f _ e] (first clause)]
+                (when (and (of-entities f) (variable? e)) [[e :db/id]]))
+
+              (rule-call? clause)
+              (mapcat (fn [x found] (when (variable? x) (map #(vector x %) found)))
+                      (rest clause) (map (fn [n] (get-in of-rules [(first clause) n]))
+                                         (range (count (rest clause)))))
+
+              (seq? clause) (places of-rules (filter sequential? (rest clause)))))
           clauses))
 
+(defn- places-of-rules
+  "For each rule, and each of its arguments by number, the attributes that it is a value of."
+  [rules]
+  (loop [found {}]
+    (let [now (reduce (fn [found [[rule & args] & clauses]]
+                        (let [own (group-by first (places found clauses))]
+                          (reduce (fn [found [n x]]
+                                    (update-in found [rule n] (fnil into #{}) (map second (own x))))
+                                  found (map-indexed vector (flatten args)))))
+                      found rules)]
+      (if (= now found) found (recur now)))))
+
 (defn- value-types
-  "An attribute for each variable that is a value of one type alone."
-  [schema clauses]
-  (into {}
-        (keep (fn [[x found]]
-                (when (= 1 (count (distinct (map #(get-in schema [(second %) :db/valueType]) found))))
-                  [x (second (first found))])))
-        (group-by first (places clauses))))
+  "An attribute for each variable that is a value of one type alone, and `:db/id` for each that a
+  pattern has as its entity."
+  [schema of-rules clauses]
+  (let [entities (into #{} (keep (fn [[x a]] (when (= :db/id a) x))) (places {} clauses))]
+    (into {}
+          (keep (fn [[x found]]
+                  (cond
+                    (= 1 (count (distinct (map #(get-in schema [(second %) :db/valueType]) found))))
+                    [x (second (first found))]
+                    (entities x) [x :db/id])))
+          (group-by first (places of-rules clauses)))))
 
 (defn- new-names
   "A function that makes names which a query does not have."
@@ -274,7 +377,7 @@
 (defn- corrected-rules [schema fresh rules]
   (let [rules (if (string? rules) (edn/read-string rules) rules)]
     (doseq [rule rules :when (sequential? rule)] (check-patterns schema (rest rule)))
-    (if (and (sequential? rules) (every? #(and (sequential? %) (seq %)) rules))
+    (if (scopes/rules? rules)
       (mapv (fn [[head & clauses]]
               (into [head] (rewritten (context-of schema fresh clauses) clauses false)))
             (scopes/with-own-heads fresh rules))
@@ -313,15 +416,18 @@
   "An input with each of its values as the variable needs it that the binding gives it to."
   [schema types binding x]
   (cond
-    (types binding) (checked schema (types binding) x)
+    (types binding) (checked schema (types binding) (as-given schema (types binding) x))
     (not (and (vector? binding) (sequential? x))) x
     (or (= '... (peek binding)) (and (= 1 (count binding)) (vector? (first binding))))
     (mapv #(bound schema types (first binding) %) x)
     :else (into (mapv #(bound schema types %1 %2) binding x) (drop (count binding) x))))
 
 (defn- corrected-inputs [schema fresh {:keys [in where]} inputs]
-  (let [schema (assoc schema :db/id {:db/valueType :db.type/ref})
-        types (if (sequential? where) (value-types schema where) {})]
+  (let [schema (with-ids schema)
+        rules (some (fn [[binding x]] (when (= '% binding) x)) (map vector (rest in) inputs))
+        rules (if (string? rules) (edn/read-string rules) rules)
+        of-rules (if (scopes/rules? rules) (places-of-rules rules) {})
+        types (if (sequential? where) (value-types schema of-rules where) {})]
     (map (fn [binding x]
            (if (= '% binding) (corrected-rules schema fresh x) (bound schema types binding x)))
          (concat (rest in) (repeat nil)) inputs)))
@@ -367,8 +473,7 @@
         ;; The types of a server's attributes are another request, so they are asked for only where
         ;; its planner is not to be trusted.
         schema (if (and remote? (not by-facts?)) {} (d/schema conn))
-        ids (assoc schema :db/id {:db/valueType :db.type/ref})
-        _ (when known? (check-patterns ids where))
+        _ (when known? (check-patterns (with-ids schema) where))
         derived (when by-facts? (cross-check/answer-by-rules conn schema given
                                                  (typed-inputs schema given inputs) remote?))]
     (if derived

@@ -15,6 +15,9 @@
   [form]
   (distinct (filter variable? (tree-seq coll? seq form))))
 
+(defn rules? [x]
+  (and (sequential? x) (every? #(and (sequential? %) (sequential? (first %)) (seq (first %))) x)))
+
 (defn renamed
   "A form in which each variable that `names` has is called otherwise."
   [names form]

@@ -171,15 +171,18 @@
         (refuse :invalid-request "index must be eav or ave." {:field "index"}))))
 
 (defn- attribute [x]
-  (if (nil? x) nil (let [x (decode x)] (if (string? x) (keyword-of x "a") x))))
+  (when (some? x) (keyword-of (decode x) "The attribute")))
 
-(defn- entity-of [x]
-  (when (some? x) (query/check-entity (decode x))))
+(defn- entity-of [db x]
+  (when (some? x) (query/entity-number db (decode x))))
 
 (defn- value-of
   "A value that is looked for, as the attribute keeps its like."
   [db a x]
-  (if (or (integer? x) (string? x)) (query/as-typed (db/-schema db) a x) x))
+  (let [x (query/as-given (db/-schema db) a x)]
+    (if (and (= :db.type/ref (get-in (db/-schema db) [a :db/valueType])) (not (integer? x)) (some? x))
+      (query/entity-number db x)
+      x)))
 
 (defn- datoms-page [args most total all]
   (let [{:keys [offset shown total]} (page-of args most total)]
@@ -239,9 +242,9 @@
   (let [db (d/db conn)
         index (index-of args)
         ave? (= index :ave)
-        c1 (if ave? (attribute (get args "c1")) (entity-of (get args "c1")))
+        c1 (if ave? (attribute (get args "c1")) (entity-of db (get args "c1")))
         c2 (if ave? (value-of db c1 (decode (get args "c2"))) (attribute (get args "c2")))
-        c3 (if ave? (entity-of (get args "c3")) (value-of db c2 (decode (get args "c3"))))
+        c3 (if ave? (entity-of db (get args "c3")) (value-of db c2 (decode (get args "c3"))))
         [e a x] (if ave? [c3 c1 c2] [c1 c2 c3])]
     (datoms-page args most (count-facts db e a x)
                  (cond
@@ -252,7 +255,7 @@
 
 (defn- matching [conn args most]
   (let [db (d/db conn)
-        e (entity-of (get args "e")) a (attribute (get args "a"))
+        e (entity-of db (get args "e")) a (attribute (get args "a"))
         x (value-of db a (decode (get args "v")))]
     (datoms-page args most (count-facts db e a x) (fn [_] (found-facts db e a x)))))
 
@@ -543,7 +546,7 @@
    "search_datoms"    matching
    "count_datoms"     (fn [conn args _]
                         (let [db (d/db conn) a (attribute (get args "a"))]
-                          (count-facts db (entity-of (get args "e")) a
+                          (count-facts db (entity-of db (get args "e")) a
                                        (value-of db a (decode (get args "v"))))))
    "fulltext_datoms"  (fn [conn args most]
                         (counted most (d/fulltext-datoms (d/db conn) (text-of args "query")
@@ -635,12 +638,21 @@
 (defn- data-of [^Throwable t]
   (->> (iterate ex-cause t) (take-while some?) (take 20) (keep ex-data) (some #(when (:code %) %))))
 
+(defn- types-of-cast
+  "The two classes of which a text of the JVM says that one is not the other."
+  [text]
+  (let [[_ is wanted] (re-find #"class \S*?([^.\s$]+) cannot be cast to class \S*?([^.\s$]+) " (str text))]
+    (if is (str "`" is "` where `" wanted "` is needed") (short-text text))))
+
 (defn- fault [^Throwable t]
   (let [{:keys [code] :as data} (data-of t)
         root (last (take 20 (take-while some? (iterate ex-cause t))))
         said (some not-empty [(ex-message t) (ex-message root)])]
     {"code" (str (or code :tool-error))
-     "message" (short-text (or said (.getSimpleName (class t))))
+     "message" (if (instance? ClassCastException root)
+                 (str "Datalevin compared or took values of types that do not go together: "
+                      (types-of-cast (ex-message root)) ".")
+                 (short-text (or said (.getSimpleName (class t)))))
      "absent" (:absent data)
      "field" (:field data)}))
 
