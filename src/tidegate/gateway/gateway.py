@@ -27,7 +27,7 @@ from tidegate.gateway.approval import (
     note_run,
 )
 from tidegate.gateway.call_figures import CallFigures
-from tidegate.gateway.context import CallContext, Services
+from tidegate.gateway.context import NO_SOURCE, CallContext, Services
 from tidegate.gateway.decision import BY_PERSON, decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.fault_log import FaultLog
@@ -45,7 +45,7 @@ from tidegate.gateway.recorder import (
 )
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.running_calls import OPERATOR, RunningCalls
-from tidegate.gateway.source_connections import SourceConnections, connect, find
+from tidegate.gateway.source_connections import SourceConnections, connect, find, note_login
 from tidegate.gateway.transactions import (
     check_statement,
     enter_transaction,
@@ -122,6 +122,8 @@ class Gateway:
                 error.message, error.hint = "An operator cancelled the call", BY_OPERATOR
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
             note_failure(ctx)
+            if ctx.source is not NO_SOURCE:
+                note_login(ctx.connection, error)
             await give_back_grant(ctx, error)
             record_failure(ctx, error)
             await note_refusal(ctx, error)
@@ -186,6 +188,8 @@ class Gateway:
         if ctx.grant:
             await note_run(ctx)
         payload = await (run(ctx) if handler is None else handler(ctx))
+        if handler is None and ctx.connection.error is not None:
+            note_login(ctx.connection, None)
         await record_outcome(ctx, payload)
         if ctx.grant and not ctx.is_held_back:
             await note_run(ctx, payload)

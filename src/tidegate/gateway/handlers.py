@@ -34,6 +34,7 @@ async def list_sources(ctx: CallContext) -> tuple[SourceEntry, ...]:
 
 async def open_connection(ctx: CallContext) -> ConnectionState:
     await ctx.services.connections.engine(ctx.connection)
+    await ctx.services.connections.try_login(ctx.connection)
     return ctx.connection.state(ctx.call.actor)
 
 

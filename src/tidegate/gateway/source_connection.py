@@ -123,7 +123,8 @@ class SourceConnection:
     def state(self, actor: Actor) -> ConnectionState:
         """As the actor sees it, who may have switched to another database or schema."""
         if self.engine is not None:
-            status, current = "connected", self.engine.status
+            # New connections may be refused while the engine has others.
+            status, current = "error" if self.error else "connected", self.engine.status
             place = self.target_of(actor)
             if place is not _DEFAULT_TARGET:
                 current = msgspec.structs.replace(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tidegate.engines.api import Engine
+from tidegate.engines.common.errors import ANSWERED
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.source_connection import SourceConnection
 from tidegate.model.actors import Actor
@@ -301,6 +302,14 @@ class SourceConnections:
             connection.on_end()
         return closing
 
+    async def try_login(self, connection: SourceConnection) -> None:
+        """Log in once more where an open source was refused the login last. Raises: as `engine`."""
+        if connection.engine is None or connection.error is None:
+            return
+        tried = await self._open_engine(connection.source)
+        await tried.close()
+        connection.error = None
+
     async def disconnect(self, connection: SourceConnection) -> None:
         """Close a source's engine. Raises: TidegateError SOURCE_NOT_CONNECTED if it is closed."""
         engine, connection.engine = connection.engine, None
@@ -457,6 +466,14 @@ async def connect(ctx: CallContext) -> None:
         request = connection.target_of(call.actor).apply_to(request)
     ctx.request = ctx.rewritten = request
     ctx.database = request.database or ctx.engine.status.database
+
+
+def note_login(connection: SourceConnection, error: TidegateError | None) -> None:
+    """Note that the server refused an open source the login, or that a statement ran on it."""
+    if error is None:
+        connection.error = None
+    elif error.details.get("cause") in ANSWERED and connection.engine is not None:
+        connection.error = error.without_secrets().message
 
 
 async def _check_opened(check: Callable[[], Awaitable[None]], engine: Engine) -> None:

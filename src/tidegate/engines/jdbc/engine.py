@@ -22,6 +22,7 @@ from tidegate.engines.common.permit_checks import (
     query_of,
 )
 from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.running_statement import (
     BorrowedConnection,
@@ -83,9 +84,12 @@ class JdbcEngine:
 
     capabilities: Capabilities
 
-    def __init__(self, url: JdbcUrl, options: Mapping[str, str], *, reads_only: bool) -> None:
+    def __init__(
+        self, url: JdbcUrl, login: RenewedLogin[Mapping[str, str]], *, reads_only: bool
+    ) -> None:
         self._url = url
-        self._options = options
+        self._login = login
+        options = login.target
         self._reads_only = reads_only
         self._product = url.product
         self.capabilities = Capabilities(
@@ -114,10 +118,10 @@ class JdbcEngine:
 
     @classmethod
     async def open(cls, source: Source) -> JdbcEngine:
-        options = resolve_options(source)
+        login = RenewedLogin[Mapping[str, str]](source, resolve_options)
         url = parse_jdbc_url(absolute_url(source.url))
         _check_file(url)
-        engine = cls(url, options, reads_only=not source.writable)
+        engine = cls(url, login, reads_only=not source.writable)
         try:
             async with engine._borrowed() as connection:
                 greeting = connection.greeting
@@ -423,17 +427,20 @@ class JdbcEngine:
 
     async def _connect_once(self, writes: bool) -> JdbcConnection:
         worker = await self._running_worker()
-        connection = JdbcConnection(
-            worker.process, self._product.name, self._options.get("user", "")
-        )
+        return await self._login.open(lambda options: self._log_in(worker, options, writes))
+
+    async def _log_in(
+        self, worker: Worker, options: Mapping[str, str], writes: bool
+    ) -> JdbcConnection:
+        connection = JdbcConnection(worker.process, self._product.name, options.get("user", ""))
         product = self._product
         properties = dict(product.properties)
         if product.fence == "connection" and not writes:
             properties.update(product.read_properties)
         for name in ("user", "password"):
-            if name in self._options:
-                properties[name] = self._options[name]
-        for name, value in self._options.items():
+            if name in options:
+                properties[name] = options[name]
+        for name, value in options.items():
             if name.startswith("property."):
                 properties[name.removeprefix("property.")] = value
         try:
@@ -460,10 +467,10 @@ class JdbcEngine:
                 self._check_open()
                 if worker is not None:
                     self._lost_at = asyncio.get_running_loop().time()
-                    if self._options.get("restart") == "false":
+                    if self._login.target.get("restart") == "false":
                         raise _ended()
                     await worker.leave()
-                worker = await start_worker(self._options, self._url)
+                worker = await start_worker(self._login.target, self._url)
                 if self._closed:  # meanwhile
                     await worker.leave()
                     raise closed()

@@ -27,6 +27,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
+from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.texts import encode_statement
@@ -75,7 +76,9 @@ class MysqlEngine:
 
     capabilities: Capabilities
 
-    def __init__(self, target: Conninfo, first: MysqlSession, warnings: tuple[str, ...]) -> None:
+    def __init__(
+        self, login: RenewedLogin[Conninfo], first: MysqlSession, warnings: tuple[str, ...]
+    ) -> None:
         self.capabilities = Capabilities(
             inspects=True,
             schemas=False,
@@ -86,17 +89,17 @@ class MysqlEngine:
             blocks=True,
             undoes=True,
             counts_changes=True,
-            places=target.pool,
+            places=login.target.pool,
         )
         self._setting = first.setting
         self._account_s = first.limit_s
 
         async def open_session(_: str | None) -> MysqlSession:
-            session = await MysqlSession.open(target)
+            session = await login.open(MysqlSession.open)
             self._account_s = session.limit_s
             return session
 
-        self._server = ServerPool(open_session, target.pool, first, first.setting.database)
+        self._server = ServerPool(open_session, login.target.pool, first, first.setting.database)
         self._opinions = Inspector(first.setting.database)
         self._started = 0
         self._status = Status(
@@ -110,13 +113,13 @@ class MysqlEngine:
     @classmethod
     async def open(cls, source: Source) -> MysqlEngine:
         check_run_as(source.run_as)
-        target = parse_conninfo(source.url)
-        first = await MysqlSession.open(target)
+        login = RenewedLogin(source, lambda source: parse_conninfo(source.url))
+        first = await login.open(MysqlSession.open)
         try:
             grants = [str(row[0]) for row in await first.own(b"SHOW GRANTS")]
         except ServerError:
             grants = []
-        return cls(target, first, privilege_warnings(grants))
+        return cls(login, first, privilege_warnings(grants))
 
     @property
     def open_connections(self) -> int:

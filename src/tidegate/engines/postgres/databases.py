@@ -5,6 +5,7 @@ Each database of a server has its own: its object ids, types and formats mean no
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from psycopg.pq import ExecStatus
@@ -16,7 +17,6 @@ from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.inspect import CatalogSafetyCache
 from tidegate.engines.postgres.transaction import Tuning
 from tidegate.engines.postgres.types import TypeCache
-from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.decisions import Permit
@@ -38,22 +38,25 @@ class Database(NamedTuple):
 class Databases:
     """The databases of one server that were asked for, with `home` as the one of the source."""
 
-    def __init__(self, server: ServerPool[PostgresSession], target: Conninfo, home: str) -> None:
+    def __init__(
+        self,
+        server: ServerPool[PostgresSession],
+        open_session: Callable[[str | None], Awaitable[PostgresSession]],
+        home: str,
+    ) -> None:
         self._server = server
-        self._target = target
-        own = Database(
-            CatalogSafetyCache(), TypeCache(lambda: PostgresSession.open(target)), BinaryFits()
-        )
+        self._open_session = open_session
+        own = Database(CatalogSafetyCache(), TypeCache(lambda: open_session(None)), BinaryFits())
         self._known: dict[str | None, Database] = {None: own, home: own}
 
     def of(self, name: str | None) -> Database:
         """What is known of a database; of one that can be connected to, so that few are kept."""
         known = self._known.get(name)
         if known is None:
-            target, others = self._target, {} if name is None else {"dbname": name}
+            open_session = self._open_session
             known = self._known[name] = Database(
                 CatalogSafetyCache(),
-                TypeCache(lambda: PostgresSession.open(target, **others)),
+                TypeCache(lambda: open_session(name)),
                 BinaryFits(),
             )
         return known

@@ -26,6 +26,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
+from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import role_refused
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
@@ -104,12 +105,21 @@ def _limit_of(session: PostgresSession) -> float:
     return session.setting.limit_ms / 1000
 
 
+def _target_of(source: Source) -> Conninfo:
+    """Raises: TidegateError SOURCE_URL, POLICY_DENIED."""
+    target = parse_conninfo(source.url)
+    return own_login_only(target) if source.temporary else target
+
+
 class PostgresEngine:
     """One PostgreSQL server, and the databases on it that are asked for."""
 
     capabilities: Capabilities
 
-    def __init__(self, target: Conninfo, first: PostgresSession, identity: str = "") -> None:
+    def __init__(
+        self, login: RenewedLogin[Conninfo], first: PostgresSession, identity: str = ""
+    ) -> None:
+        target = login.target
         self.capabilities = Capabilities(
             inspects=True,
             several_databases=True,
@@ -128,12 +138,12 @@ class PostgresEngine:
 
         async def open_session(database: str | None) -> PostgresSession:
             others = {} if database is None else {"dbname": database}
-            session = await PostgresSession.open(target, **others)
+            session = await login.open(lambda target: PostgresSession.open(target, **others))
             self._account_s = _limit_of(session)
             return session
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
-        self._databases = Databases(self._server, target, first.setting.database)
+        self._databases = Databases(self._server, open_session, first.setting.database)
         self._schema = SchemaVersion()
         self._status = Status(
             first.setting.database,
@@ -147,11 +157,9 @@ class PostgresEngine:
     @classmethod
     async def open(cls, source: Source) -> PostgresEngine:
         check_run_as(source.run_as)
-        target = parse_conninfo(source.url)
-        if source.temporary:
-            target = own_login_only(target)
-        first = await PostgresSession.open(target)
-        return cls(target, first, await first.identity())
+        login = RenewedLogin(source, _target_of)
+        first = await login.open(PostgresSession.open)
+        return cls(login, first, await first.identity())
 
     @property
     def open_connections(self) -> int:

@@ -15,7 +15,8 @@ from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.store.api import QuestionStore
 
 if TYPE_CHECKING:
-    from tidegate.search.embeddings.api import Provider, Vector
+    from tidegate.secrets import resolve_option
+from tidegate.search.embeddings.api import Provider, Vector
 
 MOST_TEXTS = 1_024
 MOST_CHARACTERS = 1_000_000
@@ -34,7 +35,7 @@ class Embedder:
             settings.calls_per_minute,
         )
         self._limits = ProviderLimits(store, limits)
-        self._providers: dict[ModelSettings, Provider] = {}
+        self._providers: dict[tuple[ModelSettings, str | None], Provider] = {}
 
     async def answer(self, call: Call, sources: tuple[Source, ...]) -> Embeddings:
         """Raises: TidegateError ARGUMENT_INVALID, LIMIT_RATE, MODEL_LIMIT, CALL_CANCELLED, and what
@@ -92,11 +93,13 @@ class Embedder:
         """The provider of these settings. Raises: as `provider_of`."""
         # Columns that differ in what is put before their texts share one model.
         settings = structs.replace(settings, query_prefix="", document_prefix="")
-        provider = self._providers.get(settings)
+        # A key that was changed where it is referred to counts at once.
+        key = None if settings.api_key is None else resolve_option(settings.api_key)
+        provider = self._providers.get((settings, key))
         if provider is None:
             from tidegate.search.embeddings.providers import provider_of  # only who embeds pays
 
-            provider = self._providers[settings] = provider_of(settings)
+            provider = self._providers[settings, key] = provider_of(settings)
         return provider
 
     async def close(self) -> None:
