@@ -163,9 +163,12 @@ class Engine(Protocol):
         """Database, schema and server version, known since `open`."""
         ...
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """The database's own opinion, without running anything; None if it has none. `judgement`
-        is the gate's of the same text, which an opinion may be joined with."""
+        is the gate's of the same text, which an opinion may be joined with. A server answers within
+        `timeout_s`, or the statement is refused as one that took too long."""
         ...
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:

@@ -170,7 +170,7 @@ async def inspect(ctx: CallContext) -> None:
     request, judgement = ctx.request, ctx.judgement
     if not isinstance(request, (Query, Prepare)):
         return
-    opinion = await ctx.engine.inspect(request.statement, judgement)
+    opinion = await ctx.engine.inspect(request.statement, judgement, request.limits.timeout_s)
     if opinion is not None and opinion.effect > judgement.effect:
         ctx.judgement = structs.replace(opinion, verb=opinion.verb or judgement.verb)
         apply_policy(ctx)

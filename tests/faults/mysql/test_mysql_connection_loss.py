@@ -16,7 +16,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect
+from tidegate.model.statements import Effect, Statement
+from tidegate.sql.judge import judge
 
 LONG = "SELECT SUM(a.seq ^ b.seq) FROM seq_1_to_10000000 AS a, seq_1_to_10000000 AS b"
 ROWS = "SELECT seq, REPEAT('x', 1000) FROM seq_1_to_100000"
@@ -192,3 +193,18 @@ async def test_a_server_that_is_no_mysql_is_reported(answer):
         url = f"mysql://u@127.0.0.1:{port}/d?connect_timeout=60"
         source = Source("s", "s", url, "mysql", "mysql")
         assert (await failure(open_engine(source))).code is Code.SOURCE_UNREACHABLE
+
+
+async def test_a_line_that_stalls_before_the_first_look_names_the_calls_own_limit(
+    shop, proxied, monkeypatch
+):
+    monkeypatch.setattr("tidegate.engines.mysql.connection.MysqlSession.grace_s", 0.1)
+    async with proxied() as (engine, proxy):
+        assert await shop.ask(engine, "SELECT 1") == [(1,)]
+        proxy.stall()
+        statement = Statement("SELECT 2 AS never_seen FROM items")
+        looked = engine.inspect(statement, judge(statement.text, "mysql"), 0.2)
+        error = await failure(asyncio.ensure_future(asyncio.wait_for(looked, 5)))
+        assert (error.code, "after 0.2 s" in error.message) == (Code.LIMIT_TIME, True)
+        proxy.flow()
+        assert await shop.ask(engine, "SELECT 1") == [(1,)]

@@ -73,7 +73,9 @@ class MemoryEngine:
     def status(self) -> Status:
         return Status("main", SCHEMA, f"memory {self._version}")
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """The gate has read the word; what only the engine knows is which tables there are."""
         if judgement.effect is Effect.UNKNOWN:
             return None

@@ -115,7 +115,9 @@ class CloudEngine:
     def status(self) -> Status:
         return Status("cloud", None, "provider documents")
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         self._check_open()
         return None
 

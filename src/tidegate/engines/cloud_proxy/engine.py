@@ -99,7 +99,9 @@ class CloudProxyEngine:
     def status(self) -> Status:
         return Status(self._target.database, None, f"{self._version} at {self._target.place}")
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         self._check_open()
         return None
 

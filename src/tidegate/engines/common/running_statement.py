@@ -29,6 +29,9 @@ DRAIN_S = 0.002
 INTERRUPT_S = 0.1
 """Between interrupts: one that arrives just before the statement begins has no effect."""
 
+_LEAST_GRACE_S = 0.5
+"""The least that the server of a read has to obey an interrupt."""
+
 CLOCK_S = 0.002
 """A timer may fire so much before its time."""
 
@@ -189,7 +192,7 @@ class RunningStatement(Generic[ConnectionT]):
             if connection.busy:
                 self.stop("cancelled")
             self._arm()
-            if self._request is not None:
+            if self._request is not None and connection.alive:
                 await asyncio.wait({self._request}, timeout=connection.grace_s)
             await connection.settle()
         except TidegateError:
@@ -247,7 +250,10 @@ class RunningStatement(Generic[ConnectionT]):
 
     def _arm(self) -> None:
         if self._grace is None and self.held is not None:
-            self._grace = self._loop.call_later(self.held.grace_s, self._give_up)
+            grace_s = self.held.grace_s
+            if not self.writes:  # on a line that is silent, a short limit is not long exceeded
+                grace_s = min(grace_s, max(_LEAST_GRACE_S, self.limit_s))
+            self._grace = self._loop.call_later(grace_s, self._give_up)
 
     def _give_up(self) -> None:
         """The database does not obey: close the connection."""

@@ -130,7 +130,9 @@ class DatalevinEngine:
         name = self._place.database or Path(self._place.name).name
         return Status(name, None, f"Datalevin {self._version}")
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """None: the worker refuses functions by itself, and has no opinion without running."""
         self._check_open()
         return None

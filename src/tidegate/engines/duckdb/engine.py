@@ -187,7 +187,9 @@ class DuckdbEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """The opinion of DuckDB's parser, from the cache where it was asked before."""
         self._check_open()
         text = statement.text

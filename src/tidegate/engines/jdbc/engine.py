@@ -156,7 +156,9 @@ class JdbcEngine:
     def driver_class(self) -> str:
         return self._worker.loaded.driver if self._worker is not None else ""
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """Refuse names that no column explains, where a name alone may call a function. Of anything
         else drivers have no opinion that could be asked without running something.
 

@@ -129,11 +129,15 @@ class MysqlEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """The server's opinion, from preparing the text and from the views it reads; None on what
         it cannot prepare. Raises: TidegateError."""
         self._server.check_open()
-        return await self._opinions.inspect(statement.text, judgement, self._server.borrowed())
+        return await self._opinions.inspect(
+            statement.text, judgement, self._server.borrowed(timeout_s)
+        )
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
         return await self._run(None, permit, cancellation)
@@ -328,7 +332,9 @@ class MysqlEngine:
         if query:
             # The gate has not seen this text: it is made of the statement here.
             judgement = await compute(query, judge, query, "mysql")
-            opinion = await self._opinions.inspect(query, judgement, self._server.borrowed())
+            opinion = await self._opinions.inspect(
+                query, judgement, self._server.borrowed(permit.limits.timeout_s, cancellation)
+            )
             if opinion is None or opinion.effect is not Effect.READ:
                 return UNREAD
         database = request.schema or request.database

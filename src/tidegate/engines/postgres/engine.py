@@ -169,7 +169,9 @@ class PostgresEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """The catalog's opinion, joined with the judge's; None on what neither can read.
 
         Raises: TidegateError.
@@ -177,7 +179,7 @@ class PostgresEngine:
         text = statement.text
         try:
             joined = self._databases.known(text, judgement) or await self._databases.joined(
-                text, judgement
+                text, judgement, timeout_s
             )
         except TidegateError as error:
             if error.code is not Code.SQL_FAILED:

@@ -136,7 +136,9 @@ class SqliteEngine:
     def status(self) -> Status:
         return self._status
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         """SQLite's opinion, from its authorizer; None if it cannot prepare the text."""
         plan = self._plans.get(statement.text)
         if plan is not None:

@@ -206,9 +206,11 @@ class TunnelledEngine:
     def status(self) -> Status:
         return self._engine.status
 
-    async def inspect(self, statement: Statement, judgement: Judgement) -> Judgement | None:
+    async def inspect(
+        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+    ) -> Judgement | None:
         await self._ensure_tunnel()
-        return await self._engine.inspect(statement, judgement)
+        return await self._engine.inspect(statement, judgement, timeout_s)
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor | Document:
         await self._ensure_tunnel()
