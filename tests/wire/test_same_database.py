@@ -23,7 +23,9 @@ from tidegate.model.statements import Statement
 ACTOR = Actor("agent", "agent", Scope.READ_ONLY)
 SPELLED = [
     "127.0.0.1", "localhost", "[::1]", "127.0.0.2", "[::ffff:127.0.0.1]", "[::]", "127.1.2.3",
-    "[0:0:0:0:0:0:0:1]", ".".join("0000"),
+    "[0:0:0:0:0:0:0:1]", ".".join("0000"), "localhost.", "LOCALHOST", "db.localhost", "127.1",
+    "0x7f.1", "2130706433", "017700000001", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]", "[::127.0.0.1]",
 ]  # fmt: skip
 
 
@@ -36,6 +38,8 @@ async def test_this_machine_is_one_server_by_all_of_its_addresses(one: str):
             assert first.is_same_server(second), (one, other)
             elsewhere = await place_of(f"{scheme}://u@{other}:{kind + 1}/shop")
             assert not first.is_same_server(elsewhere)
+    unasked = await place_of(f"postgres://u@{one}:5999/shop", ())
+    assert unasked.is_same_server(await place_of("postgres://u@127.0.0.1:5999/shop"))
     far = await place_of("postgres://u@192.0.2.7:5999/shop")
     assert not (await place_of(f"postgres://u@{one}:5999/shop")).is_same_server(far)
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Collection
 from contextlib import suppress
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.engines.registry import find, locate
 from tidegate.errors import TidegateError
+
+_EMBEDDING = (IPv6Network("::/96"), IPv6Network("64:ff9b::/96"))
+"""Networks whose addresses end with one of IPv4."""
+
+_NUMBERS = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}")
+"""An IPv4 address as `inet_aton` reads it too: 127.1, 0x7f.1, 2130706433. No name server is asked
+for it."""
 
 _LOCAL = frozenset({"127.0.0.1"})
 """What stands for this machine, by whichever of its addresses it is reached."""
@@ -62,7 +70,7 @@ async def place_of(url: str, may_look_up: Collection[str] | None = None) -> Data
     if place is not None:
         return place
     location = locate(url)
-    host = location.host.lower()
+    host = ",".join(name.removesuffix(".") for name in location.host.lower().split(","))
     database = location.database or location.user
     if not host or host.startswith(("/", "@")):
         return DatabasePlace(None, host, location.port, database, _LOCAL)
@@ -88,8 +96,13 @@ def _is_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return _is_localhost(host) or _NUMBERS.fullmatch(host) is not None
     return True
+
+
+def _is_localhost(host: str) -> bool:
+    """Whether a name is this machine's by definition (RFC 6761)."""
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def _path(url: str) -> str | None:
@@ -101,6 +114,8 @@ def _path(url: str) -> str | None:
 
 
 async def _addresses(host: str) -> frozenset[str]:
+    if _is_localhost(host):
+        return _LOCAL
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -109,10 +124,14 @@ async def _addresses(host: str) -> frozenset[str]:
 
 
 def _meant(address: str) -> frozenset[str]:
-    """An address as it is compared: all of this machine's own are one, and an IPv4 address in the
-    form of IPv6 is that address."""
+    """An address as it is compared: all of this machine's own are one, and an IPv4 address in a
+    form of IPv6 (mapped, compatible, 6to4, NAT64) is that address."""
     plain = ip_address(address.partition("%")[0])
-    plain = getattr(plain, "ipv4_mapped", None) or plain
+    if isinstance(plain, IPv6Address) and not (plain.is_loopback or plain.is_unspecified):
+        embedded = plain.ipv4_mapped or plain.sixtofour
+        if embedded is None and any(plain in network for network in _EMBEDDING):
+            embedded = IPv4Address(int(plain) & 0xFFFFFFFF)
+        plain = embedded or plain
     if plain.is_loopback or plain.is_unspecified or _is_own(str(plain)):
         return _LOCAL
     return frozenset({str(plain)})
