@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tidegate.model.results import Page, SkippedCall
+from tidegate.model.results import Page, SkippedCall, Truncation
 
 _MOST = 4
 _NOTHING = re.compile(rb'\[\[(?:"?0"?|null)(?:,(?:"?0"?|null))*\]\]')
@@ -43,14 +43,21 @@ def cut_note(page: Page) -> str:
         "rows": "cut after {rows}, the limit: there are more",
         "bytes": "cut after {rows}, as more would take too many bytes: there are more",
         "value": "values are cut at {limit:,} bytes",
-        "pages": "made of the first {returned:,} pages of a provider's list: there are more",
     }
     return "; ".join(
         [
-            said[cut.kind].format(rows=rows, limit=cut.limit, returned=cut.returned)
+            pages_note(cut)
+            if cut.kind == "pages"
+            else said[cut.kind].format(rows=rows, limit=cut.limit)
             for cut in page.truncations
         ]
     )
+
+
+def pages_note(cut: Truncation) -> str:
+    """That a provider's list has more pages than were read."""
+    pages = f"{cut.returned:,} pages" if cut.returned != 1 else "page"
+    return f"made of the first {pages} of a provider's list: there are more"
 
 
 def page_note(page: Page) -> str:

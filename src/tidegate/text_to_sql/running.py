@@ -19,7 +19,7 @@ from tidegate.model.requests import Explain, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
-from tidegate.results.notes import found_nothing
+from tidegate.results.notes import cut_note, found_nothing
 from tidegate.search.suggestions import nearest_columns, note_near_values
 from tidegate.sql.quoting import identifier, qualified
 from tidegate.text_to_sql.binding import Bound, bind
@@ -187,14 +187,10 @@ class Runner:
             if near or not page.row_count:
                 found.append(Check("no_rows", near or "No row fits the conditions."))
         if page is not None and page.truncations:
-            kept = page.truncations[0].returned
-            found.append(
-                Check(
-                    "truncated",
-                    f"Only {kept:,} rows are shown; there are more, which sums and "
-                    "counts of what is shown leave out.",
-                )
-            )
+            note = cut_note(page)
+            if any(cut.kind != "value" for cut in page.truncations):
+                note += ", which sums and counts of what is shown leave out"
+            found.append(Check("truncated", f"The result is incomplete: {note}."))
         return list(dict.fromkeys(found))
 
     async def _missing_values(self, bound: Bound) -> list[Check]:

@@ -19,7 +19,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
-from tidegate.results.notes import partial_note
+from tidegate.results.notes import cut_note, partial_note
 
 _MOST_ROWS = 1_000_000
 _MOST_BYTES = 512 * 1_048_576
@@ -49,10 +49,9 @@ def _snapshot(arguments: argparse.Namespace) -> int:
 
     page = with_app(App.open(load_for_statement(arguments)), work)
     if page.truncations:
-        cut = page.truncations[0]
         raise TidegateError(
             Code.LIMIT_BYTES,
-            f"The result was cut at {cut.limit:,} {cut.kind}, so there is no snapshot of it.",
+            f"There is no snapshot of this result, as it is not whole: {cut_note(page)}.",
             hint="Narrow the query.",
         )
     if page.upstream is not None and page.upstream.skipped:

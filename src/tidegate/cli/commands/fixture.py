@@ -28,6 +28,7 @@ from tidegate.paths import expand
 from tidegate.results.fixtures import FixtureResult, Language, fixture_code, fixture_result
 from tidegate.results.json_values import text
 from tidegate.results.kept_rows import KeptRows
+from tidegate.results.notes import cut_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.jdbc.extraction import extract
 from tidegate.sql.jdbc.ordering import is_ordered
@@ -107,7 +108,12 @@ async def _result(
         Statement(found.source_text, values or None), limits=limits, sink=WriterSink(kept)
     )
     page = await ask(app, "fixture", request, source, Page, reads_only=True)
-    if kept.page(page).truncations:
+    cuts = kept.page(page).truncations
+    if any(cut.kind == "pages" for cut in cuts):
+        raise TidegateError(
+            Code.LIMIT_BYTES, f"The result of {name} is not whole: it is {cut_note(page)}."
+        )
+    if cuts:
         raise TidegateError(
             Code.LIMIT_BYTES,
             f"The result of {name} is larger than a fixture may be: {MOST_ROWS:,} rows, and"

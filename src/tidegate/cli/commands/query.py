@@ -20,7 +20,7 @@ from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
-from tidegate.results.notes import may_be_mistaken, page_note
+from tidegate.results.notes import may_be_mistaken, page_note, pages_note
 from tidegate.results.row_stream import WriterSink
 
 SHOWN_ROWS = 500
@@ -184,6 +184,9 @@ def show_outcome(page: Page, path: str | None = None) -> None:
         sent += f"; {page.upstream.hits:,} from the cache, up to {page.upstream.age_s:.0f} s old"
     print_status(f"{rows}{where} in {page.elapsed_ms:.1f} ms{sent}")
     for cut in page.truncations:
+        if cut.kind == "pages":
+            print_status(pages_note(cut))
+            continue
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")
     if note := page_note(page):
@@ -192,4 +195,4 @@ def show_outcome(page: Page, path: str | None = None) -> None:
         print_status(f"note: {page.status}")
 
 
-_UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value", "pages": "pages"}
+_UNITS = {"rows": "rows", "bytes": "bytes", "value": "bytes of one value"}

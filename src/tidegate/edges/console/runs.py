@@ -33,7 +33,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-from tidegate.results.notes import page_note
+from tidegate.results.notes import cut_note, page_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
@@ -87,6 +87,7 @@ class Run:
         self.progress: dict[str, Any] | None = None
         self.page: Page | None = None
         self.truncated = False
+        self.limited = True
         self.effect = ""
         self.code = self.message = self.hint = self.approval = self.call_id = ""
         self.at: int | None = None
@@ -125,7 +126,7 @@ class Run:
             ],
             "row_count": self.rows.count,
             "truncated": self.truncated,
-            "limit": self.body.max_rows,
+            "limit": self.body.max_rows if self.limited else None,
             "affected": None if page is None or self.effect == "read" else page.affected,
             "elapsed_ms": round(now if self.elapsed_ms is None else self.elapsed_ms, 1),
             "code": self.code,
@@ -306,6 +307,9 @@ class Runs:
         run.page, run.state = page, "done"
         run.elapsed_ms = page.elapsed_ms
         run.truncated = bool(page.truncations)
+        if run.truncated and all(cut.kind != "rows" for cut in page.truncations):
+            run.limited = False
+            run.warnings.append(f"The rows are not whole: {cut_note(page)}.")
         if run.rows.cut is not None:
             run.warnings.append(
                 f"The first {run.rows.count:,} rows are shown: more would take too much room."

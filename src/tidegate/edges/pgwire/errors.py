@@ -13,7 +13,7 @@ import msgspec
 from tidegate.edges.pgwire import messages
 from tidegate.errors import EQUIVALENT_SQLSTATE, ERROR_DETAIL, Code, TidegateError
 from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
-from tidegate.results.notes import partial_note
+from tidegate.results.notes import pages_note, partial_note
 from tidegate.surfaces.confirmation import PHRASE
 
 _NAMED = {
@@ -57,6 +57,8 @@ def truncation_notice(cut: Truncation, upstream: UpstreamUse | None) -> bytes:
     was sent to providers for it."""
     detail = msgspec.structs.asdict(cut) | _used(upstream)
     note = f"The result was cut at {cut.limit} {cut.kind}: {cut.returned} were returned."
+    if cut.kind == "pages":
+        note = f"The result is {pages_note(cut)}."
     fields = {"S": "WARNING", "V": "WARNING", "C": "01004", "M": note}
     return messages.notice(fields | {"D": msgspec.json.encode(detail).decode()})
 

@@ -14,7 +14,7 @@ from tidegate.model.results import SkippedCall
 from tidegate.protocol.model import ToolResult
 from tidegate.protocol.model import text as text_block
 from tidegate.results.cloud_text import Rows
-from tidegate.results.notes import partial_note
+from tidegate.results.notes import pages_note, partial_note
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.cloud.arguments import Cut, Kept
 from tidegate.surfaces.cloud.audit import CallAudit, given_arguments, query_class
@@ -49,7 +49,7 @@ class CloudCall(msgspec.Struct, frozen=True):
                 Cut(each.kind, each.limit, each.returned) for each in result.truncations
             ]
             cuts = "; ".join(
-                f"made of the first {each.returned} pages of a provider's list, which has more"
+                pages_note(each)
                 if each.kind == "pages"
                 else f"{each.returned} shown, the limit of {each.kind} is {each.limit}"
                 for each in result.truncations

@@ -22,7 +22,7 @@ from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.results.notes import may_be_mistaken, page_note
+from tidegate.results.notes import may_be_mistaken, page_note, pages_note
 from tidegate.results.numbers import unify_numbers
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
@@ -244,6 +244,8 @@ def _note(truncations: Sequence[Truncation], cached: bool) -> str:
     pieces = [
         f"values cut at {cut.limit} bytes"
         if cut.kind == "value"
+        else pages_note(cut)
+        if cut.kind == "pages"
         else f"first {cut.returned} rows" + (" (byte limit)" if cut.kind == "bytes" else "")
         for cut in truncations
     ]

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tidegate.model.results import Column, Page, Truncation
 from tidegate.results.formats import unique
-from tidegate.results.notes import page_note
+from tidegate.results.notes import page_note, pages_note
 from tidegate.text_to_sql.model import Answer, Check, UsedJoin
 
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
@@ -131,7 +131,7 @@ def _value_cut(cut: Truncation, shown: int) -> str:
 
 
 def _pages_cut(cut: Truncation, shown: int) -> str:
-    return f"The provider has more: {cut.returned} pages were fetched, the limit."
+    return f"The rows are {pages_note(cut)}."
 
 
 _CUTS: dict[str, Callable[[Truncation, int], str]] = {

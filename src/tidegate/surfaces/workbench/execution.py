@@ -14,7 +14,7 @@ from tidegate.model.requests import Query, Switch
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import ToolResult
-from tidegate.results.notes import page_note
+from tidegate.results.notes import page_note, pages_note
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.surfaces.workbench.advice import run_with_advice
@@ -61,6 +61,7 @@ def executed(page: Page) -> Executed:
     """The page in the document's shape. Every cut counts as truncation, whatever its kind. That a
     masked column was touched is part of the status message."""
     messages = [page.status] if page.status else []
+    messages += [pages_note(cut) for cut in page.truncations if cut.kind == "pages"]
     messages += [note] if (note := page_note(page)) else []
     return Executed(
         columns=tuple(column.name for column in page.columns),
