@@ -244,4 +244,14 @@ class CallContext:
             bool(self.grant),
             self.max_rows_changed,
             self.keeper,
+            self._whole_changes(),
         )
+
+    def _whole_changes(self) -> Literal["", "confirm", "deny"]:
+        """What becomes of a change if it turns out to be about every row."""
+        source = self.source
+        if not self.text_judgement.touches or source.unqualified == "allow":
+            return ""
+        if source.unqualified == "confirm" and (self.approved or self.dry_run):
+            return ""  # a person was shown how many rows change
+        return "" if self.services.statement_rules(source) is not None else source.unqualified

@@ -132,6 +132,9 @@ def apply_policy(ctx: CallContext) -> None:
             Code.POLICY_DENIED, "The call names no source", hint="Name one source in the call."
         )
     call = ctx.call
+    if call.confirmed and judgement.touches and ctx.source.unqualified == "confirm":
+        # Whether it changes every row is known when it has run: who confirms it says that it may.
+        ctx.judgement = judgement = structs.replace(judgement, unqualified=True)
     ctx.verdict = verdict = evaluate(
         call.actor,
         ctx.source,

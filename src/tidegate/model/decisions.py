@@ -51,6 +51,8 @@ class Permit(msgspec.Struct, frozen=True):
     of providers calls, on the event loop, with what it sent so far. `looks_after`: a person has
     approved the change here, so the engine looks at what it left behind, if it can.
     `max_rows_changed`: a change of more rows is rolled back, by an engine that `counts_changes`.
+    `whole_changes`: a change that turns out to be about every row of its table is rolled back for
+    want of a confirmation, or since the source admits none, by an engine that `counts_changes`.
     `keeper`: an engine that `undoes` gives it the rows of the change before it commits.
     """
 
@@ -70,3 +72,4 @@ class Permit(msgspec.Struct, frozen=True):
     looks_after: bool = False
     max_rows_changed: int | None = None
     keeper: ChangeKeeper | None = None
+    whole_changes: Literal["", "confirm", "deny"] = ""

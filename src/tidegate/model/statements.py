@@ -54,6 +54,17 @@ class Administration(msgspec.Struct, frozen=True):
     runs_query: bool = False
 
 
+class TouchedTable(msgspec.Struct, frozen=True):
+    """A table of which a change may touch rows that are there: by its text as the statement names
+    it, empty where that is no plain name. `nested`: the change is a part of the statement."""
+
+    text: str
+    updates: bool
+    deletes: bool
+    inserts: bool
+    nested: bool
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """What a request would do, and by which rule. Says nothing about permission.
 
@@ -64,6 +75,8 @@ class Judgement(msgspec.Struct, frozen=True):
     ADMIN that a person may approve; all others with that effect are refused.
     `refuses_transaction`: the database runs it in no transaction, so that what it has done stays
     if it fails.
+    `unqualified`: it changes every row, as its text tells. `touches` are the tables of a change of
+    which only the rows can tell that.
     """
 
     effect: Effect
@@ -79,6 +92,7 @@ class Judgement(msgspec.Struct, frozen=True):
     verb: str = ""
     administration: Administration | None = None
     refuses_transaction: bool = False
+    touches: tuple[TouchedTable, ...] = ()
 
     @property
     def outside_transaction(self) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from tidegate.errors import FATES, Code
 from tidegate.model.long_work import TakesLong
-from tidegate.model.statements import Administration, Effect, Judgement
+from tidegate.model.statements import Administration, Effect, Judgement, TouchedTable
 from tidegate.sql.ddl import refuses_transaction
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
@@ -64,6 +64,7 @@ def judge_uncached(text: str, dialect: str) -> Judgement:
         verb,
         reading.administration if finding.effect is Effect.ADMIN else None,
         tables.concurrent_indexes and refuses_transaction(tokens),
+        reading.touches if finding.effect is Effect.WRITE else (),
     )
 
 
@@ -76,6 +77,7 @@ def _judgement(
     verb: str = "",
     administration: Administration | None = None,
     outside: bool = False,
+    touches: tuple[TouchedTable, ...] = (),
 ) -> Judgement:
     if finding is READS:
         return Judgement(
@@ -95,6 +97,7 @@ def _judgement(
         verb=verb,
         administration=administration,
         refuses_transaction=outside,
+        touches=touches,
     )
 
 

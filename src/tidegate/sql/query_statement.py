@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 from tidegate.errors import Code
-from tidegate.model.statements import Administration, Effect
+from tidegate.model.statements import Administration, Effect, TouchedTable
 from tidegate.sql.declared_names import inserted
 from tidegate.sql.dialect_shims import apply_shims, shorten
 from tidegate.sql.dialects.model import Dialect
@@ -36,6 +37,7 @@ class Reading:
         "opinions",
         "returns_rows",
         "tables",
+        "touches",
         "unqualified",
     )
 
@@ -48,23 +50,28 @@ class Reading:
         unqualified: bool = False,
         returns_rows: bool = True,
         administration: Administration | None = None,
+        touches: tuple[TouchedTable, ...] = (),
     ) -> None:
         self.administration = administration
         self.opinions = opinions
         self.tables = tables or {}
         self.functions = functions or {}
+        self.touches = touches
         self.unqualified = unqualified
         self.returns_rows = returns_rows
 
 
-def read_query_statement(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Reading:
-    """Read the tokens of a query (`reading`) or a change. Raises: Refusal."""
+def read_query_statement(
+    tokens: list[Token], dialect: Dialect, *, reading: bool, replaces: bool = False
+) -> Reading:
+    """Read the tokens of a query (`reading`) or a change; `replaces`: of a REPLACE, spelled as an
+    INSERT. Raises: Refusal."""
     words = check_tokens(tokens, dialect, reading=reading)
     if reading and not words.opinions and not words.unlisted:
         plain = _plain_select(tokens, words, dialect)
         if plain is not None:
             return plain
-    return _by_tree(tokens, words, dialect)
+    return _by_tree(tokens, words, dialect, replaces=replaces or _replaces(tokens))
 
 
 def _plain_select(tokens: list[Token], words: Words, dialect: Dialect) -> Reading | None:
@@ -77,7 +84,7 @@ def _plain_select(tokens: list[Token], words: Words, dialect: Dialect) -> Readin
     return Reading([], dict.fromkeys(map(".".join, tables)), words.functions)
 
 
-def _by_tree(tokens: list[Token], words: Words, dialect: Dialect) -> Reading:
+def _by_tree(tokens: list[Token], words: Words, dialect: Dialect, *, replaces: bool) -> Reading:
     """The reading of a query or a change by the general parser. Raises: Refusal."""
     parser = dialect.parser
     if not dialect.values_parses and tokens[0].key == "VALUES":
@@ -93,7 +100,7 @@ def _by_tree(tokens: list[Token], words: Words, dialect: Dialect) -> Reading:
             Code.SQL_UNKNOWN, "root.node", f"The parser takes the statement for {kind}, not a read"
         )
     exact = all(is_exact(token.text) for token in tokens if token.kind == NUMBER)
-    grammar = check_tree(tree, names, dialect, exact_numbers=exact)
+    grammar = check_tree(tree, names, dialect, exact_numbers=exact, replaces=replaces)
     if can_grow(tokens):
         grammar.opinions.extend(exceeds_limit(tree, names))
     changes = any(finding.effect is Effect.WRITE for finding in grammar.opinions)
@@ -106,6 +113,14 @@ def _by_tree(tokens: list[Token], words: Words, dialect: Dialect) -> Reading:
         words.functions,
         unqualified=grammar.unqualified,
         returns_rows=returns_rows,
+        touches=() if grammar.unqualified else grammar.touches,
+    )
+
+
+def _replaces(tokens: list[Token]) -> bool:
+    """Whether REPLACE is a word of the statement, and no function."""
+    return any(
+        token.key == "REPLACE" and behind.key != "(" for token, behind in itertools.pairwise(tokens)
     )
 
 

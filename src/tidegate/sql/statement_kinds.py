@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from tidegate.errors import Code
 from tidegate.model.statements import Effect
 from tidegate.sql.administration import administer
@@ -116,7 +118,8 @@ def _enclosed(tokens: list[Token]) -> list[Token]:
 
 def _change(tokens: list[Token], dialect: Dialect) -> Reading:
     plainer = _plainer(tokens, dialect)
-    reading = read_query_statement(plainer, dialect, reading=False)
+    replaces = tokens[0].key == "REPLACE"
+    reading = read_query_statement(plainer, dialect, reading=False, replaces=replaces)
     if plainer is not tokens:
         reading.opinions.append(Finding(Effect.WRITE, _RESPELLED, "Changes data"))
     if tokens[0].key == "DELETE" and tokens[1:2] and tokens[1].key == "HISTORY":
@@ -181,6 +184,8 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
         raise Refusal(Code.SQL_UNKNOWN, "explain.nested", "EXPLAIN of an EXPLAIN is not read")
     reading = classify_statement(inner, dialect)
     reading.administration = None  # only the statement itself was looked at
+    # What an EXPLAIN that runs it changes is not in its own count of rows.
+    reading.touches = tuple([structs.replace(each, nested=True) for each in reading.touches])
     if runs or dialect.explains_queries_only:
         return reading
     # Without ANALYZE the statement is planned, not run. Yet PostgreSQL looks where a new table

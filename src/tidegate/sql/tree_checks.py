@@ -11,13 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.errors import Code
-from tidegate.model.statements import Effect
+from tidegate.model.statements import Effect, TouchedTable
 from tidegate.sql.dialects.common import SYNTAX
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
 from tidegate.sql.finding import Finding
 from tidegate.sql.normalization import TEXT
 from tidegate.sql.token_checks import function_refused
+from tidegate.sql.touched_tables import touched_tables
 from tidegate.sql.whole_tables import changes_every_row
 
 if TYPE_CHECKING:
@@ -38,15 +39,22 @@ class Grammar(NamedTuple):
     tables: dict[str, None]
     declared: dict[str, int]
     unqualified: bool
+    touches: tuple[TouchedTable, ...] = ()
 
 
 def check_tree(
-    tree: Expression, names: dict[str, str], dialect: Dialect, *, exact_numbers: bool = False
+    tree: Expression,
+    names: dict[str, str],
+    dialect: Dialect,
+    *,
+    exact_numbers: bool = False,
+    replaces: bool = False,
 ) -> Grammar:
     """Walk the tree once. `names` maps placeholders back to the names that they replace.
-    `exact_numbers`: each number is in the tree as it was written."""
+    `exact_numbers`: each number is in the tree as it was written. `replaces`: it is a REPLACE."""
     grammar = Grammar([], {}, {}, False)
     unqualified = False
+    touches: list[TouchedTable] = []
     ctes: set[str] = set()
     tables: list[Any] = []
     for node in tree.walk():
@@ -69,9 +77,10 @@ def check_tree(
         )
         if kind in _OF_ROWS and type(node.parent).__name__ != "When":
             unqualified |= changes_every_row(node, dialect, exact_numbers=exact_numbers)
+            touches += touched_tables(node, names, dialect, replaces=replaces)
     for table in tables:
         _table(table, grammar, names, dialect, ctes)
-    return grammar._replace(unqualified=unqualified)
+    return grammar._replace(unqualified=unqualified, touches=tuple(touches))
 
 
 def _table(

@@ -36,7 +36,7 @@ def changes_every_row(change: Any, dialect: Dialect, *, exact_numbers: bool) -> 
         if not selects_rows(change, dialect, exact_numbers=exact_numbers):
             return True
         return any(_is_itself(change, other) for other in _others(change)) and _pairs(where.this)
-    joins = list(_joins(change))
+    joins = list(joins_of(change))
     return not any(_restricts(change, join, selects) for join in joins)
 
 
@@ -46,7 +46,7 @@ def _is_limited(change: Any) -> bool:
     return number.isdigit() and int(number) <= FEW_ROWS
 
 
-def _joins(change: Any) -> Iterator[Any]:
+def joins_of(change: Any) -> Iterator[Any]:
     """The joins of MySQL's UPDATE and DELETE."""
     for table in (change.this, *(change.args.get("using") or ())):
         yield from getattr(table, "args", {}).get("joins") or ()
@@ -58,7 +58,7 @@ def _others(change: Any) -> Iterator[Any]:
     if source is not None:
         yield source.this
     yield from change.args.get("using") or ()
-    for join in _joins(change):
+    for join in joins_of(change):
         yield join.this
 
 

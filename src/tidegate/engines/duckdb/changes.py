@@ -39,7 +39,13 @@ from tidegate.engines.common.row_images import RowComparison
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import read
 from tidegate.engines.duckdb.messages import Changed, PutBack, Run
-from tidegate.engines.duckdb.transaction import check_effect, count_changes, parameters_of
+from tidegate.engines.duckdb.transaction import (
+    begin_whole,
+    check_effect,
+    check_whole,
+    count_changes,
+    parameters_of,
+)
 from tidegate.engines.duckdb.types import Column, check_exact, coerced, is_json
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import (
@@ -118,6 +124,7 @@ def run_change(cursor: Cursor, run: Run, max_bytes: int) -> Changed:
             return Changed(reason=too_large(max_bytes))
     else:
         text = returning(outline, _texts(table, ""))
+    whole = begin_whole(run, cursor)
     cursor.execute(text, params)
     description, rows = cursor.description or [], cursor.fetchall()
     width = len(description) if reading.returns else 0
@@ -128,6 +135,7 @@ def run_change(cursor: Cursor, run: Run, max_bytes: int) -> Changed:
         width = len(description) - 2 * len(table.columns)
         affected, keyed = len(rows), [row[width:] for row in rows]
     count_changes(run, affected)
+    check_whole(whole, cursor, affected)
     kinds = [entry[1] for entry in description[:width]]
     check_exact(kinds)
     image = _image(cursor, table, outline, before, keyed, affected)

@@ -318,6 +318,8 @@ class DuckdbEngine:
             max_rows,
             request.schema,
             permit.max_rows_changed,
+            [] if permit.judgement is None else list(permit.judgement.touches),
+            permit.whole_changes,
         )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:

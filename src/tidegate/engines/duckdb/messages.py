@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,7 +10,7 @@ from tidegate.model.changes import ChangeImage, Comparison
 from tidegate.model.requests import Browse
 from tidegate.model.results import Cells, Limits, Page
 from tidegate.model.schema import Catalog, Counts, Ddl, Status
-from tidegate.model.statements import Judgement
+from tidegate.model.statements import Judgement, TouchedTable
 
 Rows = list[Any]
 
@@ -50,7 +50,8 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     """Begin a statement. `version` is the state of the file: what is open of another is stale.
 
     With a `schema`, names without one are looked up there first. A change of more than
-    `max_rows_changed` rows is rolled back.
+    `max_rows_changed` rows is rolled back, and with `whole_changes` (`Permit`) one of every row of
+    a table that it `touches`.
     """
 
     version: str
@@ -61,6 +62,8 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     max_rows: int
     schema: str | None = None
     max_rows_changed: int | None = None
+    touches: list[TouchedTable] = []
+    whole_changes: Literal["", "confirm", "deny"] = ""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from tidegate.engines.common.errors import no_values
 from tidegate.engines.common.row_images import too_many_rows
+from tidegate.engines.common.whole_changes import WholeChange
 from tidegate.engines.duckdb.connection import DuckdbSession
 from tidegate.engines.duckdb.inspect import Reading, body, read
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Prepared, Run, Started
@@ -53,6 +54,7 @@ class Execution:
         self.ended = False
         self._schema = run.schema
         self._run = run
+        self._whole: WholeChange | None = None
         self._cursor = session.cursor(run.version, writes=self._writes)
         try:
             if run.schema is not None:
@@ -112,6 +114,7 @@ class Execution:
             text = f"EXPLAIN {text}"
         elif reading.kind == "SELECT" and not self._writes:
             text = self._adopt(self._exact_query(text, params))
+        self._whole = begin_whole(self._run, cursor) if self._writes else None
         cursor.execute(text, params)
         if reading.kind == "MULTI" and not self._writes:
             self._ask_again(text)
@@ -195,6 +198,7 @@ class Execution:
         then it is rolled back."""
         if self._writes:
             count_changes(self._run, self.affected)
+            check_whole(self._whole, self._cursor, self.affected)
             self._cursor.execute("COMMIT")
         self.ended = True
         self._session.drop(self._cursor)
@@ -228,6 +232,26 @@ def count_changes(run: Run, rows: int) -> None:
     """Raises: TidegateError LIMIT_CHANGES if a change is about too many rows."""
     if run.max_rows_changed is not None and rows > run.max_rows_changed:
         raise too_many_rows(run.max_rows_changed, rows, False)
+
+
+def begin_whole(run: Run, cursor: duckdb.DuckDBPyConnection) -> WholeChange | None:
+    """Ready to find out whether a change is about every row; None if it may be."""
+    if not run.whole_changes or not run.touches:
+        return None
+    whole = WholeChange(run.touches, run.whole_changes)
+    whole.begin([_number(cursor, query) for query in whole.counts_before])
+    return whole
+
+
+def check_whole(whole: WholeChange | None, cursor: duckdb.DuckDBPyConnection, own: int) -> None:
+    """Raises: TidegateError POLICY_CONFIRM, POLICY_DENIED if a change was about every row."""
+    if whole is not None:
+        whole.end(own, [_number(cursor, query) for query in whole.counts_after(own)])
+
+
+def _number(cursor: duckdb.DuckDBPyConnection, query: str) -> int:
+    ((count,),) = cursor.execute(query).fetchall()
+    return int(count)
 
 
 def check_effect(reading: Reading, run: Run) -> None:

@@ -173,6 +173,7 @@ async def _change(
         before = await _locked(session, outline, table, params, most + 1)
         table = too_large(max_bytes) if len(before) > most else table
     after: Rows = []
+    returns = not isinstance(table, str) and outline.verb == "insert"
     if not isinstance(table, str) and outline.verb == "insert":
         shown = returning(outline, reading(table)).encode()
         columns, rows, affected = await _run(session, shown, params)
@@ -181,7 +182,8 @@ async def _change(
         columns, rows = columns[:width], [row[:width] for row in rows] if width else []
     else:
         columns, rows, affected = await _run(session, text, params)
-    counted = affected if counter is None else await counter.end(session, affected)
+        returns = bool(columns)
+    counted = affected if counter is None else await counter.end(session, affected, returns=returns)
     if isinstance(table, str):
         return Ran(columns, rows, affected, counted, None, table)
     if outline.verb != "insert" and before:

@@ -6,6 +6,7 @@ Several commands may be sent at once: the server takes them in order.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from asyncmy.constants.COMMAND import (
@@ -30,6 +31,8 @@ _IN_TRANSACTION = 1
 _DEADLOCK = 1213
 """The error after which the server has rolled the whole transaction back."""
 _WHOLE_REPLY = -1
+_MATCHED = re.compile(rb": *(\d+)")
+"""In the language of the server's messages: `Rows matched: 3  Changed: 2`, `Records: 3`."""
 _WIDTHS = {0xFB: -1, 0xFC: 2, 0xFD: 3, 0xFE: 8, 0xFF: -1}
 _NO_CURSOR_ONE_TIME = b"\x00\x01\x00\x00\x00"
 
@@ -68,6 +71,7 @@ class CommandProtocol:
         self._packets = Packets(connection)
         self._ends_with_ok: bool = connection._deprecate_eof
         self._affected = 0
+        self._matched = 0
         self._in_rows = False
         self.in_transaction = False
         """Whether a transaction is open, by the last reply that says so."""
@@ -126,6 +130,7 @@ class CommandProtocol:
         """The beginning of the next command's reply. Raises: ServerError, TidegateError."""
         self._packets.sequence = 1
         self._affected = 0
+        self._matched = 0
         return await self._head()
 
     async def done(self) -> int:
@@ -201,6 +206,12 @@ class CommandProtocol:
     def affected(self) -> int:
         """Rows that the last command changed, once its reply has been read to the end."""
         return self._affected
+
+    @property
+    def matched(self) -> int:
+        """Rows that the last UPDATE or INSERT was about, each once, those that it left as they were
+        among them; 0 if the server does not say."""
+        return self._matched
 
     @property
     def unread(self) -> int:
@@ -285,6 +296,8 @@ class CommandProtocol:
             _, at = self._number(data, at)
             status = int.from_bytes(data[at : at + 2], "little")
             self._affected = max(self._affected, affected)
+            found = _MATCHED.search(data, at + 4)
+            self._matched = int(found[1]) if found else 0
         self.in_transaction = bool(status & _IN_TRANSACTION)
         if not status & _MORE_RESULTS:
             self.unanswered -= 1

@@ -143,7 +143,7 @@ class MysqlCursor:
             affected = self._seen if self.columns else session.line.affected
             if self.counter is not None:
                 await session.line.settle()
-                self.counted = await self.counter.end(session, affected)
+                self.counted = await self.counter.end(session, affected, returns=bool(self.columns))
             if not session.in_block:
                 running.committing = self._keeps
                 await session.end(COMMIT if self._keeps else ROLLBACK)

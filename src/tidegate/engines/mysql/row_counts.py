@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.engines.common.row_images import check_count
+from tidegate.engines.common.whole_changes import WholeChange, whole_change_of
 from tidegate.engines.mysql.catalog import sees_triggers
 from tidegate.engines.mysql.connection import MysqlSession
 from tidegate.model.decisions import Permit
@@ -35,8 +36,11 @@ class RowCounter:
     """Counts what one statement changes. Whether its tables have triggers is asked when it has run:
     the transaction holds the tables then, and no trigger comes or goes until its end."""
 
-    def __init__(self, permit: Permit, places: Places, before: int) -> None:
+    def __init__(
+        self, permit: Permit, places: Places, before: int, whole: WholeChange | None
+    ) -> None:
         self.permit = permit
+        self._whole = whole
         self._places = places
         self._before = before
 
@@ -46,14 +50,28 @@ class RowCounter:
     ) -> RowCounter | None:
         """Ready to count a change of limited size; None if nothing limits it. Raises: ServerError,
         TidegateError."""
-        if permit.max_rows_changed is None:
+        whole, limited = whole_change_of(permit), permit.max_rows_changed is not None
+        if whole is None and not limited:
             return None
+        if whole is not None:
+            whole.begin([await _number(session, query) for query in whole.counts_before])
         tables = () if permit.judgement is None else permit.judgement.tables
-        return cls(permit, _places(tables, database), await _total(session))
+        before = await _total(session) if limited else 0
+        return cls(permit, _places(tables, database), before, whole)
 
-    async def end(self, session: MysqlSession, own: int) -> int:
-        """How many rows the statement has changed: at least its `own`. Raises: TidegateError
-        LIMIT_CHANGES, ServerError."""
+    async def end(self, session: MysqlSession, own: int, *, returns: bool = False) -> int:
+        """How many rows the statement has changed: at least its `own`. `returns`: these are the
+        rows that it returned, each once.
+
+        Raises: TidegateError LIMIT_CHANGES, POLICY_CONFIRM, POLICY_DENIED; ServerError.
+        """
+        if self._whole is not None:
+            found = own if returns else session.line.matched or own
+            queries = self._whole.counts_after(found)
+            counts = [await _number(session, query) for query in queries]
+            self._whole.end(found, counts)
+        if self.permit.max_rows_changed is None:
+            return own
         check_count(self.permit, own)
         written = await _total(session) - self._before
         if written == own or not await _may_have_triggers(session, self._places):
@@ -134,6 +152,11 @@ async def _may_have_triggers(
 
 async def _grants(session: MysqlSession) -> list[str]:
     return [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
+
+
+async def _number(session: MysqlSession, query: str) -> int:
+    ((count,),) = await session.own(query.encode())
+    return int(count)
 
 
 async def _total(session: MysqlSession) -> int:

@@ -29,7 +29,7 @@ from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, CatalogRules,
 from tidegate.engines.postgres.cursor import CHUNKS, ChunkReader, PostgresCursor
 from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresCursor
 from tidegate.engines.postgres.errors import translate
-from tidegate.engines.postgres.row_counts import COUNT, counter_of
+from tidegate.engines.postgres.row_counts import counter_of
 from tidegate.engines.postgres.schema_state import SAME_RULES
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows, TypeCache, shape_of
@@ -170,8 +170,9 @@ class PostgresTransaction:
             async with running as session:
                 guard = None if statement.writes else self._guard
                 counter = counter_of(statement.permit) if statement.writes else None
-                if counter is not None:
-                    counter.begin(await session.begin_in_block((COUNT, None), before=0))
+                query = None if counter is None else counter.before
+                if counter is not None and query is not None:
+                    counter.begin(await session.begin_in_block((query, None), before=0))
                 before = _before(statement, session, running.timeout_ms, guard)
                 after = [] if guard is None else guard.after
                 first = await session.begin_in_block(
@@ -267,8 +268,8 @@ class PostgresTransaction:
             running = await self._held.start(permit.limits.timeout_s, cancellation, writes=True)
             async with running as session:
                 counter = counter_of(permit)
-                if counter is not None:
-                    counter.begin(await session.run_own(COUNT))
+                if counter is not None and counter.before is not None:
+                    counter.begin(await session.run_own(counter.before))
                     await counter.end(session, 0, deferred=True)
                 if permit.keeper is not None:
                     from tidegate.engines.postgres.changes import keep_block

@@ -54,7 +54,7 @@ from tidegate.engines.postgres.kept_tables import (
     unnest,
 )
 from tidegate.engines.postgres.own_queries import rows_of, send_queries
-from tidegate.engines.postgres.row_counts import AT_ONCE, COUNT, counter_of
+from tidegate.engines.postgres.row_counts import AT_ONCE, counter_of
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
@@ -213,8 +213,8 @@ async def _change(
     counter = counter_of(permit)
     *_, look = await send_queries(session, *first, look_by_name(outline))
     table = table_to_keep(found_in(look, outline, session.line.server_version))
-    if counter is not None:
-        counter.begin(await session.run_own(COUNT))
+    if counter is not None and counter.before is not None:
+        counter.begin(await session.run_own(counter.before))
     before: Rows = []
     if not isinstance(table, str) and outline.rows.text:
         most = row_bound(max_bytes)

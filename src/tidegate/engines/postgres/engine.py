@@ -48,7 +48,7 @@ from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
 from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
 from tidegate.engines.postgres.parameters import dump
-from tidegate.engines.postgres.row_counts import COUNT, UNCOUNTED, RowCounter, counter_of
+from tidegate.engines.postgres.row_counts import UNCOUNTED, RowCounter, counter_of
 from tidegate.engines.postgres.schema_state import (
     PinnedSchema,
     RulesChangedError,
@@ -256,6 +256,7 @@ class PostgresEngine:
                     permit, session, encoded, schema, running.timeout_ms, tuning
                 )
                 counter = counter_of(permit) if writes else None
+                query = None if counter is None else counter.before
                 if explains and params and not request.statement.params:
                     # With NULL in the place of each value it would be seen that nothing is found;
                     # GENERIC_PLAN of PostgreSQL 16 takes no placeholders in this protocol.
@@ -273,7 +274,7 @@ class PostgresEngine:
                     pin=self._pin(permit, request),
                     tuning=tuning,
                     form=int(binary),
-                    before=None if counter is None else (COUNT, counter.begin),
+                    before=None if query is None or counter is None else (query, counter.begin),
                     rules=self._rules(request.database, judgement),
                 )
                 if first.status in FAILED:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.common.row_images import check_count
+from tidegate.engines.common.whole_changes import WholeChange, whole_change_of
 from tidegate.engines.postgres.command_protocol import FAILED
 from tidegate.engines.postgres.connection import PostgresSession
 from tidegate.engines.postgres.errors import translate
@@ -34,31 +35,68 @@ AT_ONCE = b"SET CONSTRAINTS ALL IMMEDIATE"
 class RowCounter:
     """Counts from one reading in a transaction to the next."""
 
-    def __init__(self, permit: Permit) -> None:
+    def __init__(self, permit: Permit, whole: WholeChange | None) -> None:
         self.permit = permit
+        self._limited = permit.max_rows_changed is not None
+        self._whole = whole
+        self._counts = self._limited or (whole is not None and whole.nested)
         self._before = 0
 
+    @property
+    def before(self) -> bytes | None:
+        """The query to be asked before the statement; None if there is none."""
+        first = [COUNT.decode()] if self._counts else []
+        rest = [] if self._whole is None else self._whole.counts_before
+        return _together([*first, *rest])
+
     def begin(self, reading: PGresult) -> None:
-        """Take the reading of COUNT before the statement. Raises: TidegateError."""
-        self._before = _number(reading)
+        """Take the reading of `before`. Raises: TidegateError."""
+        if self._counts:
+            self._before = _number(reading)
+        if self._whole is not None:
+            self._whole.begin(_numbers(reading)[self._counts :])
 
     async def end(self, session: PostgresSession, own: int, *, deferred: bool) -> int:
         """How many rows the statement has changed: at least its `own`. With `deferred`, what waits
         for the COMMIT is done before.
 
-        Raises: TidegateError LIMIT_CHANGES, and what the database says to what was deferred.
+        Raises: TidegateError LIMIT_CHANGES, POLICY_CONFIRM, POLICY_DENIED, and what the database
+        says to what was deferred.
         """
         check_count(self.permit, own)
-        if deferred:
+        rows = own
+        if deferred and self._limited:
             await session.run_own(AT_ONCE)
-        rows = max(own, _number(await session.run_own(COUNT)) - self._before)
+        if self._counts:
+            rows = max(own, _number(await session.run_own(COUNT)) - self._before)
         check_count(self.permit, rows, followers=True)
-        return rows
+        if self._whole is not None:
+            # A change within a query is counted with all others: which is whose nobody tells.
+            found = rows if self._whole.nested else own
+            query = _together(self._whole.counts_after(found))
+            if query is not None:
+                self._whole.end(found, _numbers(await session.run_own(query)))
+        return rows if self._limited else own
 
 
 def counter_of(permit: Permit | None) -> RowCounter | None:
-    """A counter for a change of limited size; None if nothing limits it."""
-    return None if permit is None or permit.max_rows_changed is None else RowCounter(permit)
+    """A counter for a change of limited size, or one that may be about every row of its table and
+    must not; None if there is nothing to count."""
+    whole = whole_change_of(permit)
+    if permit is None or (permit.max_rows_changed is None and whole is None):
+        return None
+    return RowCounter(permit, whole)
+
+
+def _together(queries: list[str]) -> bytes | None:
+    """One query of what several count."""
+    return f"SELECT {', '.join(f'({query})' for query in queries)}".encode() if queries else None
+
+
+def _numbers(reading: PGresult) -> list[int]:
+    if reading.status in FAILED:
+        raise translate(reading)
+    return [int(reading.get_value(0, place) or 0) for place in range(reading.nfields)]
 
 
 def _number(reading: PGresult) -> int:

@@ -16,6 +16,7 @@ import apsw
 
 from tidegate.engines.api import RowCollector
 from tidegate.engines.common.row_images import check_count
+from tidegate.engines.common.whole_changes import WholeChange, whole_change_of
 from tidegate.engines.sqlite.apsw_types import ApswCursor, Rows
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.errors import is_quoted_text
@@ -111,6 +112,7 @@ class Execution:
         "_quick",
         "_session",
         "_statement",
+        "_whole",
         "columns",
         "done",
         "writes",
@@ -141,6 +143,7 @@ class Execution:
         self._explain = explain
         self._permit = permit if writes else None
         self._capture: ChangeCapture | None = None
+        self._whole: WholeChange | None = None
         self._changes_before = session.connection.total_changes()
         self.done = False
         with session.stepping(
@@ -194,6 +197,9 @@ class Execution:
                 ChangeCapture.of_block(session, keeper, statement)
             else:
                 self._capture = ChangeCapture.of_statement(session, keeper, statement)
+        self._whole = whole_change_of(self._permit)
+        if self._whole is not None:
+            self._whole.begin([self._number(query) for query in self._whole.counts_before])
         with session.mode(Mode.WRITE):
             cursor = session.connection.execute(statement.text, statement.params)
         return cursor, tuple([column_of(name, declared or "") for name, declared in found])
@@ -314,11 +320,23 @@ class Execution:
     def _check_change(self) -> None:
         """Before a change is committed: count its rows, and keep them. Raises: TidegateError."""
         permit = self._permit
+        if self._whole is not None:
+            self._check_whole(self._whole)
         if permit is None or (permit.max_rows_changed is None and permit.keeper is None):
             return
         check_count(permit, self.counted, followers=True)
         if self._capture is not None:
             self._capture.keep()
+
+    def _check_whole(self, whole: WholeChange) -> None:
+        own = self.affected
+        whole.end(own, [self._number(query) for query in whole.counts_after(own)])
+
+    def _number(self, query: str) -> int:
+        """What a query of ours counts."""
+        with self._session.mode(Mode.OWN):
+            ((count,),) = self._session.connection.execute(query, can_cache=False).fetchall()
+        return int(str(count))
 
     def _end_change(self, how: str) -> None:
         if not self.writes:
