@@ -71,7 +71,7 @@ class RowCounter:
             rows = max(own, _number(await session.run_own(COUNT)) - self._before)
         check_count(self.permit, rows, followers=True)
         if self._whole is not None:
-            # A change within a query is counted with all others: which is whose nobody tells.
+            # A change within a query is counted with all others: no number tells which is whose.
             found = rows if self._whole.nested else own
             query = _together(self._whole.counts_after(found))
             if query is not None:
