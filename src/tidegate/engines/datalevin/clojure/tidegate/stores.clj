@@ -73,6 +73,16 @@
 (defn- vectors-of [dir]
   (filter #(str/starts-with? (str (key %)) (str dir "/")) @l/vector-indices))
 
+(defn- alone-with
+  "Do something while nothing else uses a vector index: Datalevin stores it on a thread of its own, and
+  what is freed meanwhile ends the process."
+  [^datalevin.vector.VectorIndex index work]
+  ;; The engine's order: the store's lock before the index's.
+  (locking (l/write-txn (.-lmdb index))
+    (let [lock (.writeLock ^ReentrantReadWriteLock (.-vec_lock index))]
+      (.lock lock)
+      (try (work) (finally (.unlock lock))))))
+
 (defn store-vectors!
   "Store the vector indexes of a local database now. Datalevin stores them some time after a
   transaction, and one that is closed before that lacks what was added."
@@ -80,16 +90,17 @@
   (let [under (.-store ^DB @conn)]
     (when (instance? Store under)
       (doseq [[_ index] (vectors-of (i/env-dir (.-lmdb ^Store under)))]
-        (i/persist-vecs index)))))
+        (alone-with index #(i/persist-vecs index))))))
 
 (defn- release-vectors!
   "Free the vector indexes of a directory without writing them: each of our changes is stored at
   once, and a copy that we only read may be older than what another process has stored."
   [dir]
   (doseq [[_ index] (vectors-of dir)]
-    (when-not (i/vec-closed? index)
-      (vreset! (.-closed? ^datalevin.vector.VectorIndex index) true)
-      (VecIdx/free (.-index ^datalevin.vector.VectorIndex index))))
+    (alone-with index
+                #(when-not (i/vec-closed? index)
+                   (vreset! (.-closed? ^datalevin.vector.VectorIndex index) true)
+                   (VecIdx/free (.-index ^datalevin.vector.VectorIndex index)))))
   (swap! l/vector-indices
          (fn [all] (into {} (remove #(str/starts-with? (str (key %)) (str dir "/"))) all))))
 
