@@ -20,20 +20,24 @@ from tidegate.cloud.usual_pages import AskedPage, list_of, read_usual_pages
 from tidegate.errors import Code, TidegateError
 
 _LINK: Final = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]*))*)")
+_NO_RESULTS: Final = re.compile(r";\s*results\s*=\s*\"?false\b", re.IGNORECASE)
+"""A link says that its page is empty."""
 _REL: Final = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", re.IGNORECASE)
 _PLAIN: Final = "!$'()*+,;=:@/?-._~%[]|\\^`{}\"<>"
 _NEXT_LINKS: Final = ("nextLink", "@odata.nextLink", "odata.nextLink")
-_GOOGLE: Final = ("nextPageToken", "pageToken")
-"""A field of the body, and the parameter that takes its value."""
+_GOOGLE: Final = ("nextPageToken", "pageToken", "page_token")
+"""A field of the body, and the parameters that take its value; it may be one of its own name."""
 
 
 class Following(NamedTuple):
     """The next `request`; None: the page was the last, or with `says_more` the next cannot be asked
-    for. `is_counted`: numbers alone say that there is one."""
+    for. `is_counted`: numbers alone say that there is one. `is_guessed`: it may be this one again,
+    which `is_same_list` tells."""
 
     request: ApiRequest | None
     says_more: bool = False
     is_counted: bool = False
+    is_guessed: bool = False
 
 
 Resolve = Callable[[str, str], str]
@@ -76,18 +80,15 @@ def find_following(
         or has no address that can be read.
     """
     pagination = method.settings.pagination
-    asked = AskedPage(
-        request.url,
-        is_first,
-        is_counted,
-        list_of(body, None if method.response.transform else method.response.object_key),
-    )
+    asked = AskedPage(request.url, is_first, is_counted, _members(method, body))
     if isinstance(request, GraphQlRequest):
         following = Following(next_page(method, request, body))
     elif pagination is None:
         following = _usual(method, request, headers, body, resolve, asked)
     else:
         following = Following(_declared(pagination, request, headers, body, resolve))
+    if following.request == request and asked.members == []:
+        return Following(None)  # behind the last page some name an empty one, and that again
     if following.request == request:
         raise TidegateError(
             Code.PROVIDER_REPLY,
@@ -99,6 +100,16 @@ def find_following(
         pages = read_usual_pages(method, body, headers, asked, counts=counts)
         return following._replace(says_more=pages.says_more)
     return following
+
+
+def is_same_list(method: Method, body: Any, other: Any) -> bool:
+    """Whether two replies hold the same members."""
+    members = _members(method, body)
+    return members is not None and members == _members(method, other)
+
+
+def _members(method: Method, body: Any) -> list[Any] | None:
+    return list_of(body, None if method.response.transform else method.response.object_key)
 
 
 def _declared(
@@ -152,7 +163,9 @@ def _usual(
     entries = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     token = entries.get(_GOOGLE[0])
     if reads and isinstance(token, str) and token:
-        return Following(_with_query(request, _GOOGLE[1], token))
+        named = {each.wire_name for each in method.parameters if each.place == "query"}
+        taker = next((each for each in (*_GOOGLE[1:], _GOOGLE[0]) if each in named), _GOOGLE[1])
+        return Following(_with_query(request, taker, token))
     for name in _NEXT_LINKS:
         link = entries.get(name)
         if reads and isinstance(link, str) and link:
@@ -163,7 +176,12 @@ def _usual(
     following = request
     for parameter, value in pages.values:
         following = _with_value(method, following, parameter, value)
-    return Following(following if pages.values else None, pages.says_more, pages.is_counted)
+    return Following(
+        following if pages.values else None,
+        pages.says_more,
+        pages.is_counted,
+        pages.is_guessed,
+    )
 
 
 def _with_value(
@@ -183,8 +201,9 @@ def _linked(header: str) -> str | None:
     """The address of the relation `next` in a `Link` header."""
     for match in _LINK.finditer(header):
         relation = _REL.search(match[2])
-        if relation is not None and "next" in (relation[1] or relation[2] or "").lower().split():
-            return match[1]
+        if relation is None or "next" not in (relation[1] or relation[2] or "").lower().split():
+            continue
+        return None if _NO_RESULTS.search(match[2]) else match[1]
     return None
 
 

@@ -19,7 +19,9 @@ from tidegate.cloud.model import Method, Parameter
 from tidegate.xml_tree import Element
 
 _PLACES: Final = ("query", "header", "body")
-_TOKEN: Final = re.compile(r"[a-z]*(?:token|cursor|marker)|page|offset|start|after|key")
+_TOKEN: Final = re.compile(
+    r"[a-z]*(?:token|cursor|marker)|page|offset|start|after|startingafter|key"
+)
 """What the parameter of a page is called, less what is no letter."""
 _MORE: Final = (
     "istruncated", "truncated", "hasmore", "hasmoreresults", "hasmoreitems", "hasmorepages",
@@ -28,7 +30,8 @@ _MORE: Final = (
 _LAST: Final = ("islast", "islastpage", "lastpage", "last", "isfinal", "endoflist")
 _ENVELOPES: Final = (
     "resultinfo", "pagination", "paging", "pager", "pageinfo", "pagedetails", "meta", "metadata",
-    "responsemetadata", "links", "link", "cursors", "cursor", "page", "pages", "next",
+    "responsemetadata", "links", "link", "cursors", "cursor", "page", "pages", "next", "nextpage",
+    "info",
 )  # fmt: skip
 """Objects beside the rows that hold what others have there themselves, also one in another."""
 _AFTER: Final = ("cursors", "paging", "pagination", "meta")
@@ -41,13 +44,15 @@ _ADDRESSES: Final = (
 _TOKENS: Final = (
     "next", "nextcursor", "cursor", "after", "nexttoken", "pagetoken", "continuationtoken",
     "continuation", "paginationtoken", "startingtoken", "startingafter", "marker", "bookmark",
-    "scrollid", "position",
+    "scrollid", "position", "startcursor", "pagecursor", "pageafter", "paginationcursor",
 )  # fmt: skip
 """Parameters that take a token, whatever its field is called, if the method has one of them."""
 _PAGES: Final = ("page", "pagenumber", "pageno", "currentpage", "pageindex", "number", "p")
 _PAGERS: Final = ("page", "pagenumber", "pageno", "currentpage", "pageindex", "p")
 """The parameters that take the number of a page."""
-_LAST_PAGES: Final = ("totalpages", "pages", "pagecount", "lastpage", "totalpagecount", "pagetotal")
+_LAST_PAGES: Final = (
+    "totalpages", "pages", "pagecount", "lastpage", "totalpagecount", "pagetotal", "nbpages",
+)  # fmt: skip
 _OFFSETS: Final = (
     "offset", "pageoffset", "startat", "startindex", "skip", "firstresult", "startposition",
     "start", "from",
@@ -62,6 +67,11 @@ _TOTALS: Final = (
     "totalcount", "totalresults", "totalitems", "totalsize", "totalrecords", "totalelements",
     "totalentries", "total", "count", "totalhits",
 )  # fmt: skip
+_LEFT: Final = ("remainingitemcount", "remainingcount", "remainingitems", "nextrange")
+"""What is left of the list, in a body or a header."""
+_ECHOED: Final = ("cursor", "offset", "bookmark", "scrollid", "continue")
+"""Parameters whose own name is the field of the next page's token at some providers."""
+_AFTERS: Final = ("after", "cursor", "pageafter", "pagecursor")
 _CERTAIN_TOTALS: Final = 7
 """How many of them count a list wherever they stand."""
 _RANGE: Final = re.compile(r"\s*[\w-]+[ =](\d{1,18})-(\d{1,18})/(\d{1,18})\s*")
@@ -71,12 +81,14 @@ _NUMBER: Final = re.compile(r"\d{1,18}")
 class UsualPages(NamedTuple):
     """`values` are those of the parameters that ask for the next page; `address` is where it is, if
     the reply names that. Without either it cannot be asked for. `says_more`: the reply says that
-    the list goes on; `is_counted`, by numbers alone."""
+    the list goes on; `is_counted`, by numbers alone. `is_guessed`: nothing says whether pages count
+    from 0 or from 1, so the next may be this one again."""
 
     values: tuple[tuple[Parameter, Any], ...] = ()
     says_more: bool = False
     address: str | None = None
     is_counted: bool = False
+    is_guessed: bool = False
 
 
 _WHOLE: Final = UsualPages()
@@ -158,7 +170,8 @@ def _gather(entries: Mapping[str, Any], found: dict[str, Any], depth: int) -> No
         letters = _letters(name)
         if letters not in _ENVELOPES or depth >= _DEEPEST:
             continue
-        if letters == "next" and isinstance(value, dict):
+        if letters in ("next", "nextpage") and isinstance(value, dict):
+            found.pop(name, None)
             _gather_next(cast("dict[str, Any]", value), found)
         elif letters in ("links", "link") and isinstance(value, list):
             _gather_relations(cast("list[Any]", value), found)
@@ -167,6 +180,8 @@ def _gather(entries: Mapping[str, Any], found: dict[str, Any], depth: int) -> No
             inner = cast("dict[str, Any]", value)
             if letters == "page":
                 inner = {_NUMBERED.get(key, key): each for key, each in inner.items()}
+                if inner.get("after"):
+                    found["next_after"] = inner["after"]
             if letters == "cursors" and "before" in {_letters(key) for key in inner}:
                 # Both ways of this page: that there is a token does not say that there is a page.
                 inner = {f"cursor_{key}": each for key, each in inner.items()}
@@ -179,14 +194,18 @@ _NUMBERED: Final = {"total": "totalpages", "count": "totalpages"}
 """In an object `page`, a total is one of pages where there is no other."""
 
 
+_NEXT_FIELDS: Final = (
+    "after", "cursor", "token", "page", "offset", "marker", "startingafter",
+)  # fmt: skip
+
+
 def _gather_next(value: Mapping[str, Any], found: dict[str, Any]) -> None:
     """An object `next`: an address, or the token of the next page."""
-    found.pop("next", None)
     for name, each in value.items():
         letters = _letters(name)
         if letters in ("href", "url", "uri", "link"):
             found["next"] = each
-        elif letters in ("after", "cursor", "token", "page", "offset") and each not in (None, ""):
+        elif letters in _NEXT_FIELDS and each not in (None, ""):
             found[f"next_{letters}"] = each
 
 
@@ -198,6 +217,12 @@ def _gather_relations(links: list[Any], found: dict[str, Any]) -> None:
         link = {_letters(name): value for name, value in cast("dict[str, Any]", each).items()}
         if "next" in (link.get("rel"), link.get("relation")):
             found["next"] = link.get("href") or link.get("url") or link.get("uri")
+
+
+_OF_VENDOR: Final = re.compile(
+    r"-(next-?(?:page(?:-?token)?|token|cursor|marker)|continuation-?token)$"
+)
+"""How the name of a header ends that a provider begins with its own."""
 
 
 def _of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
@@ -226,8 +251,11 @@ def _of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
             "continuation",
             "continuationtoken",
             "nextpagetoken",
+            "nextrange",
         ):
             found[letters] = int(text) if _NUMBER.fullmatch(text.strip()) else text.strip()
+        elif of_vendor := _OF_VENDOR.search(key):
+            found.setdefault(_letters(of_vendor[1]), text.strip())
     return found
 
 
@@ -240,6 +268,7 @@ class _Reply:
         for name, value in found.items():
             self._named.setdefault(_letters(name), value)
         self._asked = asked
+        self.is_guessed = False
         self._parameters = {
             _letters(each.wire_name): each for each in method.parameters if each.place in _PLACES
         }
@@ -258,7 +287,8 @@ class _Reply:
         if address is not None and self._reads:
             return UsualPages((), True, address)
         values = dict(self._tokens(is_cut))
-        says_more = bool(is_cut or values or address is not None or self._has_token())
+        left = any(self._named.get(name) for name in _LEFT)
+        says_more = bool(is_cut or values or address is not None or left or self._has_token())
         is_counted = False
         if not values and self._asked.is_counted and counts and not self._is_ended():
             name, value, is_left = self._counted(is_cut)
@@ -269,6 +299,7 @@ class _Reply:
             tuple([(self._parameters[name], value) for name, value in values.items()]),
             says_more,
             is_counted=is_counted,
+            is_guessed=self.is_guessed,
         )
 
     def _flag(self) -> bool | None:
@@ -298,14 +329,33 @@ class _Reply:
 
     def _has_token(self) -> bool:
         """Whether something names the next page that no parameter takes."""
-        return self._lists and any(
-            isinstance(value, (str, int))
-            and not isinstance(value, bool)
-            and bool(value)
-            and (name in _ADDRESSES or (name.startswith("next") and _is_token(name[4:])))
-            and name not in ("nextpage", "nextoffset")
-            for name, value in self._named.items()
-        )
+        return (
+            self._lists
+            and any(
+                isinstance(value, (str, int))
+                and not isinstance(value, bool)
+                and bool(value)
+                and (name in _ADDRESSES or (name.startswith("next") and _is_token(name[4:])))
+                and not (name in ("nextpage", "nextoffset") and _number(value) is not None)
+                for name, value in self._named.items()
+            )
+        ) or any(self._echoed(name) for name in self._named)
+
+    def _echoed(self, name: str) -> str | None:
+        """The token of the next page in a field that is called as the parameter: one that was not
+        asked with, of a list that names nothing else as next."""
+        value = self._named.get(name)
+        if (
+            name not in _ECHOED
+            or not isinstance(value, str)
+            or not value
+            or _number(value) is not None
+            or not self._asked.members
+            or value == self._given.get(name)
+            or any(each.startswith(("next", "prev")) for each in self._named)
+        ):
+            return None
+        return value
 
     def _tokens(self, is_cut: bool | None) -> Iterator[tuple[str, Any]]:
         """The names of parameters, less what is no letter, and the values for the next page."""
@@ -339,18 +389,22 @@ class _Reply:
         key = _letters(field)
         if key == "next" or (key.startswith("next") and _is_token(key[4:])):
             own = (key, key[4:]) if key != "next" else ()
-            if key == "nextafter":
-                own = ("after", "cursor")
             if isinstance(value, str) and _is_address(value):
                 return ()
+            if key == "nextafter":
+                own = _AFTERS
             others = _TOKENS
             if str(value).isdigit():
                 others = (*_TOKENS, *_PAGERS, *_OFFSETS[:4])
+                if key in ("nextpage", "nextoffset"):  # a place in the list, and no token
+                    others = _PAGERS if key == "nextpage" else _OFFSETS
             one = [each for each in others if each in self._parameters]
             fitting = [each for each in own if each in self._parameters]
             return tuple(fitting) or (tuple(one) if len(one) == 1 and self._lists else ())
         if key == "cursorafter" and self._asked.members:
             return ("after", "cursor")
+        if is_cut is not False and self._echoed(key) is not None:
+            return (key, *_AFTERS[1:]) if key == "cursor" else (key,)
         if key.startswith("lastevaluated"):
             return (f"exclusivestart{key.removeprefix('lastevaluated')}",)
         if key == "marker" and is_cut:
@@ -375,6 +429,13 @@ class _Reply:
                 return name
         return None
 
+    def _first_page(self, pager: str) -> int | None:
+        """The number of a parameter's first page, if the document says: some count from 0, and one
+        that is taken wrongly is left out or comes twice."""
+        schema = self._parameters[pager].schema
+        found = [each for each in map(schema.get, ("default", "minimum")) if each in (0, 1)]
+        return found[0] if found else None
+
     def _last_id(self) -> Any:
         """The id of the list's last member."""
         members = self._asked.members
@@ -392,7 +453,13 @@ class _Reply:
         page, last = self._number(_PAGES), self._number(_LAST_PAGES)
         pager = self._taker(_PAGERS)
         if page is None and pager is not None and pager not in self._named:
-            page = self._asked_number((pager,)) or (1 if self._asked.is_first else None)
+            page = self._asked_number((pager,))
+            if page is None and self._asked.is_first:
+                page = self._first_page(pager)
+                if page is None and self._goes_on(is_cut, last, members):
+                    # The first page again if they count from 1, and the second if from 0.
+                    self.is_guessed = True
+                    return pager, 1, True
         if page is not None and last is not None:
             if page >= last:
                 return None, None, bool(is_cut)
@@ -407,7 +474,10 @@ class _Reply:
             if offset is None and self._asked.is_first:
                 offset = 1 if offset_name == "startindex" else 0
         if members is not None and offset is not None and (total is not None or is_cut):
-            begins = 1 if "startindex" in (offset_name, *self._named) and offset > 0 else 0
+            # Laravel's `from` and `to` count from 1, and no parameter takes them.
+            spans = offset_name is None and "from" in self._named and "to" in self._named
+            begins = 1 if spans or "startindex" in (offset_name, *self._named) else 0
+            begins = min(begins, offset)
             if total is not None and offset - begins + members >= total:
                 return None, None, bool(is_cut)
             if offset_name is not None:
@@ -416,8 +486,12 @@ class _Reply:
                 return None, None, True
         if page is not None and pager is not None and (total is not None or is_cut):
             size = self._asked_number(_SIZES) or self._number(_SIZES[:7])
-            seen = (page - 1) * size + (members or 0) if size else None
-            if page == 1 and seen is None:
+            first = self._first_page(pager)
+            # Counted from 1 there are fewer before it: that is the end whatever they count from.
+            seen = (
+                (page - (1 if first is None else first)) * size + (members or 0) if size else None
+            )
+            if page == first and seen is None:
                 seen = members
             if total is not None and seen is not None and seen >= total:
                 return None, None, bool(is_cut)
@@ -430,6 +504,12 @@ class _Reply:
             and total > members
         )
         return None, None, bool(is_cut or is_left)
+
+    def _goes_on(self, is_cut: bool | None, last: int | None, members: int | None) -> bool:
+        """Whether something says that the first page is not the only one."""
+        total = self._total()
+        more = total is not None and members is not None and total > members
+        return bool(is_cut) or more or (last is not None and last > 1)
 
     def _total(self) -> int | None:
         """How many members the whole list has. `total` and `count` may count something else, where

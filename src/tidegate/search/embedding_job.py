@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -277,19 +277,25 @@ async def fill(handle: Handle, job: Job) -> AsyncIterator[Progress]:
     done = Progress(0, 0, 0)
     last: Sequence[Any] | None = None
     while rows := await _read(handle, job, last):
+        # No statement may change every row without asking, and a person has agreed to this job already.
+        size = max(1, len(rows) - 1) if last is None and len(rows) < READ else READ
         last = rows[-1][:-3]
         stale = [row for row in rows if _digest(job, row[-3]) != (row[-2] if row[-1] else None)]
         gone = [row for row in stale if not row[-3]]
         changed = [row for row in stale if row[-3]]
-        for start in range(0, len(changed), BATCH):
-            batch = changed[start : start + BATCH]
+        for batch in _parts(changed, min(size, BATCH)):
             await _embed(handle, job, batch)
-        if gone:
-            await _write(handle, job, [(row[:-3], None, None) for row in gone])
+        for batch in _parts(gone, size):
+            await _write(handle, job, [(row[:-3], None, None) for row in batch])
         done = Progress(
             done.read + len(rows), done.embedded + len(changed), done.removed + len(gone)
         )
         yield done
+
+
+def _parts(rows: list[list[Any]], size: int) -> Iterator[list[list[Any]]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def _digest(job: Job, text: str | None) -> str | None:

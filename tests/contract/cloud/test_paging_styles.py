@@ -8,9 +8,12 @@ import pytest
 
 from contract.cloud.conftest import Ask
 from support.cloud_api import Farm, Reply
+from support.more_paging_styles import MORE_STYLES
 from support.paging_styles import ROWS, SIZE, STYLES, answer, write_styles
 from tidegate.engines.registry import engine_of
 from tidegate.model.sources import Source
+
+STYLES.update(MORE_STYLES)
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +41,11 @@ async def test_seven_pages_of_each_public_style_are_one_list(
     rows = await ask_style(f"SELECT id FROM styles.all.{style}")
     assert rows == [(number,) for number in range(ROWS)]
     assert ask_style.cursor.truncations == ()
-    assert len(api.asked) in (7, 8)  # some cannot say that a page is the last
+    # Some cannot say that a page is the last, nor whether they count from 0 or 1.
+    assert len(api.asked) in (7, 8, 9)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", sorted(STYLES.keys() - {"jira_token"}))  # Google's name is sent
 async def test_a_list_whose_next_page_no_parameter_asks_for_says_that_there_is_more(
     ask_style: Ask, style: str
 ) -> None:

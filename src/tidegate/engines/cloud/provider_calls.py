@@ -19,7 +19,7 @@ from tidegate.cloud.descriptions import columns_of
 from tidegate.cloud.document_catalog import Found
 from tidegate.cloud.hosts import HostRules, redirected
 from tidegate.cloud.model import Method
-from tidegate.cloud.paging import find_following
+from tidegate.cloud.paging import find_following, is_same_list
 from tidegate.cloud.requests import ApiRequest, build_request, signing_region
 from tidegate.cloud.responses import ApiPage, read_page
 from tidegate.engines.cloud.call_limits import CallCounts, CallRates
@@ -64,6 +64,8 @@ class ReplyPage(NamedTuple):
     says_more: bool = False
     is_counted: bool = True
     """Whether numbers alone say what follows."""
+    is_guessed: bool = False
+    """Whether what follows may be this page again."""
 
 
 class ProviderCalls:
@@ -285,6 +287,9 @@ class ProviderCalls:
             renames=found.provider.renames_columns,
             columns=columns_of(found, method),
         )
+        repeats = before is not None and before.is_guessed
+        if before and repeats and is_same_list(method, page.body, before.page.body):
+            page = page._replace(rows=iter(()))
         following = find_following(
             *(method, request, response.headers, page.body, self._hosts.restore),
             is_first=before is None,

@@ -12,11 +12,11 @@ from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.provider_limits import CallerLimits, ProviderLimits
 from tidegate.search.requests import Embeddings, EmbedTexts
+from tidegate.secrets import resolve_option
 from tidegate.store.api import QuestionStore
 
 if TYPE_CHECKING:
-    from tidegate.secrets import resolve_option
-from tidegate.search.embeddings.api import Provider, Vector
+    from tidegate.search.embeddings.api import Provider, Vector
 
 MOST_TEXTS = 1_024
 MOST_CHARACTERS = 1_000_000
