@@ -277,7 +277,7 @@ async def fill(handle: Handle, job: Job) -> AsyncIterator[Progress]:
     done = Progress(0, 0, 0)
     last: Sequence[Any] | None = None
     while rows := await _read(handle, job, last):
-        # No statement may change every row without asking, and a person has agreed to this job already.
+        # A person has agreed to this job, so no statement of it is one that changes every row.
         size = max(1, len(rows) - 1) if last is None and len(rows) < READ else READ
         last = rows[-1][:-3]
         stale = [row for row in rows if _digest(job, row[-3]) != (row[-2] if row[-1] else None)]
