@@ -12,6 +12,7 @@ from support.authz_engines import Spelling
 from support.authz_grids import (
     ADMINISTERS,
     CONFIRMED,
+    CONFIRMED_CHANGES,
     CONFIRMED_NEVER,
     CONFIRMED_UNQUALIFIED,
     DASHBOARD,
@@ -66,7 +67,7 @@ EXPLAINED = {"read": READS}
 CONFIRMS = {
     "read": HARMLESS,
     "write": HARMLESS,
-    "update": HARMLESS,
+    "update": CONFIRMED_CHANGES,
     "unqualified": CONFIRMED_UNQUALIFIED,
     "destructive": CONFIRMED,
     "administer": HARMLESS,

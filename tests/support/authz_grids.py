@@ -390,6 +390,10 @@ masked       scope   masked  masked  masked  masked  source  scope   masked  sco
 unmapped     scope   ident   ident   ident   ident   source  scope   ident   scope   ident
 """)
 
+# The tool that confirms, on changes of which only the rows tell whether they are about all of them:
+# it takes those, unless the source says that they never run.
+CONFIRMED_CHANGES: Grid = {**CONFIRMED_UNQUALIFIED, "denies": HARMLESS["denies"]}
+
 # The tool that confirms, on DROP.
 CONFIRMED = grid("""
              reader  writer  owner   tagged  oauth   foreign anon    stdio   person  listed

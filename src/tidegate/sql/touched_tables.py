@@ -84,7 +84,7 @@ def _tables_of(change: Any) -> Iterator[Any]:
 
 
 def _alias(table: Any) -> str:
-    return str(table.alias_or_name).lower()
+    return str(getattr(table, "alias_or_name", "")).lower()  # the parser may leave a flag there
 
 
 def _text(table: Any, names: dict[str, str], dialect: Dialect) -> str:
