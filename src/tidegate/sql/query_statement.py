@@ -84,7 +84,9 @@ def _plain_select(tokens: list[Token], words: Words, dialect: Dialect) -> Readin
     return Reading([], dict.fromkeys(map(".".join, tables)), words.functions)
 
 
-def _by_tree(tokens: list[Token], words: Words, dialect: Dialect, *, replaces: bool) -> Reading:
+def _by_tree(
+    tokens: list[Token], words: Words, dialect: Dialect, *, replaces: bool = False
+) -> Reading:
     """The reading of a query or a change by the general parser. Raises: Refusal."""
     parser = dialect.parser
     if not dialect.values_parses and tokens[0].key == "VALUES":
