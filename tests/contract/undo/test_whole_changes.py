@@ -136,6 +136,29 @@ async def test_a_source_that_admits_none_refuses_them_and_one_that_admits_all_ru
     assert staff.contents("staff")["staff"] == []
 
 
+async def test_what_does_not_roll_back_is_judged_by_its_text_and_never_limited(
+    staff: Shop,
+) -> None:
+    if staff.name != "mysql":
+        pytest.skip("all of its tables roll back")
+    staff.script("CREATE VIEW seen AS SELECT * FROM staff; ALTER TABLE staff ENGINE = MyISAM;")
+    before = staff.contents("staff")
+    for table in ("staff", "seen"):
+        text = f"DELETE FROM {table} WHERE name LIKE '%'"
+        async with gate_of(staff, undo="off", max_rows_changed=1) as gate:
+            error = await gate.error(Query(Statement(text)))
+        assert error.code is Code.UNSUPPORTED
+        assert "staff (MyISAM)" in error.message
+        assert staff.contents("staff") == before
+        async with gate_of(staff, undo="off", unqualified="confirm") as gate:
+            error = await gate.error(Query(Statement(f"DELETE FROM {table}")))
+            assert error.code is Code.POLICY_CONFIRM
+            assert staff.contents("staff") == before
+            await gate.change(text)
+            assert staff.contents("staff")["staff"] == []
+        staff.script(ROWS)
+
+
 async def test_a_person_is_asked_about_what_was_confirmed(staff: Shop) -> None:
     before = staff.contents("staff")
     async with gate_of(staff, undo="off", unqualified="confirm") as gate:

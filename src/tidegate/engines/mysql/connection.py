@@ -67,6 +67,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         "limit_s",
         "needs_reset",
         "setting",
+        "transactional",
     )
 
     def __init__(self, target: Conninfo, line: CommandProtocol, setting: SessionVariables) -> None:
@@ -78,6 +79,8 @@ class MysqlSession(ServerSession[CommandProtocol]):
         self.in_block = False
         self.limit_s = 0.0
         """The account's own time limit of statements; 0: none."""
+        self.transactional: set[tuple[str, str]] = set()
+        """Tables, as (database, name), that were found to roll back."""
         self._database = setting.database
         self._timeout_ms = 0
         self._changes = False

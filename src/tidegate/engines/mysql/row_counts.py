@@ -14,6 +14,7 @@ from tidegate.engines.common.row_images import check_count
 from tidegate.engines.common.whole_changes import WholeChange, whole_change_of
 from tidegate.engines.mysql.catalog import sees_triggers
 from tidegate.engines.mysql.connection import MysqlSession
+from tidegate.errors import Code, TidegateError
 from tidegate.model.decisions import Permit
 from tidegate.model.statements import Judgement
 
@@ -26,6 +27,12 @@ _FOLLOWERS = b"""SELECT unique_constraint_schema, referenced_table_name, delete_
   WHERE NOT (delete_rule IN ('RESTRICT', 'NO ACTION')
   AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
 """Of all databases: the server reads the definitions of all tables for one of them as well."""
+_ENGINES = """SELECT t.table_name, t.engine, e.transactions, t.table_type
+  FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
+  WHERE t.table_schema = ? AND t.table_name IN ({})"""
+_KEEPING = b"""SELECT t.table_name, t.engine
+  FROM information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine
+  WHERE t.table_schema = ? AND t.table_type = 'BASE TABLE' AND e.transactions <> 'YES' LIMIT 1"""
 _STAY = frozenset({"RESTRICT", "NO ACTION"})
 
 Places = dict[str, set[str]]
@@ -53,11 +60,22 @@ class RowCounter:
         whole, limited = whole_change_of(permit), permit.max_rows_changed is not None
         if whole is None and not limited:
             return None
+        tables = () if permit.judgement is None else permit.judgement.tables
+        places = _places(tables, database)
+        keeping = await _keeping(session, places)
+        if keeping and limited:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                f"{keeping} does not roll back, so no limit of the rows that may be changed can be"
+                " kept for it. Nothing was changed.",
+                hint="An operator can convert the table to InnoDB, or set no max_rows_changed.",
+            )
+        if keeping:
+            whole = None  # what was compared could not be taken back: its text alone decides
         if whole is not None:
             whole.begin([await _number(session, query) for query in whole.counts_before])
-        tables = () if permit.judgement is None else permit.judgement.tables
         before = await _total(session) if limited else 0
-        return cls(permit, _places(tables, database), before, whole)
+        return cls(permit, places, before, whole)
 
     async def end(self, session: MysqlSession, own: int, *, returns: bool = False) -> int:
         """How many rows the statement has changed: at least its `own`. `returns`: these are the
@@ -133,6 +151,25 @@ def _places(tables: Iterable[str], database: str | None) -> Places:
             return {}
         found.setdefault(schema, set()).add(table)
     return found
+
+
+async def _keeping(session: MysqlSession, places: Places) -> str:
+    """A table whose storage engine keeps what a ROLLBACK should take back, with that engine's name;
+    empty if there is none. What a view is of is not known, so any of its database counts."""
+    for schema, tables in places.items():
+        names = [each for each in tables if (schema, each) not in session.transactional]
+        if not names:
+            continue
+        query = _ENGINES.format(", ".join("?" * len(names))).encode()
+        for name, engine, transactions, kind in await session.own(query, schema, *names):
+            if "VIEW" in str(kind):
+                for other, other_engine in await session.own(_KEEPING, schema):
+                    return f"The table {other} ({other_engine}), which {name} may be a view of,"
+            elif transactions == "YES":
+                session.transactional.add((schema, str(name)))
+            else:
+                return f"The table {name} ({engine})"
+    return ""
 
 
 async def _may_have_triggers(
