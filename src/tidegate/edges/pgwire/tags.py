@@ -10,6 +10,13 @@ from tidegate.sql.lex import WORD, lex
 
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 
+_HOW = frozenset(
+    {"OR", "REPLACE", "UNIQUE", "TEMP", "TEMPORARY", "UNLOGGED", "RECURSIVE", "CONSTRAINT"}
+)
+"""Words between CREATE and what is made that are in no tag."""
+_KINDS = frozenset({"MATERIALIZED", "FOREIGN", "EVENT"})
+"""Words that begin the two of a kind, as in `DROP MATERIALIZED VIEW`."""
+
 
 def command_tag(text: str, page: Page, dialect: str) -> str:
     """The tag of a statement of that dialect, from its result."""
@@ -18,6 +25,8 @@ def command_tag(text: str, page: Page, dialect: str) -> str:
         return f"INSERT 0 {page.affected or page.row_count}"
     if verb in _CHANGES:
         return f"{verb} {page.affected or page.row_count}"
+    if verb == "EXPLAIN":
+        return verb
     if page.columns or page.reads_nothing:
         return f"SELECT {page.row_count}"
     return verb
@@ -30,7 +39,7 @@ def may_return_rows(text: str) -> bool:
 
 def _verb(text: str, dialect: str) -> str:
     head = text[:2_000]
-    words = [word.upper() for word in head.split(None, 3)[:2]]
+    words = [word.upper() for word in head.split(None, 9)[:9]]
     first = words[0].strip("(;") if words else ""
     if first == "WITH" or not first.isalpha():
         try:
@@ -41,5 +50,6 @@ def _verb(text: str, dialect: str) -> str:
         changes = [key for key in keys if key in _CHANGES]
         return changes[0] if changes else (keys[0] if keys else "OK")
     if first in ("CREATE", "DROP", "ALTER") and len(words) > 1:
-        return f"{first} {words[1].strip(';')}"
+        objects = [word.strip(";") for word in words[1:] if word not in _HOW]
+        return " ".join([first, *objects[: 2 if objects[:1] and objects[0] in _KINDS else 1]])
     return first

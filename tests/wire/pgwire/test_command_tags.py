@@ -1,0 +1,32 @@
+"""Command tags are those of PostgreSQL."""
+
+from __future__ import annotations
+
+import psycopg
+
+from support.postgres_surface import PostgresShop
+from support.wire_server import WireServer
+
+STATEMENTS = (
+    "CREATE OR REPLACE VIEW tagged AS SELECT 1 AS a",
+    "EXPLAIN (COSTS OFF) SELECT * FROM tagged",
+    "ALTER VIEW tagged RENAME TO renamed",
+    "CREATE TABLE tags (a int)",
+    "CREATE UNIQUE INDEX tagged_index ON tags (a)",
+    "INSERT INTO tags VALUES (1), (2)",
+    "UPDATE tags SET a = 3 WHERE a = 2",
+    "DELETE FROM tags WHERE a = 1",
+    "SELECT * FROM tags",
+    "ALTER TABLE tags ADD COLUMN b int",
+)
+
+
+def test_each_statement_ends_with_the_tag_that_postgresql_gives_it(
+    server: WireServer, postgres: PostgresShop
+) -> None:
+    said: list[list[str | None]] = []
+    for info in (server.conninfo("pg"), postgres.server.conninfo(postgres.database)):
+        with psycopg.connect(info, autocommit=True) as connection:
+            said.append([connection.execute(text).statusmessage for text in STATEMENTS])
+        postgres.server.ask("DROP TABLE tags; DROP VIEW renamed", postgres.database)
+    assert said[0] == said[1]
