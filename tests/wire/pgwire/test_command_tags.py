@@ -30,3 +30,14 @@ def test_each_statement_ends_with_the_tag_that_postgresql_gives_it(
             said.append([connection.execute(text).statusmessage for text in STATEMENTS])
         postgres.server.ask("DROP TABLE tags; DROP VIEW renamed", postgres.database)
     assert said[0] == said[1]
+
+
+def test_a_session_that_only_reads_says_so_outside_of_blocks_as_well(
+    server: WireServer, postgres: PostgresShop
+) -> None:
+    asked = "SELECT current_setting('transaction_read_only')"
+    for info in (server.conninfo("pg"), postgres.server.conninfo(postgres.database)):
+        with psycopg.connect(info, autocommit=True) as connection:
+            connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+            for text in ("SHOW transaction_read_only", asked):
+                assert connection.execute(text).fetchone() == ("on",), (info, text)

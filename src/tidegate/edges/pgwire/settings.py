@@ -134,7 +134,10 @@ class SessionSettings:
 
     def get(self, name: str) -> str | None:
         """The value of a setting, None if there is none of that name."""
-        return self._values.get(name.lower())
+        key = name.lower()
+        if key == "transaction_read_only" and self._block is None and self.reads_only:
+            return "on"  # each statement outside of a block is a transaction, which changes nothing
+        return self._values.get(key)
 
     def items(self) -> list[tuple[str, str]]:
         """All settings, by name."""
