@@ -33,7 +33,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-from tidegate.results.notes import cut_note, page_note
+from tidegate.results.notes import page_note, pages_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
@@ -309,7 +309,9 @@ class Runs:
         run.truncated = bool(page.truncations)
         if run.truncated and all(cut.kind != "rows" for cut in page.truncations):
             run.limited = False
-            run.warnings.append(f"The rows are not whole: {cut_note(page)}.")
+        run.warnings += [
+            f"The rows are {pages_note(cut)}." for cut in page.truncations if cut.kind == "pages"
+        ]
         if run.rows.cut is not None:
             run.warnings.append(
                 f"The first {run.rows.count:,} rows are shown: more would take too much room."

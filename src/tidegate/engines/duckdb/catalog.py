@@ -52,7 +52,7 @@ AND ($1 IS NULL OR (schema_name = $1 AND table_name = $2))
 ORDER BY schema_name, table_name, constraint_index"""
 
 _MACROS = """
-SELECT DISTINCT lower(function_name) FROM duckdb_functions()
+SELECT DISTINCT function_name FROM system.main.duckdb_functions()
 WHERE NOT internal AND function_type IN ('macro', 'table_macro') ORDER BY 1"""
 
 _INDEXES = """
@@ -132,7 +132,7 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
         tuple(schemas),
         tuple(tables),
         mark,
-        tuple([str(name) for (name,) in macros]),
+        tuple(sorted({str(name).lower() for (name,) in macros})),
     )
 
 

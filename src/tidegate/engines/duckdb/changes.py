@@ -71,7 +71,7 @@ _TABLE = """SELECT t.schema_name, t.table_name, t.sql, EXISTS (FROM duckdb_trigg
   EXISTS (FROM duckdb_constraints() AS k WHERE k.constraint_type = 'FOREIGN KEY'
     AND k.database_name = t.database_name AND k.schema_name = t.schema_name
     AND t.table_name IN (k.table_name, k.referenced_table)),
-  EXISTS (FROM duckdb_functions() AS f WHERE (list_contains($3, f.function_name)
+  EXISTS (FROM system.main.duckdb_functions() AS f WHERE (list_contains($3, f.function_name)
       AND coalesce(f.stability, 'VOLATILE') = 'VOLATILE')
     OR (list_contains($4, f.function_name) AND NOT f.internal))
 FROM duckdb_tables() AS t

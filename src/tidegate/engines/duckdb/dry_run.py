@@ -35,7 +35,9 @@ _NO_CALLS = frozenset(
 )
 
 _LOOK = """
-WITH made AS (SELECT lower(function_name) AS name FROM duckdb_functions() WHERE NOT internal)
+WITH made AS (
+  SELECT system.main.lower(function_name) AS name FROM system.main.duckdb_functions()
+  WHERE NOT internal)
 SELECT contains(lower(t.sql), 'nextval'),
   EXISTS (FROM made WHERE contains(lower(t.sql), name) OR list_contains($3, name)
     OR EXISTS (FROM duckdb_indexes() AS i WHERE i.table_oid = t.table_oid

@@ -124,8 +124,9 @@ def _writes(judgement: Judgement, reason: str) -> Judgement:
 
 
 _MADE = """
-SELECT schema_name, view_name, true FROM duckdb_views() WHERE NOT internal
-UNION SELECT schema_name, function_name, false FROM duckdb_functions() WHERE NOT internal
+SELECT schema_name, view_name, true FROM system.main.duckdb_views() WHERE NOT internal
+UNION SELECT schema_name, function_name, false FROM system.main.duckdb_functions()
+WHERE NOT internal
 """
 
 

@@ -70,6 +70,7 @@ class DerivedTables:
             else TableAllowlist(data_rules.only, names.catalog, names.dialect)
         )
         self._macros = frozenset(names.catalog.macros)
+        self._refuse_shadows()
         self._stand_ins: dict[Place, str | None] = {}
         self._touched: dict[Place, Touched] = {}
         self.tables_with_rules = frozenset(rules.masks.keys() | rules.filters.keys())
@@ -88,6 +89,27 @@ class DerivedTables:
         self.revealing = frozenset(self._revealing())
         """Tables whose definitions tell defaults of masked columns."""
         self._keys = KeyChecks(names, self._rules, self._copies)
+
+    def _refuse_shadows(self) -> None:
+        """Masks and filters are written with functions and operators of the database, and a user's
+        that is called instead could give what they hide, the key of hashes included.
+
+        Raises: TidegateError POLICY_MASKED.
+        """
+        dialect = self._dialect
+        for name in sorted(self._macros):
+            if (
+                name in dialect.functions
+                or name in dialect.table_functions
+                or name.startswith(("duckdb_", "pragma_"))
+                or not name.replace("_", "").isalnum()  # an operator
+            ):
+                raise masking_refused(
+                    f"Someone has defined `{name[:80]}`, which this database calls instead of its"
+                    " own: what is hidden would not stay so",
+                    "macro.shadow",
+                    f"Ask the operator to rename or drop the macro `{name[:80]}`.",
+                )
 
     def revealing_function(self, judgement: Judgement) -> str | None:
         """The first function called that could tell what is hidden."""
