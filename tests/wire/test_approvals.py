@@ -384,7 +384,8 @@ def test_the_phrase_alone_waits_in_the_inbox_of_who_shows_no_forms(
 def test_the_phrase_opens_nothing_else(harness: Harness, peer: Open, revision: str) -> None:
     harness.add("--approval-for", "nothing")
     client: Any = peer(revision, ALLOW)
-    for sql in (UPDATE, "SELECT 1", "VACUUM", f"{DROP}; {DROP}", "ATTACH 'x.db' AS x"):
+    insert = "INSERT INTO towns (name) VALUES ('x')"
+    for sql in (insert, "SELECT 1", "VACUUM", f"{DROP}; {DROP}", "ATTACH 'x.db' AS x"):
         assert client.call("query", {"sql": sql, "confirm": PHRASE}).text.startswith(
             ("policy.", "sql.")
         )
