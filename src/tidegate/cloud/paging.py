@@ -87,7 +87,7 @@ def find_following(
         following = _usual(method, request, headers, body, resolve, asked)
     else:
         following = Following(_declared(pagination, request, headers, body, resolve))
-    if following.request == request and asked.members == []:
+    if following.request == request and asked.members == [] and pagination is None:
         return Following(None)  # behind the last page some name an empty one, and that again
     if following.request == request:
         raise TidegateError(
