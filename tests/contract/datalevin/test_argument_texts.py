@@ -95,6 +95,17 @@ def test_texts_of_stores_and_indexes_are_read_by_their_types(call: Client) -> No
     assert call("vector_search", vectorIndex=index, queryVector=["1", "0.5"]) == ["a"]
 
 
+def test_an_object_that_comes_as_a_text_of_json_is_the_object(call: Client) -> None:
+    schema = '{":name": {":db/valueType": ":db.type/string", ":db/fulltext": true}}'
+    opened = call("open_database", dir="texts", create=True, schema=schema)["database"]
+    call("transact", database=opened, txData=[{":name": "Ada"}, {":name": "Ada too"}])
+    for opts in ({":top": 1}, '{":top": 1}'):
+        assert len(call("fulltext_datoms", database=opened, query="Ada", opts=opts)) == 1, opts
+    kv = call("open_kv", dir="store", opts='{":mapsize": 20}')["kv"]
+    assert kv
+    assert call.reply("open_kv", dir="other", opts="{nonsense")["code"]
+
+
 STRANGE: tuple[Any, ...] = (
     *("nonsense", "true", "nil", "[1 2", "1.5", "1e3", "0x1", "", "9" * 24),
     *(1.5, True, {"~edn": "nil"}, {"~i64": "9" * 24}),
