@@ -30,7 +30,6 @@ from tidegate.protocol.revisions import ALL
 from tidegate.results.truncation import TruncationLimits
 from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.datalog.api_info import api_info
-from tidegate.surfaces.datalog.argument_texts import options
 from tidegate.surfaces.datalog.errors import WRITES_DISABLED, render_error, unknown_tool
 from tidegate.surfaces.datalog.handles import HandleTable
 from tidegate.surfaces.datalog.opening import Opener
@@ -42,7 +41,6 @@ from tidegate.surfaces.datalog.tools import (
     SPECS,
     ToolSpec,
     annotations_of,
-    arguments_of,
     schema_of,
     scope_of,
     struct_of,
@@ -138,11 +136,9 @@ class _Tools:
     def tool(self, spec: ToolSpec) -> SurfaceTool:
         """One line of the table as a tool."""
 
-        objects = {each.name for each in arguments_of(spec) if each.type == "object"}
-
         async def run(context: ToolContext, given: msgspec.Struct) -> ToolResult:
             arguments = {
-                name: options(value) if name in objects else value
+                name: value
                 for name, value in msgspec.structs.asdict(given).items()
                 if value is not msgspec.UNSET
             }

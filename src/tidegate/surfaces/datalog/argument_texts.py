@@ -45,16 +45,6 @@ def read_texts(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def options(given: Any) -> Any:
-    """An object of options or a schema: a text of JSON that is one."""
-    if not isinstance(given, str) or not given.lstrip().startswith("{"):
-        return given
-    try:
-        return msgspec.json.decode(given)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return given
-
-
 def entity(given: Any) -> Any:
     """An entity: a text of digits is its number, one that begins with `[` a reference to it."""
     if not isinstance(given, str):

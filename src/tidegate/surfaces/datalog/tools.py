@@ -156,7 +156,7 @@ _PYTHON: Mapping[str, Any] = {
     "boolean": bool,
     "integer": Any,  # its own code says which numbers it takes
     "array": list[Any],
-    "object": Any,
+    "object": dict[str, Any],
     "any": Any,
 }
 _ITEMS: Mapping[str, Mapping[str, Any]] = {
