@@ -145,6 +145,10 @@ def has_upstream(cursor: Cursor) -> TypeGuard[UpstreamCursor]:
     return hasattr(cursor, "upstream")
 
 
+INSPECT_S = 10.0
+"""How long a server may look at a statement that comes with no limit of its own."""
+
+
 class Engine(Protocol):
     """One open source. Instances are shared by all callers and run statements concurrently."""
 
@@ -164,7 +168,7 @@ class Engine(Protocol):
         ...
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """The database's own opinion, without running anything; None if it has none. `judgement`
         is the gate's of the same text, which an opinion may be joined with. A server answers within

@@ -76,13 +76,7 @@ async def mask(ctx: CallContext) -> None:
     ctx.rewritten = rewritten
     ctx.schema_version = catalog.version if checked_later else None
     if isinstance(rewritten, (Query, Explain, Prepare)):
-        text = rewritten.statement.text
-        if text != ctx.judged_text:
-            classify = language_of(ctx.source).classify
-            ctx.text_judgement = await judge_text(
-                ctx, SHORT_TO_REWRITE, classify, rewritten, ctx.source
-            )
-            ctx.judged_text = text
+        await _judge_rewritten(ctx, rewritten)
 
 
 async def hide_sessions(ctx: CallContext) -> None:
@@ -100,12 +94,18 @@ async def hide_sessions(ctx: CallContext) -> None:
     )
     if text == statement.text:
         return
-    ctx.rewritten = structs.replace(request, statement=structs.replace(statement, text=text))
-    classify = language_of(ctx.source).classify
-    ctx.text_judgement = await judge_text(
-        *(ctx, SHORT_TO_REWRITE, classify, ctx.rewritten, ctx.source)
-    )
-    ctx.judged_text = text
+    hidden = structs.replace(request, statement=structs.replace(statement, text=text))
+    ctx.rewritten = hidden
+    await _judge_rewritten(ctx, hidden)
+
+
+async def _judge_rewritten(ctx: CallContext, request: Query | Explain | Prepare) -> None:
+    """Judge the text that runs, unless that was done."""
+    text = request.statement.text
+    if text != ctx.judged_text:
+        classify = language_of(ctx.source).classify
+        ctx.text_judgement = await judge_text(ctx, SHORT_TO_REWRITE, classify, request, ctx.source)
+        ctx.judged_text = text
 
 
 def _text(request: EngineRequest) -> str:

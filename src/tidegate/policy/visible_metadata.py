@@ -66,7 +66,7 @@ def _without_hints(catalog: Catalog, data_rules: DataRules, whole: Catalog) -> C
             waiting += new
         return False
 
-    def seen(table: Table, column: ColumnInfo) -> ColumnInfo:
+    def without_hints(table: Table, column: ColumnInfo) -> ColumnInfo:
         if column.default is None and column.type_definition is None:
             return column
         is_view = "view" in table.kind
@@ -82,7 +82,7 @@ def _without_hints(catalog: Catalog, data_rules: DataRules, whole: Catalog) -> C
 
     def shown(table: Table) -> Table:
         return structs.replace(
-            table, columns=tuple([seen(table, column) for column in table.columns])
+            table, columns=tuple([without_hints(table, column) for column in table.columns])
         )
 
     return structs.replace(catalog, tables=tuple([shown(table) for table in catalog.tables]))

@@ -20,7 +20,6 @@ from tidegate.sql.scan import scan
 from tidegate.sql.statement_kinds import explained
 
 RULE = "sessions.text"
-_SYSTEM_SCHEMAS = frozenset({"pg_catalog"})
 _AFTER_NAME = frozenset({"*", "TABLESAMPLE"})
 
 
@@ -95,7 +94,7 @@ def _rewritten(text: str, tokens: list[Token], dialect: Dialect) -> str:
                 meaning = means_cte(parsed, reference.node, reference.parts[0])
             if meaning == "yes":
                 continue
-            if meaning == "doubtful" or (len(parts) > 1 and parts[-2] not in _SYSTEM_SCHEMAS):
+            if meaning == "doubtful" or (len(parts) > 1 and parts[-2] != dialect.system_schema):
                 raise _refused(
                     f"`{parts[-1]}` could be another table of that name",
                     "Give the table, or the common table expression, a name of its own.",

@@ -48,31 +48,28 @@ class PageFiles:
     def build(self) -> str:
         """A digest of all files."""
         digest = sha256()
-        for path in self._paths:
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        for name, content in self._contents.items():
+            digest.update(name.encode() + b"\0" + content)
         return digest.hexdigest()[:16]
 
     @cached_property
     def files(self) -> dict[str, PageFile]:
         """Each file by its name."""
         found: dict[str, PageFile] = {}
-        for path in self._paths:
-            content = path.read_bytes()
-            if path.name == INDEX:
-                content = render_index(self._texts, self.build).encode()
+        for name, content in self._contents.items():
+            if name == INDEX:
+                texts = {each: kept.decode() for each, kept in self._contents.items()}
+                content = render_index(texts, self.build).encode()
             etag = b'"%s"' % sha256(content).hexdigest()[:24].encode()
-            found[path.name] = PageFile(
-                content, gzip.compress(content, mtime=0), _TYPES[path.suffix], etag
-            )
+            kind = _TYPES[name[name.rindex(".") :]]
+            found[name] = PageFile(content, gzip.compress(content, mtime=0), kind, etag)
         return found
 
     @cached_property
-    def _texts(self) -> dict[str, str]:
-        return {path.name: path.read_text("utf-8") for path in self._paths}
-
-    @cached_property
-    def _paths(self) -> list[Path]:
-        return sorted(path for path in self._folder.iterdir() if path.suffix in _TYPES)
+    def _contents(self) -> dict[str, bytes]:
+        """The files as they lie there, in the order of their names."""
+        paths = sorted(path for path in self._folder.iterdir() if path.suffix in _TYPES)
+        return {path.name: path.read_bytes() for path in paths}
 
 
 def render_index(texts: Mapping[str, str], build: str) -> str:

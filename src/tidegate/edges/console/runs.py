@@ -87,7 +87,6 @@ class Run:
         self.progress: dict[str, Any] | None = None
         self.page: Page | None = None
         self.truncated = False
-        self.limited = True
         self.effect = ""
         self.code = self.message = self.hint = self.approval = self.call_id = ""
         self.at: int | None = None
@@ -111,6 +110,8 @@ class Run:
         """The run as JSON, without its rows."""
         page = self.page
         now = (time.perf_counter() - self.began) * 1000
+        cuts = () if page is None else page.truncations
+        is_limited = not cuts or any(cut.kind == "rows" for cut in cuts)
         masked = {column.lower() for _, column in page.masked} if page else set[str]()
         return {
             "id": self.id,
@@ -126,7 +127,7 @@ class Run:
             ],
             "row_count": self.rows.count,
             "truncated": self.truncated,
-            "limit": self.body.max_rows if self.limited else None,
+            "limit": self.body.max_rows if is_limited else None,
             "affected": None if page is None or self.effect == "read" else page.affected,
             "elapsed_ms": round(now if self.elapsed_ms is None else self.elapsed_ms, 1),
             "code": self.code,
@@ -307,8 +308,6 @@ class Runs:
         run.page, run.state = page, "done"
         run.elapsed_ms = page.elapsed_ms
         run.truncated = bool(page.truncations)
-        if run.truncated and all(cut.kind != "rows" for cut in page.truncations):
-            run.limited = False
         run.warnings += [
             f"The rows are {pages_note(cut)}." for cut in page.truncations if cut.kind == "pages"
         ]

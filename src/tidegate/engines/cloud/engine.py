@@ -24,7 +24,7 @@ from tidegate.cloud.statements import (
     SqlStatement,
     read_judged_statement,
 )
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
 from tidegate.engines.cloud.change_plan import PlannedChanges, carry_out, plan_changes
 from tidegate.engines.cloud.cursor import RowsCursor
 from tidegate.engines.cloud.explanation import COLUMNS as EXPLAINED
@@ -116,7 +116,7 @@ class CloudEngine:
         return Status("cloud", None, "provider documents")
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         self._check_open()
         return None

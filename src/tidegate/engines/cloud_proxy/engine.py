@@ -20,7 +20,7 @@ from tidegate.cloud.statements import (
     SqlStatement,
     read_judged_statement,
 )
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
 from tidegate.engines.cloud.resource_table import quoted
 from tidegate.engines.cloud.statement_text import parameter_count, with_literals
 from tidegate.engines.cloud_proxy.connection import BackingConnection, literal
@@ -100,7 +100,7 @@ class CloudProxyEngine:
         return Status(self._target.database, None, f"{self._version} at {self._target.place}")
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         self._check_open()
         return None

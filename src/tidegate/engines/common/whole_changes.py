@@ -25,21 +25,18 @@ class WholeChange:
     def __init__(self, touches: Sequence[TouchedTable], how: Literal["confirm", "deny"]) -> None:
         self._touches = touches
         self._how: Literal["confirm", "deny"] = how
-        self._before: list[int] = [0] * len(touches)
+        self._mixed = [table for table in touches if table.text and _is_mixed(table)]
+        self._before: dict[TouchedTable, int] = {}
         self.nested = any(table.nested for table in touches)
 
     @property
     def counts_before(self) -> list[str]:
         """Queries that are to be asked before the statement; each gives one number."""
-        named = [table for table in self._touches if table.text]
-        return [_count(table, MOST_COUNTED) for table in named if _is_mixed(table)]
+        return [_count(table, MOST_COUNTED) for table in self._mixed]
 
     def begin(self, counts: Sequence[int]) -> None:
         """Take the answers."""
-        rest = iter(counts)
-        self._before = [
-            next(rest) if table.text and _is_mixed(table) else 0 for table in self._touches
-        ]
+        self._before = dict(zip(self._mixed, counts, strict=True))
 
     def counts_after(self, own: int) -> list[str]:
         """Queries that are to be asked when the statement is about `own` rows; none if it is about
@@ -53,8 +50,8 @@ class WholeChange:
     def end(self, own: int, counts: Sequence[int]) -> None:
         """Take the answers. Raises: TidegateError POLICY_CONFIRM, POLICY_DENIED if the change was
         about every row."""
-        for table, before, after in zip(self._touches, self._before, counts, strict=False):
-            if _is_whole(table, own, before, after):
+        for table, after in zip(self._touches, counts, strict=False):
+            if _is_whole(table, own, self._before.get(table, 0), after):
                 raise self._refusal(table.text)
 
     def _refusal(self, name: str) -> TidegateError:
@@ -98,7 +95,7 @@ def _is_whole(table: TouchedTable, own: int, before: int, after: int) -> bool:
         return False
     if before > MOST_COUNTED:
         return True
-    if not table.inserts or (table.updates and table.deletes):
+    if table.updates and table.deletes:
         return own >= before
     gone = own - (after - before)  # of an upsert: updated; of what only deletes: deleted, twice
     return gone >= (2 * before if table.deletes else before)

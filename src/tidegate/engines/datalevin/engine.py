@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tidegate.datalog.options import check_options
-from tidegate.engines.api import Capabilities, Cursor
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
 from tidegate.engines.common.roles import refuse_identity
@@ -131,7 +131,7 @@ class DatalevinEngine:
         return Status(name, None, f"Datalevin {self._version}")
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """None: the worker refuses functions by itself, and has no opinion without running."""
         self._check_open()

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import (
@@ -188,7 +188,7 @@ class DuckdbEngine:
         return self._status
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """The opinion of DuckDB's parser, from the cache where it was asked before."""
         self._check_open()

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.errors import PROCESS, closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -157,7 +157,7 @@ class JdbcEngine:
         return self._worker.loaded.driver if self._worker is not None else ""
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """Refuse names that no column explains, where a name alone may call a function. Of anything
         else drivers have no opinion that could be asked without running something.

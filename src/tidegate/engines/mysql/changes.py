@@ -173,8 +173,8 @@ async def _change(
         before = await _locked(session, outline, table, params, most + 1)
         table = too_large(max_bytes) if len(before) > most else table
     after: Rows = []
-    returns = not isinstance(table, str) and outline.verb == "insert"
     if not isinstance(table, str) and outline.verb == "insert":
+        returns = True
         shown = returning(outline, reading(table)).encode()
         columns, rows, affected = await _run(session, shown, params)
         width = len(columns) - len(table.columns)

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 
 from msgspec import structs
 
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
@@ -130,7 +130,7 @@ class MysqlEngine:
         return self._status
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """The server's opinion, from preparing the text and from the views it reads; None on what
         it cannot prepare. Raises: TidegateError."""

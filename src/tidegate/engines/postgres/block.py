@@ -170,9 +170,9 @@ class PostgresTransaction:
             async with running as session:
                 guard = None if statement.writes else self._guard
                 counter = counter_of(statement.permit) if statement.writes else None
-                query = None if counter is None else counter.before
-                if counter is not None and query is not None:
-                    counter.begin(await session.begin_in_block((query, None), before=0))
+                if counter is not None and counter.before is not None:
+                    look = (counter.before, None)
+                    counter.begin(await session.begin_in_block(look, before=0))
                 before = _before(statement, session, running.timeout_ms, guard)
                 after = [] if guard is None else guard.after
                 first = await session.begin_in_block(
@@ -268,8 +268,8 @@ class PostgresTransaction:
             running = await self._held.start(permit.limits.timeout_s, cancellation, writes=True)
             async with running as session:
                 counter = counter_of(permit)
-                if counter is not None and counter.before is not None:
-                    counter.begin(await session.run_own(counter.before))
+                if counter is not None:
+                    await counter.start(session)
                     await counter.end(session, 0, deferred=True)
                 if permit.keeper is not None:
                     from tidegate.engines.postgres.changes import keep_block

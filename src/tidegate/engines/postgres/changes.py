@@ -213,8 +213,8 @@ async def _change(
     counter = counter_of(permit)
     *_, look = await send_queries(session, *first, look_by_name(outline))
     table = table_to_keep(found_in(look, outline, session.line.server_version))
-    if counter is not None and counter.before is not None:
-        counter.begin(await session.run_own(counter.before))
+    if counter is not None:
+        await counter.start(session)
     before: Rows = []
     if not isinstance(table, str) and outline.rows.text:
         most = row_bound(max_bytes)

@@ -46,20 +46,20 @@ class Databases:
     ) -> None:
         self._server = server
         self._open_session = open_session
-        own = Database(CatalogSafetyCache(), TypeCache(lambda: open_session(None)), BinaryFits())
+        own = self._unknown(None)
         self._known: dict[str | None, Database] = {None: own, home: own}
 
     def of(self, name: str | None) -> Database:
         """What is known of a database; of one that can be connected to, so that few are kept."""
         known = self._known.get(name)
         if known is None:
-            open_session = self._open_session
-            known = self._known[name] = Database(
-                CatalogSafetyCache(),
-                TypeCache(lambda: open_session(name)),
-                BinaryFits(),
-            )
+            known = self._known[name] = self._unknown(name)
         return known
+
+    def _unknown(self, name: str | None) -> Database:
+        """A database of which nothing is known yet."""
+        types = TypeCache(lambda: self._open_session(name))
+        return Database(CatalogSafetyCache(), types, BinaryFits())
 
     def known(
         self, text: str, judgement: Judgement, database: str | None = None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.api import Capabilities, Cursor, Row, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, Row, StatementDescription
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import SEVERAL_ROWS, lost
@@ -170,7 +170,7 @@ class PostgresEngine:
         return self._status
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """The catalog's opinion, joined with the judge's; None on what neither can read.
 
@@ -256,7 +256,6 @@ class PostgresEngine:
                     permit, session, encoded, schema, running.timeout_ms, tuning
                 )
                 counter = counter_of(permit) if writes else None
-                query = None if counter is None else counter.before
                 if explains and params and not request.statement.params:
                     # With NULL in the place of each value it would be seen that nothing is found;
                     # GENERIC_PLAN of PostgreSQL 16 takes no placeholders in this protocol.
@@ -274,7 +273,9 @@ class PostgresEngine:
                     pin=self._pin(permit, request),
                     tuning=tuning,
                     form=int(binary),
-                    before=None if query is None or counter is None else (query, counter.begin),
+                    before=None
+                    if counter is None or counter.before is None
+                    else (counter.before, counter.begin),
                     rules=self._rules(request.database, judgement),
                 )
                 if first.status in FAILED:

@@ -75,15 +75,18 @@ SELECT c.relname::text FROM pg_catalog.pg_foreign_table AS f
 JOIN pg_catalog.pg_class AS c ON c.oid = f.ftrelid
 WHERE EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) AS o WHERE o LIKE 'program=%')"""
 
+_KEEPERS = b"'^pg_(stat_statements|stat_monitor|stat_plans|store_plans|show_plans|qualstats)'"
+"""What extensions that keep statements call their views and functions."""
+
 _SESSIONS = b"""
 SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n
   ON n.oid = c.relnamespace
 WHERE (n.nspname = 'pg_catalog' AND c.relname IN ('pg_prepared_statements', 'pg_stat_activity'))
-  OR c.relname ~ '^pg_(stat_statements|stat_monitor|stat_plans|store_plans|show_plans|qualstats)'
+  OR c.relname ~ %b
 UNION ALL
 SELECT p.oid FROM pg_catalog.pg_proc AS p
 WHERE p.proname IN ('pg_stat_get_activity', 'pg_stat_get_backend_activity')
-  OR p.proname ~ '^pg_(stat_statements|stat_monitor|stat_plans|store_plans|show_plans|qualstats)'"""
+  OR p.proname ~ %b""" % (_KEEPERS, _KEEPERS)
 """Views and functions that show the statements of other callers."""
 
 _COPIES = _VIEWS.replace(b"relkind = 'v'", b"relkind = 'm'")
@@ -264,24 +267,18 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
         )
     found = sorted(_matches(names, unsafe_objects.names))
     if changes and not found and _matches(names, unsafe_objects.settings):
-        return Judgement(
-            effect=Effect.UNKNOWN,
-            rule=CATALOG_RULE,
-            reason="A change that names `pg_settings`, `pg_stat_activity`, or a view of one of the"
+        return _denied(
+            "A change that names `pg_settings`, `pg_stat_activity`, or a view of one of the"
             " server's own tables, may change settings or rights, or copy other callers'"
             " statements.",
-            code=Code.POLICY_DENIED.value,
-            hint="Only the operator changes those; read the view in a separate statement.",
+            "Only the operator changes those; read the view in a separate statement.",
         )
     shown = sorted(_matches(names, unsafe_objects.sessions))
     if shown and not found:
-        return Judgement(
-            effect=Effect.UNKNOWN,
-            rule=CATALOG_RULE,
-            reason=f"`{shown[0]}` shows statements of other callers, which share the account of"
-            " this source.",
-            code=Code.POLICY_DENIED.value,
-            hint="Read pg_stat_activity itself: it shows who is connected, in which state and since"
+        return _denied(
+            f"`{shown[0]}` shows statements of other callers, which share the account of this"
+            " source.",
+            "Read pg_stat_activity itself: it shows who is connected, in which state and since"
             " when.",
         )
     if not found:
@@ -329,6 +326,16 @@ def _matches(names: set[str], unsafe: frozenset[str]) -> set[str]:
                 if name.startswith(cut) and len(cut.encode()) >= _LEAST_CUT_BYTES
             }
     return matches
+
+
+def _denied(reason: str, hint: str) -> Judgement:
+    return Judgement(
+        effect=Effect.UNKNOWN,
+        rule=CATALOG_RULE,
+        reason=reason,
+        code=Code.POLICY_DENIED.value,
+        hint=hint,
+    )
 
 
 def _objection(name: str, functions: tuple[str, ...]) -> Judgement:

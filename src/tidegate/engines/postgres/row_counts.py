@@ -41,13 +41,15 @@ class RowCounter:
         self._whole = whole
         self._counts = self._limited or (whole is not None and whole.nested)
         self._before = 0
-
-    @property
-    def before(self) -> bytes | None:
-        """The query to be asked before the statement; None if there is none."""
         first = [COUNT.decode()] if self._counts else []
-        rest = [] if self._whole is None else self._whole.counts_before
-        return _together([*first, *rest])
+        rest = [] if whole is None else whole.counts_before
+        self.before = _together([*first, *rest])
+        """The query to be asked before the statement; None if there is none."""
+
+    async def start(self, session: PostgresSession) -> None:
+        """Ask what is to be asked before the statement. Raises: TidegateError."""
+        if self.before is not None:
+            self.begin(await session.run_own(self.before))
 
     def begin(self, reading: PGresult) -> None:
         """Take the reading of `before`. Raises: TidegateError."""

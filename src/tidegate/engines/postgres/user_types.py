@@ -15,9 +15,6 @@ from tidegate.engines.postgres.types import Rows
 MOST_LABELS = 100
 """Labels of an enum that a description shows; the definition of a table has all."""
 
-FIRST_USER_OID = 16384
-"""Types with smaller numbers are the server's own."""
-
 TYPES = b"""
 SELECT t.oid, t.typarray, (pg_catalog.to_jsonb(r) ->> 'rngmultitypid')::oid, t.typtype::text,
   pg_catalog.format_type(t.oid, NULL), pg_catalog.format('%I.%I', n.nspname, t.typname),
@@ -86,7 +83,8 @@ LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.typrelid
 WHERE t.oid >= 16384 AND (t.typtype IN ('e', 'd', 'r') OR t.typtype = 'c' AND c.relkind = 'c'
   OR t.typtype = 'b' AND t.typcategory <> 'A')
 ORDER BY t.oid"""
-"""All of them. Tables are types too, and are not among these."""
+"""All of them (smaller numbers are the server's own). Tables are types too, and are not among
+these."""
 
 
 class UserType(NamedTuple):

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar
 
 import apsw
 
-from tidegate.engines.api import Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.held_connection import HeldConnection
@@ -137,7 +137,7 @@ class SqliteEngine:
         return self._status
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """SQLite's opinion, from its authorizer; None if it cannot prepare the text."""
         plan = self._plans.get(statement.text)

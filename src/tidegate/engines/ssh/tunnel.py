@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidegate.engines.api import (
+    INSPECT_S,
     Capabilities,
     Cursor,
     Engine,
@@ -207,7 +208,7 @@ class TunnelledEngine:
         return self._engine.status
 
     async def inspect(
-        self, statement: Statement, judgement: Judgement, timeout_s: float = 10.0
+        self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         await self._ensure_tunnel()
         return await self._engine.inspect(statement, judgement, timeout_s)
