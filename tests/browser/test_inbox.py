@@ -11,21 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from support import console_cards as canned
 from support.chromium import NARROW, Window
 from support.console_site import Site
-
-
-def allow_button(page: Page) -> Locator:
-    return page.get_by_role("button", name="Allow once")
-
-
-def ready(page: Page) -> None:
-    expect(allow_button(page)).to_have_attribute("aria-disabled", "false")
-
-
-def click_allow(page: Page) -> None:
-    """Click it as a person would who has read the card: the pointer is there before the click."""
-    allow_button(page).hover()
-    ready(page)
-    allow_button(page).click()
+from support.question_card import allow_button, click_allow, ready
 
 
 def title(page: Page) -> Locator:

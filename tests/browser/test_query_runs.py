@@ -14,6 +14,7 @@ from support.console_site import Site
 from support.console_statements import node
 from support.eventually import wait_until
 from support.query_page import editor, judged, open_query, run_line
+from support.question_card import click_allow
 
 H = canned.HOSTILE
 THREE = "SELECT 1;\nSELECT 2;\n\nSELECT 3"
@@ -30,17 +31,6 @@ def cells(page: Page) -> Any:
 def first_run(site: Site) -> str:
     """The run that the page says is running may be on its way yet."""
     return wait_until(lambda: next(iter(site.statements.runs), ""), "the run")
-
-
-def allow(page: Page) -> None:
-    button = page.get_by_role("button", name="Allow once")
-    button.hover()
-    expect(button).to_have_attribute("aria-disabled", "false")
-    button.click()
-    if button.evaluate_all("all => all.some((each) => each.ariaDisabled === 'true')"):
-        # The page had scrolled to the button, and sees that at the click: it is dead for a moment.
-        expect(button).to_have_attribute("aria-disabled", "false")
-        button.click()
 
 
 def test_control_enter_runs_the_statement_at_the_caret(
@@ -226,7 +216,7 @@ def test_a_question_is_answered_in_place_under_the_rules_of_the_inbox_and_the_ro
     page.keyboard.press("Enter")
     assert site.cards["ask-1"]["state"] == "pending"
     assert violations(page) == []
-    allow(page)
+    click_allow(page)
     expect(run_line(page)).to_contain_text("3 rows changed")
     assert site.posted("inbox/ask-1/allow") == [{"digest": "digest-1"}]
     expect(question).to_have_count(0)
@@ -542,7 +532,7 @@ def test_axe_finds_nothing_wrong_with_a_query_in_any_state(
         "aria-disabled", "false"
     )
     looks_right("question")
-    allow(page)
+    click_allow(page)
     expect(page.locator(".failure")).to_be_visible()
     looks_right("failure")
     page.locator(".run-tab").first.click()

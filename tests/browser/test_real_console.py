@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from support.chromium import Window, violations
 from support.command_line import Ended, serving, tidegate
 from support.engine_cases import SQLITE
+from support.question_card import click_allow
 from wire.wires import MODERN, HttpPeer, Outcome
 
 PASSPHRASE = "correct horse 1"
@@ -74,13 +75,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, state, f"http://{address}", agent)
 
 
-def allow(page: Page) -> None:
-    button = page.get_by_role("button", name="Allow once")
-    button.hover()
-    expect(button).to_have_attribute("aria-disabled", "false")
-    button.click()
-
-
 FILES = """performance.getEntriesByType("resource")
   .filter(({ name }) => name.includes("/console/assets/"))
   .map(({ name, transferSize }) => [name, transferSize > 0])"""
@@ -120,7 +114,7 @@ def test_a_question_arrives_is_allowed_found_under_activity_and_its_rows_put_bac
     assert violations(page) == []
     assert place.names() == ["Köln", "Lemberg"]
 
-    allow(page)
+    click_allow(page)
     page.get_by_label("Your passphrase").fill(PASSPHRASE)
     page.keyboard.press("Enter")
     expect(page.locator(".steps")).to_contain_text("Allowed by ada")

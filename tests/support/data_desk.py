@@ -22,6 +22,7 @@ import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.command_line import Ended, Serving, serving, tidegate
 from support.console_visitor import Visitor
+from support.eventually import wait_until
 
 PASSPHRASE = "correct horse 1"
 ENGINES = ("lite", "duck", "pg", "maria")
@@ -251,6 +252,18 @@ def answer(response: httpx.Response) -> Any:
     """The body of a response that must be a success."""
     assert response.status_code == 200, response.text
     return msgspec.json.decode(response.content)
+
+
+def ended_run(visitor: Visitor, id: str) -> dict[str, Any]:
+    """A run of the Data page, once it has ended."""
+
+    def look() -> dict[str, Any] | None:
+        run: dict[str, Any] = answer(visitor.get(f"data/runs/{id}"))
+        return run if run["ended_at"] is not None else None
+
+    found = wait_until(look, "the end of the run")
+    assert found is not None
+    return found
 
 
 def all_pages(visitor: Visitor, body: Mapping[str, Any]) -> tuple[list[Any], list[str]]:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.paging_styles import HOST, ROWS, SIZE, Query, Style, _at, _page, _rows
+from support.paging_styles import (
+    HOST,
+    ROWS,
+    SIZE,
+    Query,
+    Style,
+    cursor_page,
+    numbered_page,
+    rows_from,
+)
 
 
 def _notion(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "start_cursor")
+    start, rows, is_last = cursor_page(query, "start_cursor")
     return {
         "object": "list",
         "results": rows,
@@ -22,7 +31,7 @@ def _notion(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _asana(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "offset")
+    start, rows, is_last = cursor_page(query, "offset")
     return {
         "data": rows,
         "next_page": None
@@ -36,7 +45,7 @@ def _asana(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _auth0(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query, first=0)
+    number, rows, _ = numbered_page(query, first=0)
     return {
         "start": number * SIZE,
         "limit": SIZE,
@@ -47,18 +56,18 @@ def _auth0(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _datadog(query: Query) -> tuple[Any, dict[str, str]]:
-    rows = _page(query, "page[number]", first=0)[1]
+    rows = numbered_page(query, "page[number]", first=0)[1]
     return {"data": rows, "meta": {"page": {"total_count": ROWS, "total_filtered_count": ROWS}}}, {}
 
 
 def _datadog_cursor(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "page[cursor]")
+    start, rows, is_last = cursor_page(query, "page[cursor]")
     return {"data": rows, "meta": {"page": {} if is_last else {"after": f"c{start + SIZE}"}}}, {}
 
 
 def _mailgun(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("p", 0))
-    rows = _rows(start)
+    rows = rows_from(start)
     after = start + len(rows)
     return {
         "items": rows,
@@ -67,7 +76,7 @@ def _mailgun(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _kube(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "continue")
+    start, rows, is_last = cursor_page(query, "continue")
     meta = {"resourceVersion": "12"}
     if not is_last:
         meta |= {"continue": f"c{start + SIZE}", "remainingItemCount": ROWS - start - SIZE}
@@ -75,17 +84,17 @@ def _kube(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _nomad(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "next_token")
+    start, rows, is_last = cursor_page(query, "next_token")
     return rows, ({} if is_last else {"X-Nomad-NextToken": f"c{start + SIZE}"})
 
 
 def _algolia(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query, first=0)
+    number, rows, _ = numbered_page(query, first=0)
     return {"hits": rows, "page": number, "nbPages": 7, "nbHits": ROWS, "hitsPerPage": SIZE}, {}
 
 
 def _jira_token(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "nextPageToken")
+    start, rows, is_last = cursor_page(query, "nextPageToken")
     return {
         "issues": rows,
         "isLast": is_last,
@@ -94,12 +103,12 @@ def _jira_token(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _square(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "cursor")
+    start, rows, is_last = cursor_page(query, "cursor")
     return {"objects": rows, **({} if is_last else {"cursor": f"c{start + SIZE}"})}, {}
 
 
 def _cf_cursor(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "cursor")
+    start, rows, is_last = cursor_page(query, "cursor")
     return {
         "success": True,
         "result": rows,
@@ -108,12 +117,12 @@ def _cf_cursor(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _airtable(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "offset")
+    start, rows, is_last = cursor_page(query, "offset")
     return {"records": rows, **({} if is_last else {"offset": f"c{start + SIZE}"})}, {}
 
 
 def _sentry(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "cursor")
+    start, rows, is_last = cursor_page(query, "cursor")
     before = f'<{HOST}/sentry?cursor=c{max(0, start - SIZE)}>; rel="previous"; results="false"'
     results = "false" if is_last else "true"
     after = f'<{HOST}/sentry?cursor=c{start + SIZE}>; rel="next"; results="{results}"'
@@ -121,12 +130,12 @@ def _sentry(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _oci(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "page")
+    start, rows, is_last = cursor_page(query, "page")
     return rows, ({} if is_last else {"opc-next-page": f"c{start + SIZE}"})
 
 
 def _info_next(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     return {
         "info": {
             "count": ROWS,
@@ -139,7 +148,7 @@ def _info_next(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _intercom(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "starting_after")
+    start, rows, is_last = cursor_page(query, "starting_after")
     number = start // SIZE
     following = (
         {} if is_last else {"next": {"page": number + 2, "starting_after": f"c{start + SIZE}"}}
@@ -159,7 +168,7 @@ def _intercom(query: Query) -> tuple[Any, dict[str, str]]:
 
 def _bitbucket_server(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("start", 0))
-    rows = _rows(start)
+    rows = rows_from(start)
     is_last = start + SIZE >= ROWS
     return {
         "size": len(rows),
@@ -178,17 +187,17 @@ def _pagerduty(query: Query) -> tuple[Any, dict[str, str]]:
         "offset": start,
         "total": None,
         "more": start + SIZE < ROWS,
-        "incidents": _rows(start),
+        "incidents": rows_from(start),
     }, {}
 
 
 def _tencent(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("Offset", 0))
-    return {"Response": {"TotalCount": ROWS, "InstanceSet": _rows(start), "RequestId": "x"}}, {}
+    return {"Response": {"TotalCount": ROWS, "InstanceSet": rows_from(start), "RequestId": "x"}}, {}
 
 
 def _alibaba(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query, "PageNumber")
+    number, rows, _ = numbered_page(query, "PageNumber")
     return {
         "PageNumber": number + 1,
         "PageSize": SIZE,
@@ -198,7 +207,7 @@ def _alibaba(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _ibm(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "start")
+    start, rows, is_last = cursor_page(query, "start")
     return {
         "limit": SIZE,
         "first": {"href": f"{HOST}/ibm"},
@@ -209,7 +218,7 @@ def _ibm(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _segment(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "pagination.cursor")
+    start, rows, is_last = cursor_page(query, "pagination.cursor")
     return {
         "data": {
             "sources": rows,
@@ -223,7 +232,7 @@ def _segment(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _databricks(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "page_token")
+    start, rows, is_last = cursor_page(query, "page_token")
     return {
         "jobs": rows,
         "has_more": not is_last,
@@ -232,17 +241,17 @@ def _databricks(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _page_index(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query, "p")
+    number, rows, _ = numbered_page(query, "p")
     return {"items": rows, "paging": {"pageIndex": number + 1, "pageSize": SIZE, "total": ROWS}}, {}
 
 
 def _skip(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("skip", 0))
-    return {"results": _rows(start), "total": ROWS, "skip": start, "limit": SIZE}, {}
+    return {"results": rows_from(start), "total": ROWS, "skip": start, "limit": SIZE}, {}
 
 
 def _after_id(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "after")
+    start, rows, is_last = cursor_page(query, "after")
     return {
         "data": rows,
         "pagination": {"after": None if is_last else f"c{start + SIZE}", "limit": SIZE},
@@ -250,7 +259,7 @@ def _after_id(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _page_info(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "after")
+    start, rows, is_last = cursor_page(query, "after")
     return {
         "data": rows,
         "pageInfo": {"hasNextPage": not is_last, "endCursor": f"c{start + SIZE}"},
@@ -258,7 +267,7 @@ def _page_info(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _from_to(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query)
+    number, rows, _ = numbered_page(query)
     return {
         "data": rows,
         "meta": {

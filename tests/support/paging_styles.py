@@ -6,12 +6,8 @@ Each style serves the same 19 rows, three on a page: seven pages.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
-
-from support.cloud_api import Reply
 
 ROWS = 19
 SIZE = 3
@@ -30,50 +26,50 @@ class Style(NamedTuple):
     is_linked: bool = False
 
 
-def _rows(start: int) -> list[dict[str, int]]:
+def rows_from(start: int) -> list[dict[str, int]]:
     return [{"id": number} for number in range(start, min(start + SIZE, ROWS))]
 
 
-def _page(query: Query, name: str = "page", first: int = 1) -> tuple[int, list[Any], bool]:
+def numbered_page(query: Query, name: str = "page", first: int = 1) -> tuple[int, list[Any], bool]:
     """The number of the page from 0 on, its rows, and whether it is the last."""
     number = int(query.get(name, first)) - first
-    return number, _rows(number * SIZE), (number + 1) * SIZE >= ROWS
+    return number, rows_from(number * SIZE), (number + 1) * SIZE >= ROWS
 
 
-def _at(query: Query, name: str) -> tuple[int, list[Any], bool]:
+def cursor_page(query: Query, name: str) -> tuple[int, list[Any], bool]:
     """Where the page starts, by a cursor such as `c6`."""
     start = int(query.get(name, "c0").removeprefix("c"))
-    return start, _rows(start), start + SIZE >= ROWS
+    return start, rows_from(start), start + SIZE >= ROWS
 
 
 def _link_header(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     link = f'<{HOST}/github?page={number + 2}>; rel="next", <{HOST}/github?page=7>; rel="last"'
     return rows, {} if is_last else {"Link": link}
 
 
 def _gitlab(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     after = "" if is_last else str(number + 2)
     return rows, {"X-Next-Page": after, "X-Page": str(number + 1), "X-Total-Pages": "7"}
 
 
 def _wordpress(query: Query) -> tuple[Any, dict[str, str]]:
-    return _page(query)[1], {"X-WP-Total": str(ROWS), "X-WP-TotalPages": "7"}
+    return numbered_page(query)[1], {"X-WP-Total": str(ROWS), "X-WP-TotalPages": "7"}
 
 
 def _json_server(query: Query) -> tuple[Any, dict[str, str]]:
-    return _page(query, "_page")[1], {"X-Total-Count": str(ROWS)}
+    return numbered_page(query, "_page")[1], {"X-Total-Count": str(ROWS)}
 
 
 def _content_range(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("offset", 0))
-    rows = _rows(start)
+    rows = rows_from(start)
     return rows, {"Content-Range": f"items {start}-{start + len(rows) - 1}/{ROWS}"}
 
 
 def _stripe(query: Query) -> tuple[Any, dict[str, str]]:
-    rows = _rows(int(query.get("starting_after", -1)) + 1)
+    rows = rows_from(int(query.get("starting_after", -1)) + 1)
     return {"object": "list", "data": rows, "has_more": rows[-1]["id"] < ROWS - 1}, {}
 
 
@@ -81,55 +77,55 @@ def _jira(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("startAt", 0))
     is_last = start + SIZE >= ROWS
     return {"startAt": start, "maxResults": SIZE, "total": ROWS, "isLast": is_last,
-            "values": _rows(start)}, {}  # fmt: skip
+            "values": rows_from(start)}, {}  # fmt: skip
 
 
 def _jira_search(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("startAt", 0))
-    return {"startAt": start, "maxResults": SIZE, "total": ROWS, "issues": _rows(start)}, {}
+    return {"startAt": start, "maxResults": SIZE, "total": ROWS, "issues": rows_from(start)}, {}
 
 
 def _start_and_last(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("startAt", 0))
-    return {"startAt": start, "isLast": start + SIZE >= ROWS, "values": _rows(start)}, {}
+    return {"startAt": start, "isLast": start + SIZE >= ROWS, "values": rows_from(start)}, {}
 
 
 def _django(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     after = None if is_last else f"{HOST}/django?page={number + 2}"
     return {"count": ROWS, "next": after, "previous": None, "results": rows}, {}
 
 
 def _netbox(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("offset", 0))
-    return {"total": ROWS, "offset": start, "limit": SIZE, "items": _rows(start)}, {}
+    return {"total": ROWS, "offset": start, "limit": SIZE, "items": rows_from(start)}, {}
 
 
 def _hubspot(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "after")
+    start, rows, is_last = cursor_page(query, "after")
     paging = {} if is_last else {"paging": {"next": {"after": f"c{start + SIZE}"}}}
     return {"results": rows, **paging}, {}
 
 
 def _google(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "pageToken")
+    start, rows, is_last = cursor_page(query, "pageToken")
     return {"items": rows, **({} if is_last else {"nextPageToken": f"c{start + SIZE}"})}, {}
 
 
 def _azure(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "$skiptoken")
+    start, rows, is_last = cursor_page(query, "$skiptoken")
     link = {} if is_last else {"nextLink": f"{HOST}/azure?%24skiptoken=c{start + SIZE}"}
     return {"value": rows, **link}, {}
 
 
 def _slack(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "cursor")
+    start, rows, is_last = cursor_page(query, "cursor")
     after = "" if is_last else f"c{start + SIZE}"
     return {"ok": True, "members": rows, "response_metadata": {"next_cursor": after}}, {}
 
 
 def _okta(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "after")
+    start, rows, is_last = cursor_page(query, "after")
     link = f'<{HOST}/okta?limit=3>; rel="self"'
     if not is_last:
         link += f', <{HOST}/okta?after=c{start + SIZE}>; rel="next"'
@@ -137,7 +133,7 @@ def _okta(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _digitalocean(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     pages = {"first": f"{HOST}/digitalocean?page=1"}
     if not is_last:
         pages |= {"next": f"{HOST}/digitalocean?page={number + 2}",
@@ -148,66 +144,66 @@ def _digitalocean(query: Query) -> tuple[Any, dict[str, str]]:
 def _elasticsearch(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("from", 0))
     total = {"value": ROWS, "relation": "eq"}
-    return {"timed_out": False, "hits": {"total": total, "hits": _rows(start)}}, {}
+    return {"timed_out": False, "hits": {"total": total, "hits": rows_from(start)}}, {}
 
 
 def _linode(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query)
+    number, rows, _ = numbered_page(query)
     return {"data": rows, "page": number + 1, "pages": 7, "results": ROWS}, {}
 
 
 def _salesforce(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "locator")
+    start, rows, is_last = cursor_page(query, "locator")
     link = {} if is_last else {"nextRecordsUrl": f"/salesforce?locator=c{start + SIZE}"}
     return {"totalSize": ROWS, "done": is_last, "records": rows, **link}, {}
 
 
 def _zendesk(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "page[after]")
+    start, rows, is_last = cursor_page(query, "page[after]")
     # The last page has an address for the next one as well.
     link = f"{HOST}/zendesk?page%5Bafter%5D=c{start + SIZE}"
     return {"users": rows, "meta": {"has_more": not is_last}, "links": {"next": link}}, {}
 
 
 def _cloudflare(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, _ = _page(query)
+    number, rows, _ = numbered_page(query)
     info = {"page": number + 1, "per_page": SIZE, "count": len(rows), "total_count": ROWS,
             "total_pages": 7}  # fmt: skip
     return {"success": True, "errors": [], "messages": [], "result": rows, "result_info": info}, {}
 
 
 def _aws(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "NextToken")
+    start, rows, is_last = cursor_page(query, "NextToken")
     return {"Keys": rows, **({} if is_last else {"NextToken": f"c{start + SIZE}"})}, {}
 
 
 def _aws_marker(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "Marker")
+    start, rows, is_last = cursor_page(query, "Marker")
     marker = {} if is_last else {"Marker": f"c{start + SIZE}"}
     return {"Users": rows, "IsTruncated": not is_last, **marker}, {}
 
 
 def _scim(query: Query) -> tuple[Any, dict[str, str]]:
     start = int(query.get("startIndex", 1))
-    rows = _rows(start - 1)
+    rows = rows_from(start - 1)
     return {"totalResults": ROWS, "startIndex": start, "itemsPerPage": len(rows),
             "Resources": rows}, {}  # fmt: skip
 
 
 def _spring(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query, first=0)
+    number, rows, is_last = numbered_page(query, first=0)
     return {"content": rows, "number": number, "size": SIZE, "totalPages": 7,
             "totalElements": ROWS, "first": number == 0, "last": is_last}, {}  # fmt: skip
 
 
 def _json_api(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query, "page[number]")
+    number, rows, is_last = numbered_page(query, "page[number]")
     link = None if is_last else f"{HOST}/json_api?page%5Bnumber%5D={number + 2}"
     return {"data": rows, "links": {"next": link}, "meta": {"page": {"total": 7}}}, {}
 
 
 def _hal(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     links: dict[str, Any] = {"self": {"href": f"{HOST}/hal"}}
     if not is_last:
         links["next"] = {"href": f"/hal?page={number + 2}"}
@@ -215,7 +211,7 @@ def _hal(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _fhir(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     links = [{"relation": "self", "url": f"{HOST}/fhir"}]
     if not is_last:
         links.append({"relation": "next", "url": f"{HOST}/fhir?page={number + 2}"})
@@ -223,26 +219,26 @@ def _fhir(query: Query) -> tuple[Any, dict[str, str]]:
 
 
 def _laravel(query: Query) -> tuple[Any, dict[str, str]]:
-    number, rows, is_last = _page(query)
+    number, rows, is_last = numbered_page(query)
     after = None if is_last else f"{HOST}/laravel?page={number + 2}"
     return {"current_page": number + 1, "last_page": 7, "per_page": SIZE, "total": ROWS,
             "data": rows, "next_page_url": after}, {}  # fmt: skip
 
 
 def _twitter(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "pagination_token")
+    start, rows, is_last = cursor_page(query, "pagination_token")
     after = {} if is_last else {"next_token": f"c{start + SIZE}"}
     return {"data": rows, "meta": {"result_count": len(rows), **after}}, {}
 
 
 def _relay(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "after")
+    start, rows, is_last = cursor_page(query, "after")
     info = {"has_next_page": not is_last, "end_cursor": f"c{start + SIZE}"}
     return {"nodes": rows, "page_info": info}, {}
 
 
 def _facebook(query: Query) -> tuple[Any, dict[str, str]]:
-    start, rows, is_last = _at(query, "after")
+    start, rows, is_last = cursor_page(query, "after")
     paging: dict[str, Any] = {"cursors": {"before": f"c{start}", "after": f"c{start + SIZE}"}}
     if not is_last:
         paging["next"] = f"{HOST}/facebook?after=c{start + SIZE}"
@@ -284,65 +280,3 @@ STYLES: dict[str, Style] = {
     "relay": Style(_relay, "nodes", {"after": "string", "first": "integer"}),
     "facebook": Style(_facebook, "data", {"after": "string"}, True),
 }
-
-
-def answer(verb: str, path: str, query: Query, body: Any) -> Reply:
-    """What the API says: `/NAME`, or `/bare_NAME` for the resource without parameters."""
-    value, headers = STYLES[path.strip("/").removeprefix("bare_")].answer(query)
-    reply = Reply(200, value)
-    reply[2].update(headers)
-    return reply
-
-
-def write_styles(folder: Path) -> Path:
-    """The registry's folder, with the provider `styles`."""
-    paths: dict[str, Any] = {}
-    resources: dict[str, Any] = {}
-    row = {"type": "object", "properties": {"id": {"type": "integer"}}}
-    for name, style in STYLES.items():
-        schema: dict[str, Any] = {"type": "array", "items": row}
-        for step in reversed([each for each in style.key.split(".") if each]):
-            schema = {"type": "object", "properties": {step: schema}}
-        for resource, parameters in ((name, style.parameters), (f"bare_{name}", {})):
-            paths[f"/{resource}"] = {
-                "get": {
-                    "parameters": [
-                        {"name": each, "in": "query", "schema": {"type": kind}}
-                        for each, kind in parameters.items()
-                    ],
-                    "responses": {
-                        "200": {
-                            "description": "ok",
-                            "content": {"application/json": {"schema": schema}},
-                        }
-                    },
-                }
-            }
-            response = {"mediaType": "application/json", "openAPIDocKey": "200"}
-            if style.key:
-                response["objectKey"] = f"$.{style.key}"
-            operation = {"$ref": f"#/paths/~1{resource}/get"}
-            link = f"#/components/x-stackQL-resources/{resource}/methods/list"
-            resources[resource] = {
-                "id": f"styles.all.{resource}",
-                "name": resource,
-                "methods": {"list": {"operation": operation, "response": response}},
-                "sqlVerbs": {"select": [{"$ref": link}]},
-            }
-    document = {
-        "openapi": "3.0.3",
-        "info": {"title": "all", "version": "1"},
-        "servers": [{"url": HOST}],
-        "paths": paths,
-        "components": {"x-stackQL-resources": resources},
-    }
-    place = folder / "src" / "styles" / "v00.00.00000"
-    (place / "services").mkdir(parents=True)
-    (place / "services" / "all.yaml").write_text(json.dumps(document))
-    (place / "provider.yaml").write_text(
-        "id: styles\nname: styles\nversion: v00.00.00000\ntitle: Styles\n"
-        "config: {auth: {type: null_auth}}\nproviderServices:\n"
-        "  all: {id: 'all:v1', name: all, preferred: true, title: All,"
-        " service: {$ref: styles/v00.00.00000/services/all.yaml}}\n"
-    )
-    return folder

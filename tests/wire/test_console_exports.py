@@ -19,7 +19,7 @@ import pytest
 import support.postgres_server as postgres_server
 from support.audit_records import records
 from support.console_visitor import Visitor
-from support.data_desk import ENGINES, LONG, Desk, answer, desk
+from support.data_desk import ENGINES, LONG, Desk, answer, desk, ended_run
 from support.eventually import wait_until
 
 
@@ -41,16 +41,7 @@ def download(visitor: Visitor, **wanted: Any) -> httpx.Response:
 
 def run(visitor: Visitor, source: str, statement: str, **more: Any) -> dict[str, Any]:
     body = {"source": source, "statement": statement, "tab": "", **more}
-    return ended(visitor, answer(visitor.post("data/runs", body))["id"])
-
-
-def ended(visitor: Visitor, id: str) -> dict[str, Any]:
-    def look() -> Any:
-        found = answer(visitor.get(f"data/runs/{id}"))
-        return found if found["ended_at"] is not None else None
-
-    found: dict[str, Any] = wait_until(look, "the end of the run")
-    return found
+    return ended_run(visitor, answer(visitor.post("data/runs", body))["id"])
 
 
 def ran(place: Desk) -> set[str]:
@@ -245,7 +236,7 @@ def test_what_runs_is_not_saved_and_what_was_cancelled_says_so(place: Desk, vera
     refused = vera.post("data/export-ticket", {"run": id, "format": "csv"})
     assert refused.json()["error"] == "argument.invalid" and "running" in refused.json()["message"]
     answer(vera.post(f"data/runs/{id}/cancel"))
-    cancelled = ended(vera, id)
+    cancelled = ended_run(vera, id)
     assert cancelled["state"] == "cancelled"
     said, file = made(vera, run=id, format="jsonl")
     check_said(place, said, file, "jsonl", cancelled["row_count"], "was cancelled")

@@ -19,7 +19,7 @@ import support.postgres_server as postgres_server
 from support.audit_records import records
 from support.command_line import serving
 from support.console_visitor import Visitor
-from support.data_desk import ENGINES, LONG, PASSPHRASE, Desk, answer, desk
+from support.data_desk import ENGINES, LONG, PASSPHRASE, Desk, answer, desk, ended_run
 from support.engine_cases import CASES
 from support.eventually import wait_until
 
@@ -68,18 +68,8 @@ def begin(visitor: Visitor, source: str, statement: str, **more: Any) -> dict[st
     return run
 
 
-def ended(visitor: Visitor, id: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        run: dict[str, Any] = answer(visitor.get(f"data/runs/{id}"))
-        return run if run["ended_at"] is not None else None
-
-    found = wait_until(look, "the end of the run")
-    assert found is not None
-    return found
-
-
 def run(visitor: Visitor, source: str, statement: str, **more: Any) -> dict[str, Any]:
-    return ended(visitor, begin(visitor, source, statement, **more)["id"])
+    return ended_run(visitor, begin(visitor, source, statement, **more)["id"])
 
 
 def rows(visitor: Visitor, id: str, offset: int = 0, limit: int = 1000) -> list[Any]:
@@ -163,7 +153,7 @@ def test_a_cancelled_run_ends_in_the_database_too(vera: Visitor, source: str) ->
     if source in ("pg", "maria"):
         wait_until(lambda: sessions_of(source), "the statement in the database")
     answer(vera.post(f"data/runs/{begun['id']}/cancel"))
-    cancelled = ended(vera, begun["id"])
+    cancelled = ended_run(vera, begun["id"])
     assert (cancelled["state"], cancelled["code"]) == ("cancelled", "call.cancelled")
     if source in ("pg", "maria"):
         wait_until(lambda: not sessions_of(source), "the end of the statement")
@@ -301,7 +291,7 @@ def test_what_needs_a_person_asks_and_runs_after_the_answer(tmp_path: Path) -> N
         assert (card["caller"]["name"], card["caller"]["in_console"]) == ("ada", True)
         body = {"digest": card["digest"], "passphrase": PASSPHRASE}
         assert ada.post(f"inbox/{card['id']}/allow", body).status_code == 200
-        done = ended(ada, begun["id"])
+        done = ended_run(ada, begun["id"])
         assert (done["state"], done["affected"], total()) == ("done", 1, 7)
 
         begun = begin(ada, "lite", "UPDATE orders SET total = 8 WHERE id = 1")
@@ -310,13 +300,13 @@ def test_what_needs_a_person_asks_and_runs_after_the_answer(tmp_path: Path) -> N
         card = answer(ada.get(f"inbox/{asked['approval']}"))
         body = {"digest": card["digest"], "reason": "no"}
         assert ada.post(f"inbox/{card['id']}/deny", body).status_code == 200
-        denied = ended(ada, begun["id"])
+        denied = ended_run(ada, begun["id"])
         assert (denied["state"], denied["code"], total()) == ("failed", "approval.declined", 7)
 
         begun = begin(ada, "lite", "UPDATE orders SET total = 9 WHERE id = 1")
         wait_until(partial(asking, ada, begun["id"]), "the question")
         answer(ada.post(f"data/runs/{begun['id']}/cancel"))
-        assert ended(ada, begun["id"])["state"] == "cancelled" and total() == 7
+        assert ended_run(ada, begun["id"])["state"] == "cancelled" and total() == 7
         asked = answer(ada.get(f"data/runs/{begun['id']}"))
         assert answer(ada.get(f"inbox/{asked['approval']}"))["waiting"]["until"] is None
 
@@ -333,7 +323,7 @@ def test_a_destructive_statement_of_an_admin_asks_a_person_without_a_phrase(
                 card = answer(ada.get(f"inbox/{asked['approval']}"))
                 body = {"digest": card["digest"], "reason": ""}
                 assert ada.post(f"inbox/{card['id']}/deny", body).status_code == 200
-                assert ended(ada, begun["id"])["code"] == "approval.declined"
+                assert ended_run(ada, begun["id"])["code"] == "approval.declined"
             counted = run(ada, source, "SELECT count(*) FROM keyless")
             assert rows(ada, counted["id"]) == [["60"]]
 

@@ -15,8 +15,7 @@ import pytest
 
 from support.cloud_surface import ADDRESS, running_desk, write_desk
 from support.console_visitor import Visitor
-from support.data_desk import all_pages, answer, desk
-from support.eventually import wait_until
+from support.data_desk import all_pages, answer, desk, ended_run
 from support.jdbc_drivers import driver_path, new_database
 from support.jdbc_surface import make_file
 
@@ -154,13 +153,8 @@ def test_a_statement_is_explained_and_run_whatever_the_kind_of_its_source(
     measured = ada.post("data/explain", {**body, "analyze": True})
     assert measured.status_code == 200 or measured.json()["error"] == "engine.unsupported"
     begun = answer(ada.post("data/runs", {**body, "tab": ""}))
-
-    def done() -> Any:
-        run = answer(ada.get(f"data/runs/{begun['id']}"))
-        return run if run["ended_at"] is not None else None
-
-    run = wait_until(done, "the end of the run")
-    assert run is not None and run["state"] == "done", run
+    run = ended_run(ada, begun["id"])
+    assert run["state"] == "done", run
     assert answer(ada.get(f"data/runs/{begun['id']}/rows"))["rows"] == [[NAMES[source]]]
 
 

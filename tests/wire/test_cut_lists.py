@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 import pytest
 
 from support.cloud_api import Farm
 from support.console_visitor import Visitor
-from support.data_desk import Desk, answer, desk
-from support.eventually import wait_until
+from support.data_desk import Desk, answer, desk, ended_run
 from support.free_ports import claim_port
-from support.paging_styles import HOST, SIZE, STYLES, write_styles
-from support.paging_styles import answer as answer_page
+from support.paging_api import answer as answer_page
+from support.paging_api import write_styles
+from support.paging_styles import HOST, SIZE, STYLES
 from wire.wires import MODERN, HttpPeer
 
 STYLE = next(name for name, style in STYLES.items() if not style.is_linked)
@@ -101,13 +101,7 @@ def test_the_command_line_says_that_the_list_goes_on(place: Place) -> None:
 
 def test_the_console_says_that_the_list_goes_on(ada: Visitor) -> None:
     body = {"source": "apis", "statement": SELECT, "tab": ""}
-    id = answer(ada.post("data/runs", body))["id"]
-
-    def ended() -> Any:
-        run = answer(ada.get(f"data/runs/{id}"))
-        return run if run["ended_at"] is not None else None
-
-    run = wait_until(ended, "the end of the run")
+    run = ended_run(ada, answer(ada.post("data/runs", body))["id"])
     assert (run["state"], run["row_count"], run["truncated"]) == ("done", SIZE, True), run
     assert run["limit"] is None
     assert "the first page of a provider's list" in str(run["warnings"])

@@ -8,12 +8,10 @@ import pytest
 
 from contract.cloud.conftest import Ask
 from support.cloud_api import Farm, Reply
-from support.more_paging_styles import MORE_STYLES
-from support.paging_styles import ROWS, SIZE, STYLES, answer, write_styles
+from support.paging_api import ALL_STYLES, answer, write_styles
+from support.paging_styles import ROWS, SIZE
 from tidegate.engines.registry import engine_of
 from tidegate.model.sources import Source
-
-STYLES.update(MORE_STYLES)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def ask_style(api: Farm, url: str) -> Ask:
     return Ask(Source("c", "c", url, *engine_of(url), access="write", options=api.options))
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", ALL_STYLES)
 async def test_seven_pages_of_each_public_style_are_one_list(
     ask_style: Ask, api: Farm, style: str
 ) -> None:
@@ -45,12 +43,13 @@ async def test_seven_pages_of_each_public_style_are_one_list(
     assert len(api.asked) in (7, 8, 9)
 
 
-@pytest.mark.parametrize("style", sorted(STYLES.keys() - {"jira_token"}))  # Google's name is sent
+# Of a `nextPageToken` that nothing takes Google's parameter is sent.
+@pytest.mark.parametrize("style", sorted(ALL_STYLES.keys() - {"jira_token"}))
 async def test_a_list_whose_next_page_no_parameter_asks_for_says_that_there_is_more(
     ask_style: Ask, style: str
 ) -> None:
     rows = await ask_style(f"SELECT id FROM styles.all.bare_{style}")
-    if STYLES[style].is_linked:
+    if ALL_STYLES[style].is_linked:
         assert len(rows) == ROWS
         assert ask_style.cursor.truncations == ()
         return
