@@ -97,13 +97,12 @@ def test_texts_of_stores_and_indexes_are_read_by_their_types(call: Client) -> No
 
 def test_an_object_that_comes_as_a_text_of_json_is_the_object(call: Client) -> None:
     schema = '{":name": {":db/valueType": ":db.type/string", ":db/fulltext": true}}'
-    opened = call("open_database", dir="texts", create=True, schema=schema)["database"]
+    opened = call("open_database", dir="facts", create=True, schema=schema)["database"]
     call("transact", database=opened, txData=[{":name": "Ada"}, {":name": "Ada too"}])
     for opts in ({":top": 1}, '{":top": 1}'):
         assert len(call("fulltext_datoms", database=opened, query="Ada", opts=opts)) == 1, opts
-    kv = call("open_kv", dir="store", opts='{":mapsize": 20}')["kv"]
-    assert kv
-    assert call.reply("open_kv", dir="other", opts="{nonsense")["code"]
+    assert call("open_kv", dir="facts", opts='{":mapsize": 20}')["kv"]
+    assert call.reply("open_kv", dir="facts", opts="{nonsense")["code"]
 
 
 STRANGE: tuple[Any, ...] = (
