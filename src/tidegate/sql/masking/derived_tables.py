@@ -5,6 +5,7 @@ its definition, rewritten in the same way. Tables that hold copies of hidden row
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tidegate.errors import TidegateError, masking_refused, table_refused
@@ -15,6 +16,7 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD
 from tidegate.sql.masking.column_aliases import column_aliases
+from tidegate.sql.masking.hash_key import readable
 from tidegate.sql.masking.key_checks import KeyChecks
 from tidegate.sql.masking.mask_expressions import derived_table
 from tidegate.sql.masking.names import Names, folded, qualified
@@ -91,25 +93,30 @@ class DerivedTables:
         self._keys = KeyChecks(names, self._rules, self._copies)
 
     def _refuse_shadows(self) -> None:
-        """Masks and filters are written with functions and operators of the database, and a user's
-        that is called instead could give what they hide, the key of hashes included.
+        """Refuse a user's operator, which stands in any text, and what takes the place of the
+        catalog that the rules are for. Raises: TidegateError POLICY_MASKED."""
+        for name in sorted(self._macros):
+            if name.startswith(("duckdb_", "pragma_")) or not name.replace("_", "").isalnum():
+                raise _shadowed(name)
+
+    def _check_calls(self, query: str, *, filtered: bool) -> None:
+        """Refuse a query of ours in which the database would call a user's function instead of its
+        own: that could give what is hidden, the key of hashes included. The words of a filter are
+        the operator's, and not every call in them looks like one.
 
         Raises: TidegateError POLICY_MASKED.
         """
-        dialect = self._dialect
-        for name in sorted(self._macros):
-            if (
-                name in dialect.functions
-                or name in dialect.table_functions
-                or name.startswith(("duckdb_", "pragma_"))
-                or not name.replace("_", "").isalnum()  # an operator
-            ):
-                raise masking_refused(
-                    f"Someone has defined `{name[:80]}`, which this database calls instead of its"
-                    " own: what is hidden would not stay so",
-                    "macro.shadow",
-                    f"Ask the operator to rename or drop the macro `{name[:80]}`.",
-                )
+        if not self._macros:
+            return
+        called = {
+            token.text.lower()
+            for token, behind in pairwise(scan(readable(query), self._dialect))
+            if behind.key == "("
+        }
+        if filtered:
+            called |= self._dialect.functions
+        for name in sorted(called & self._macros):
+            raise _shadowed(name)
 
     def revealing_function(self, judgement: Judgement) -> str | None:
         """The first function called that could tell what is hidden."""
@@ -180,7 +187,10 @@ class DerivedTables:
         if not self.tables_with_rules:
             return None
         if table.kind == KIND and place in self._dialect.partial_tables:
-            return visible_query(place, self._dialect, self._masked_columns(), self.revealing)
+            query = visible_query(place, self._dialect, self._masked_columns(), self.revealing)
+            if query is not None:
+                self._check_calls(query, filtered=False)
+            return query
         if place not in self.tables_with_rules:
             self._check_behind(table, depth)
         inner = self._expanded(table, depth) if "view" in table.kind else None
@@ -194,15 +204,18 @@ class DerivedTables:
                 f"The columns of `{table.name}` are not known", f"masking.{table.name}"
             )
         masks = self._rules.masks.get(place, {})
-        return derived_table(
+        filters = self._rules.filters.get(place, [])
+        query = derived_table(
             table,
             origin,
             masks,
-            self._rules.filters.get(place, []),
+            filters,
             self._dialect,
             self._key,
             self._parts(place),
         )
+        self._check_calls(query, filtered=bool(filters))
+        return query
 
     def _parts(self, place: Place) -> list[Table]:
         """The tables that hold rows of one of that place, which they are a partition of or inherit
@@ -471,6 +484,15 @@ def _check_surroundings(
 
 _OF_VALUES = frozenset({"expressions", "having", "order", "qualify", "windows"})
 """The parts of a SELECT in which a call gives a value and not a table."""
+
+
+def _shadowed(name: str) -> TidegateError:
+    return masking_refused(
+        f"Someone has defined `{name[:80]}`, which this database calls instead of its own: what is"
+        " hidden would not stay so",
+        "macro.shadow",
+        f"Ask the operator to rename or drop the macro `{name[:80]}`.",
+    )
 
 
 def refuse_macros(parsed: ParsedStatement) -> None:
