@@ -77,6 +77,8 @@ class Table(msgspec.Struct, frozen=True):
     `may_react`: triggers or rules run when its rows change, or it cannot be seen whether they do.
     `filtered`: a row filter applies to the reader, so rows may be hidden; the gateway sets it.
     `stored_by`: the columns by which the database stores the rows in order, where it does.
+    `parted_by`: the columns that could decide in which of its partitions, or of those behind a
+    view, a row is.
     """
 
     schema: str
@@ -92,6 +94,7 @@ class Table(msgspec.Struct, frozen=True):
     may_react: bool = False
     filtered: bool = False
     stored_by: tuple[str, ...] = ()
+    parted_by: tuple[str, ...] = ()
 
 
 class Catalog(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from tidegate.engines.mysql.connection import MysqlSession
@@ -44,7 +45,7 @@ SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
 WHERE {where} AND TABLE_TYPE <> 'SEQUENCE' AND TABLE_TYPE <> 'TEMPORARY' ORDER BY 1, 2"""
 
 _TABLES = """
-SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, TABLE_COMMENT
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, TABLE_COMMENT, CREATE_OPTIONS
 FROM information_schema.TABLES WHERE {where}"""
 
 _COLUMNS = """
@@ -81,6 +82,11 @@ rename_table
 """
 
 _COUNTERS = ", ".join(f"'Com_{name}'" for name in _CHANGES.split()) + ", 'Uptime'"
+
+
+_PARTITIONS = """
+SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME, PARTITION_EXPRESSION, SUBPARTITION_EXPRESSION
+FROM information_schema.PARTITIONS WHERE {where} AND PARTITION_NAME IS NOT NULL"""
 
 
 def _where(schema: str | None, table: str | None, column: str = "TABLE_SCHEMA") -> str:
@@ -123,6 +129,11 @@ def views(places: list[tuple[str, str]]) -> bytes:
     ).encode()
 
 
+def partitions(schema: str | None, table: str | None) -> bytes:
+    """By which expressions tables are partitioned. It opens tables, unlike the other queries."""
+    return _PARTITIONS.format(where=_where(schema, table)).encode()
+
+
 Place = tuple[str, str]
 
 _KINDS = {"VIEW": "view", "SYSTEM VIEW": "view"}
@@ -159,6 +170,10 @@ async def _catalog(
         names = [row for row in names if (row[0], row[1]) == only]
     texts = details(schema, None if only is None else only[1])
     tables, columns, indexes, views, keys, rules, triggers = await session.ask(*texts)
+    parted_by: dict[Place, list[str | None]] = defaultdict(list)
+    if any("partitioned" in str(row[6]).lower() for row in tables):
+        for row in await session.own(partitions(schema, None if only is None else only[1])):
+            parted_by[row[0], row[1]] += row[2:4]
     grants = [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
     with_triggers = {(row[0], row[1]) for row in triggers}
     row_of = {(row[0], row[1]): row for row in tables}
@@ -178,6 +193,7 @@ async def _catalog(
             views_of.get(place),
             parts,
             place in with_triggers or not sees_triggers(grants, place[0]),
+            _parted_by(parted_by.get(place, ()), columns_of[place]),
         )
         for place in [(row[0], row[1]) for row in names]
         if place in row_of
@@ -196,9 +212,10 @@ def _table(
     definition: str | None,
     parts: tuple[Place, ...],
     may_react: bool,
+    parted_by: tuple[str, ...],
 ) -> Table:
     """`parts` are the tables whose rows a merged table can hold: the server does not list which."""
-    _, _, kind, engine, rows, comment = row
+    _, _, kind, engine, rows, comment, _ = row
     return Table(
         schema=place[0],
         name=place[1],
@@ -214,6 +231,21 @@ def _table(
         else (),
         may_react=may_react,
         stored_by=_stored_by(columns, indexes),
+        parted_by=parted_by,
+    )
+
+
+def _parted_by(expressions: Sequence[str | None], columns: list[ColumnInfo]) -> tuple[str, ...]:
+    """The columns that partitioning expressions name: too many rather than too few. KEY () names
+    none and takes the primary key."""
+    texts = [text.lower() for text in expressions if text is not None]
+    return tuple(
+        [
+            column.name
+            for column in columns
+            if any(column.name.lower() in text for text in texts)
+            or (column.key and any(not text.strip() for text in texts))
+        ]
     )
 
 

@@ -55,7 +55,15 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, d.description,
   (SELECT pg_catalog.array_agg(h.inhparent)::int8[] FROM pg_catalog.pg_inherits AS h
     WHERE h.inhrelid = c.oid),
   c.relkind IN ('r', 'p') AND (c.relhasrules OR EXISTS (
-    SELECT FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal))
+    SELECT FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal)),
+  CASE WHEN c.relkind = 'p' THEN ARRAY(
+    SELECT a.attname::text FROM pg_catalog.pg_partition_tree(c.oid) AS r
+    JOIN pg_catalog.pg_partitioned_table AS k ON k.partrelid = r.relid
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = r.relid AND a.attnum > 0
+      AND NOT a.attisdropped AND (k.partexprs IS NOT NULL OR a.attnum = ANY (k.partattrs)))
+  WHEN c.relkind = 'v' AND EXISTS (SELECT FROM pg_catalog.pg_partitioned_table) THEN ARRAY(
+    SELECT a.attname::text FROM pg_catalog.pg_attribute AS a
+    WHERE a.attrelid = c.oid AND a.attnum > 0) END
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_description AS d
@@ -156,6 +164,7 @@ class Relation(msgspec.Struct, frozen=True):
     definition: str | None
     parents: list[int] | None
     may_react: bool
+    parted_by: list[str] | None
 
 
 async def describe(
@@ -268,6 +277,7 @@ def _tables(
                 definition=relation.definition,
                 reads=tuple([places[oid] for oid in relation.parents or () if oid in places]),
                 may_react=relation.may_react,
+                parted_by=tuple(relation.parted_by or ()),
             )
             for relation in relations
         ]

@@ -18,6 +18,9 @@ from tidegate.sql.masking.rules import mentions
 
 _REARRANGES = re.compile(r"\b(order|group|distinct|union|intersect|except|limit|over)\b", re.I)
 
+_ARRANGED_ELSEWHERE = frozenset({"foreign table", "virtual table"})
+"""Kinds of tables whose rows another server, or a module such as SQLite's R-tree, puts in order."""
+
 
 def telling_indexes(table: Table, masks: Collection[str], parts: Sequence[Table]) -> list[Index]:
     """The indexes of a table, and of those that are `parts` of it, in which values of masked
@@ -77,11 +80,16 @@ def _column_outside(
 
 def must_sort(table: Table, masks: Mapping[str, Show], dialect: Dialect) -> bool:
     """Whether the order of the rows follows from masked columns whatever index is read: they are
-    stored by these, or come out of a view that could arrange them so."""
+    stored by these, come one partition after the other, or out of a view, another server or a
+    module that could arrange them so."""
+    if not masks.keys().isdisjoint((*table.stored_by, *table.parted_by)):
+        return True
+    if table.kind in _ARRANGED_ELSEWHERE:
+        return bool(masks)
     if "view" in table.kind and masks and table.kind != "materialized view":
         plain = _REARRANGES.search(table.definition or "order") is None
         return not (plain and dialect.scans_as_stored)
-    return not masks.keys().isdisjoint(table.stored_by)
+    return False
 
 
 def storage_order(table: Table, dialect: Dialect) -> Iterator[str]:
