@@ -161,6 +161,14 @@ class Harness:
         return opened.id
 
 
+class Refused(Exception):
+    """A call that a tool needs before it was refused."""
+
+    def __init__(self, reply: dict[str, Any]) -> None:
+        super().__init__(str(reply))
+        self.reply = reply
+
+
 class Caller:
     """One actor at one surface."""
 
@@ -180,6 +188,18 @@ class Caller:
             uri = name.partition("{?")[0].replace("{id}", harness.source.id)
             uri += row.arguments.get("?", "")
             return word(await self.peer.request("resources/read", uri=uri))
+        try:
+            arguments = await self.arguments_of(name, effect, actor)
+        except Refused as refused:
+            return word(refused.reply)
+        found = word(await self.peer.call(name.partition(" ")[0], **arguments))
+        return "denied" if row.explains and found in WITHOUT_PLAN else found
+
+    async def arguments_of(self, name: str, effect: str, actor: str) -> dict[str, Any]:
+        """The arguments of a call of a tool, after the calls that it needs before it. Raises:
+        Refused if one of those is."""
+        harness = self._harness
+        row = harness.row((self._surface, name))
         names = {"database": harness.shop.database, "schema": harness.shop.schema}
         arguments = {
             key: value.format(**names) if isinstance(value, str) else value
@@ -192,7 +212,7 @@ class Caller:
         elif row.takes == OPENED:
             connected = await self.peer.call("connect", url=harness.source.name)
             if connected["result"].get("isError"):
-                return word(connected)
+                raise Refused(connected)
             arguments[OPENED] = connected["result"]["structuredContent"]["id"]
         else:
             named = {ID: harness.source.id, NAME: harness.source.name, URL: harness.source.name}
@@ -206,10 +226,9 @@ class Caller:
         if name == "record":
             extracted = await self.peer.call(name, **arguments)
             if extracted["result"].get("isError"):
-                return word(extracted)
+                raise Refused(extracted)
             arguments["confirmed"] = True
-        found = word(await self.peer.call(name.partition(" ")[0], **arguments))
-        return "denied" if row.explains and found in WITHOUT_PLAN else found
+        return arguments
 
     async def _handle(self) -> str:
         """The handle of a cut result, or one that leads nowhere if there is no result."""

@@ -25,8 +25,17 @@ DOMAIN = re.compile(r"[\w.-]{1,100}")
 """The name of an index in a store; for vectors it is a part of the name of a file."""
 
 
+def whole_number(given: Any) -> Any:
+    """A number as it is meant: a text of digits, and a fraction without one, is a whole number;
+    all else stays as it is."""
+    if isinstance(given, str) and re.fullmatch(r"[0-9]{1,12}(\.0)?", given):
+        return int(given.removesuffix(".0"))
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
 def _count(least: int, most: int) -> Check:
     def check(value: Any) -> int:
+        value = whole_number(value)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ValueError(f"a whole number from {least} to {most}")
         return value
@@ -45,6 +54,8 @@ def _one_of(*names: str) -> Check:
 
 
 def _flag(value: Any) -> bool:
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.lower())
     if not isinstance(value, bool):
         raise ValueError("true or false")
     return value

@@ -3,8 +3,9 @@
 Frameworks send every parameter that a tool has, with null, an empty text or 0 for those that their
 model left out, and arrays, objects, numbers and truth values as texts of JSON. Both is taken where
 its meaning is certain: an optional parameter that is null, or empty where that is no value of it,
-is not given; a text is read as JSON where the schema admits no text. What a statement or a value of
-a database may be is left as it is. Pure.
+is not given, and so is one that is a word for nothing where no text is taken; a text is read as
+JSON where the schema admits no text. What a statement or a value of a database may be is left as it
+is. Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ EMPTY_COUNTS = {"empty": True}
 """The `extra` of a parameter's `Meta` whose empty text is a value of its own."""
 NO_ZERO = {"zero": False}
 """The same where 0 makes no sense and the type does not say so, with `ge`."""
+NO_WORDS = {"words": False}
+"""The same where the type takes anything, and neither an empty text nor one of `_NOTHINGS` is a
+value."""
 
 _KINDS: Mapping[type[inspect.Type], str] = {
     inspect.StrType: "text",
@@ -37,6 +41,8 @@ _TEXTS = frozenset({"text", "enum", "any"})
 _NAMES = frozenset({"text", "object", "null"})
 """Of what kinds a parameter may be whose empty text is none: a name, perhaps in a form of its own.
 What may be a number as well is a value, and an empty text is one."""
+_NOTHINGS = frozenset({"null", "none", "undefined"})
+"""How programs and models write that there is nothing, where no text is taken."""
 _TRUTH = {"true": b"true", "false": b"false"}
 
 
@@ -51,6 +57,7 @@ class _Form(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ()
     empty_counts: bool = False
     zero_counts: bool = True
+    words_count: bool = True
     array_first: bool = False
     """Whether an array is advertised where a text is taken too."""
 
@@ -87,6 +94,7 @@ def _form_of(kind: inspect.Type) -> _Form:
             array_first=_advertises_array(kind),
             empty_counts=inner.empty_counts or bool(extra.get("empty")),
             zero_counts=inner.zero_counts and bool(extra.get("zero", True)),
+            words_count=inner.words_count and bool(extra.get("words", True)),
         )
     if isinstance(kind, inspect.UnionType):
         forms = [_form_of(member) for member in kind.types]
@@ -98,6 +106,7 @@ def _form_of(kind: inspect.Type) -> _Form:
             next((form.choices for form in forms if form.choices), ()),
             any(form.empty_counts for form in forms),
             all(form.zero_counts for form in forms),
+            all(form.words_count for form in forms),
         )
     kinds = frozenset({_KINDS.get(type(kind), "any")})
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
@@ -133,8 +142,10 @@ def _is_nothing(value: Any, form: _Form) -> bool:
     if value is None:
         return True
     if isinstance(value, str):
-        names = not form.kinds & {"text", "any"} or form.kinds <= _NAMES
-        return not value and names and not form.empty_counts
+        no_text = not form.kinds & {"text", "any"} or not form.words_count
+        if value:
+            return no_text and value not in form.choices and value.lower() in _NOTHINGS
+        return (no_text or form.kinds <= _NAMES) and not form.empty_counts
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value == 0 and (not form.zero_counts or (form.least or 0) >= 1)
     return False

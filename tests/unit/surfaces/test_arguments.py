@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.errors import Code, TidegateError
-from tidegate.surfaces.argument_forms import EMPTY_COUNTS, NO_ZERO
+from tidegate.surfaces.argument_forms import EMPTY_COUNTS, NO_WORDS, NO_ZERO
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.schema import schema_of
 
@@ -118,6 +118,7 @@ class Wide(msgspec.Struct, frozen=True):
     how: Literal["a", "b"] = "a"
     name: str | dict[str, Any] | UnsetType = UNSET
     fact: Any = UNSET
+    of_facts: Annotated[Any, Meta(extra=NO_WORDS)] | UnsetType = UNSET
     topics: Annotated[
         str | list[str], Meta(extra_json_schema={"type": "array", "items": {"type": "string"}})
     ] = ""
@@ -163,6 +164,11 @@ def test_a_text_is_read_as_json_where_no_text_is_taken(
         {"limit": 0},
         {"limit": "0"},
         {"limit": "null"},
+        {"limit": "None"},
+        {"exact": "undefined"},
+        {"how": "null"},
+        {"of_facts": ""},
+        {"of_facts": "null"},
     ],
 )
 def test_null_and_what_is_empty_and_no_value_are_not_given(sent: dict[str, Any]) -> None:
@@ -172,7 +178,8 @@ def test_null_and_what_is_empty_and_no_value_are_not_given(sent: dict[str, Any])
 @pytest.mark.parametrize(
     "sent",
     [{"text": ""}, {"text": "x", "password": ""}, {"text": "x", "offset": 0}]
-    + [{"text": "x", "fact": value} for value in ("", 0, False)]
+    + [{"text": "x", "fact": value} for value in ("", "null", 0, False)]
+    + [{"text": "x", "source": "null"}, {"text": "x", "of_facts": 0}]
     + [{"text": "x", "filters": [{"column": "", "value": value}]} for value in ("", 0, False)],
 )
 def test_what_is_empty_and_a_value_is_kept(sent: dict[str, Any]) -> None:

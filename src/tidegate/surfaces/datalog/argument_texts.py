@@ -15,10 +15,12 @@ from typing import Any, cast
 import msgspec
 
 from tidegate.datalog.json_values import TAGS, encode, keyword_name
+from tidegate.datalog.options import whole_number
 from tidegate.datalog.query import sections_of
 from tidegate.datalog.reader import read
 from tidegate.datalog.values import List, Symbol, Value, Vector
 from tidegate.errors import TidegateError
+from tidegate.surfaces.datalog.errors import invalid
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
@@ -31,15 +33,15 @@ def read_texts(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of an operation with the texts read that mean one thing. Raises: TidegateError
     for EDN that cannot be read, where EDN is wanted."""
     arguments = {name: _tagged(value) for name, value in given.items()}
+    if operation in ("search_datoms", "count_datoms"):
+        _check_means_something("v", arguments)
     for name, reads in _READERS.get(operation, {}).items():
         if name in arguments:
             arguments[name] = reads(arguments[name])
     if operation == "query" and "inputs" in arguments:
         arguments["inputs"] = _inputs(arguments.get("query"), arguments["inputs"])
     if operation == "datoms":
-        place = "c1" if keyword_name(str(arguments.get("index"))).startswith("e") else "c3"
-        if place in arguments:
-            arguments[place] = entity(arguments[place])
+        _read_components(arguments)
     if operation.startswith("kv_"):
         _read_keys(operation, arguments)
     return arguments
@@ -53,6 +55,35 @@ def entity(given: Any) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text)
     return _form(text) if text.startswith("[") else given
+
+
+def _read_components(arguments: dict[str, Any]) -> None:
+    """The components of `datoms` as the index has them: an entity, an attribute, a value."""
+    by_entity = keyword_name(str(arguments.get("index"))).startswith("e")
+    whole, value = ("c1", "c3") if by_entity else ("c3", "c2")
+    for name in ("c2", "c3"):
+        before = "c2" if name == "c3" else "c1"
+        if _is_nothing(arguments.get(name)) and (name != value or before not in arguments):
+            arguments.pop(name, None)
+    _check_means_something(value, arguments)
+    if whole in arguments:
+        arguments[whole] = entity(arguments[whole])
+
+
+def _is_nothing(given: Any) -> bool:
+    return isinstance(given, str) and given.lower() in ("", "null")
+
+
+def _check_means_something(name: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a value that is a fact's text and also how some clients write that there is none: one
+    answer would be facts that were not asked for, the other would hide those that were."""
+    given = arguments.get(name)
+    if _is_nothing(given):
+        problem = (
+            f'{name} is the text "{given}", which may mean that no value is given. Leave {name} out'
+            f' for facts of any value, or write {{"~str": "{given}"}} for this text.'
+        )
+        raise invalid(name, problem)
 
 
 def _entities(given: Any) -> Any:
@@ -83,10 +114,6 @@ def _numbers(given: Any) -> Any:
         float(each) if isinstance(each, str) and _NUMBER.fullmatch(each) else each
         for each in cast("list[Any]", given)
     ]
-
-
-def _count(given: Any) -> Any:
-    return int(given) if isinstance(given, str) and re.fullmatch("[0-9]{1,12}", given) else given
 
 
 def _tagged(given: Any) -> Any:
@@ -158,15 +185,26 @@ def _by_type(given: Any, kind: Any) -> Any:
     return _TRUTH.get(given, given) if name == "boolean" else given
 
 
+def without_nulls(given: Any) -> Any:
+    """Options without those that are not given."""
+    if not isinstance(given, dict):
+        return given
+    fields = cast("dict[str, Any]", given)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+_OPTIONS = {"opts": without_nulls}
 _READERS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "pull": {"eid": entity},
     "pull_many": {"eids": _entities},
     "entity": {"eid": entity},
-    "datoms": {"limit": _count, "offset": _count},
-    "search_datoms": {"e": entity, "limit": _count, "offset": _count},
+    "datoms": {"limit": whole_number, "offset": whole_number},
+    "search_datoms": {"e": entity, "limit": whole_number, "offset": whole_number},
     "count_datoms": {"e": entity},
     "transact": {"txData": _forms},
-    "kv_range": {"limit": _count, "offset": _count},
+    "kv_range": {"limit": whole_number, "offset": whole_number},
     "add_vector": {"vectorData": _numbers},
-    "vector_search": {"queryVector": _numbers},
+    "vector_search": {"queryVector": _numbers, **_OPTIONS},
+    "fulltext_datoms": _OPTIONS,
+    "search_documents": _OPTIONS,
 }

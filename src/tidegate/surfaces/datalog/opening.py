@@ -18,6 +18,7 @@ from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarg
 from tidegate.model.replies import OpenedDatalog
 from tidegate.model.requests import ListSources, OpenDatalog
 from tidegate.model.results import Document, Limits
+from tidegate.surfaces.datalog.argument_texts import without_nulls
 from tidegate.surfaces.datalog.errors import invalid
 from tidegate.surfaces.datalog.handles import ARGUMENT, Handle, HandleTable
 from tidegate.surfaces.tool_context import ToolContext
@@ -47,11 +48,11 @@ class Opener:
     async def open_database(self, context: ToolContext, given: Arguments) -> Mapping[str, Any]:
         """Open a Datalog database. Raises: TidegateError."""
         create = given.get("create") is True
-        changes = create or given.get("schema") is not None or bool(given.get("opts"))
+        changes = create or bool(given.get("schema")) or bool(given.get("opts"))
         target = DatalogTarget("database", _options(given, "opts"), _options(given, "clientOpts"))
         place = await self._place(context, given)
         _check_may(context, changes)
-        arguments = {"schema": given["schema"]} if given.get("schema") is not None else {}
+        arguments = {"schema": given["schema"]} if given.get("schema") else {}
         handle = await self._opened(context, place, target, arguments, create=changes)
         return {
             "database": handle.id,
@@ -216,5 +217,5 @@ def _options(given: Arguments, name: str) -> dict[str, Any]:
         return {}
     if not isinstance(options, dict):
         raise invalid(name, f"{name} must be an object.")
-    fields = cast("dict[str, Any]", options)
+    fields = without_nulls(cast("dict[str, Any]", options))
     return {key if key.startswith(":") else f":{key}": value for key, value in fields.items()}

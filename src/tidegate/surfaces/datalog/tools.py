@@ -8,12 +8,14 @@ structs that arguments are converted to come from this table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from tidegate.model.actors import Scope
 from tidegate.protocol.model import Annotations
+from tidegate.surfaces.argument_forms import NO_WORDS
 
 PREFIX = "datalevin_"
 
@@ -151,14 +153,17 @@ SPECS = (
     ),
 )
 
+_Wordless = Annotated[Any, Meta(extra=NO_WORDS)]
 _PYTHON: Mapping[str, Any] = {
     "string": str | dict[str, Any],  # or {"~str": "…"}
     "boolean": bool,
-    "integer": Any,  # its own code says which numbers it takes
+    "integer": _Wordless,  # its own code says which numbers it takes
     "array": list[Any],
     "object": dict[str, Any],
     "any": Any,
 }
+_WORDLESS = frozenset({"e", "a", "c1", "txMeta"})
+"""Arguments of any type of which neither an empty text nor a word for nothing is a value."""
 _ITEMS: Mapping[str, Mapping[str, Any]] = {
     "vectorData": {"type": "number"},
     "queryVector": {"type": "number"},
@@ -225,7 +230,7 @@ def struct_of(spec: ToolSpec) -> type[msgspec.Struct]:
     """The struct of the arguments; one that was left out is UNSET."""
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for each in sorted(arguments_of(spec), key=lambda each: not each.required):
-        kind = _PYTHON[each.type]
+        kind = _Wordless if each.name in _WORDLESS else _PYTHON[each.type]
         if each.required:
             fields.append((each.name, kind))
         else:
