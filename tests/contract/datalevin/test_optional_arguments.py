@@ -132,8 +132,3 @@ def test_numbers_may_come_as_texts(call: Client, form: Any) -> None:
     assert [each["v"] for each in found] == [30, 52]
     given = f'{{":top": "{form}"}}' if isinstance(form, str) else {":top": form, ":display": None}
     assert len(call("fulltext_datoms", database=database, query="red", opts=given)) == 1
-
-
-def test_a_schema_without_attributes_changes_nothing(datalog: Datalog, call: Client) -> None:
-    opened = call("open_database", dir="family", schema={}, opts={}, create="false")
-    assert opened["database"] == call("open_database", dir="family")["database"]

@@ -48,11 +48,11 @@ class Opener:
     async def open_database(self, context: ToolContext, given: Arguments) -> Mapping[str, Any]:
         """Open a Datalog database. Raises: TidegateError."""
         create = given.get("create") is True
-        changes = create or bool(given.get("schema")) or bool(given.get("opts"))
+        changes = create or given.get("schema") is not None or bool(given.get("opts"))
         target = DatalogTarget("database", _options(given, "opts"), _options(given, "clientOpts"))
         place = await self._place(context, given)
         _check_may(context, changes)
-        arguments = {"schema": given["schema"]} if given.get("schema") else {}
+        arguments = {"schema": given["schema"]} if given.get("schema") is not None else {}
         handle = await self._opened(context, place, target, arguments, create=changes)
         return {
             "database": handle.id,
