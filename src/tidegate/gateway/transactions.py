@@ -24,21 +24,18 @@ from tidegate.model.requests import EngineRequest, Query, Request
 from tidegate.model.statements import Effect, Judgement
 from tidegate.model.transactions import (
     COMMITS,
+    MAKES_TABLE,
     BeginTransaction,
     CommitTransaction,
     MarkTransaction,
     RollbackTransaction,
     TransactionRequest,
+    runs_in_transaction,
 )
 from tidegate.policy.verdict import evaluate
 
 _CHANGE = Judgement(Effect.WRITE, "request.change", "a change of rows", verb="update")
 """What is put to the policy to find out whether a caller may change anything at all."""
-_INTO = "text.into"
-"""The rule of the judge for SELECT … INTO, which makes a table."""
-_VERBS = frozenset({"select", "values", "insert", "update", "delete", "merge", "replace"})
-"""What may change data in a transaction. Of all else the judge asks the catalog as other
-connections see it, and could not see what the transaction itself made of it."""
 
 
 def enter_transaction(ctx: CallContext) -> None:
@@ -88,8 +85,7 @@ def check_statement(ctx: CallContext) -> None:
     request = ctx.call.request
     if transaction is None or not isinstance(request, Query) or judgement.effect is Effect.READ:
         return
-    makes_table = _INTO in (judgement.rule, ctx.text_judgement.rule)
-    if judgement.effect is not Effect.WRITE or judgement.verb not in _VERBS or makes_table:
+    if not runs_in_transaction(judgement) or ctx.text_judgement.rule == MAKES_TABLE:
         raise TidegateError(
             Code.UNSUPPORTED,
             f"{judgement.verb.upper() or 'This statement'} does not run in a transaction block"

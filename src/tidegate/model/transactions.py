@@ -17,6 +17,19 @@ Isolation = Literal["read uncommitted", "read committed", "repeatable read", "se
 
 COMMITS = Judgement(Effect.WRITE, "request.commit", "keeps the changes of a transaction")
 """What a commit does that has changes to keep."""
+MAKES_TABLE = "text.into"
+"""The rule of the judge for SELECT … INTO, which makes a table."""
+_VERBS = frozenset({"select", "values", "insert", "update", "delete", "merge", "replace"})
+"""What may change data in a transaction. Of all else the judge asks the catalog as other
+connections see it, and could not see what the transaction itself made of it."""
+
+
+def runs_in_transaction(judgement: Judgement) -> bool:
+    """Whether a statement runs in a transaction over several."""
+    if judgement.effect is Effect.READ:
+        return True
+    is_change = judgement.effect is Effect.WRITE and judgement.verb in _VERBS
+    return is_change and judgement.rule != MAKES_TABLE
 
 
 class TransactionModes(msgspec.Struct, frozen=True):

@@ -64,16 +64,6 @@ def test_psql_without_a_language_reads_utf8(server: WireServer):
     assert (found.returncode, found.stdout) == (0, "UTF8\nü\n".encode()), found.stderr
 
 
-def test_two_changes_in_one_text_are_refused_before_the_first_runs(server: WireServer):
-    first = "INSERT INTO item VALUES (50, 'a', 1, NULL)"
-    second = "INSERT INTO item VALUES (51, 'b', 1, NULL)"
-    for text in (f"{first}; {second}", f"{first}; COPY ({second} RETURNING id) TO STDOUT"):
-        found = psql(server, *commands(text))
-        assert found.returncode == 1
-        assert "0A000" in found.stderr
-    assert server.rows("SELECT count(*) FROM item WHERE id >= 50") == [(0,)]
-
-
 def test_a_refused_statement_in_a_text_keeps_the_others_from_running(server: WireServer):
     refused = "ATTACH DATABASE '/tmp/x' AS x"
     for last in (refused, f"COPY ({refused}) TO STDOUT"):

@@ -163,7 +163,10 @@ def _begin(reader: CommandTokens) -> Command | None:
 
 
 def _start(reader: CommandTokens) -> Command | None:
-    return _begin(reader) if reader.tokens[1:2] and reader.tokens[1].key == "TRANSACTION" else None
+    if not reader.tokens[1:2] or reader.tokens[1].key != "TRANSACTION":
+        return None
+    begin = _begin(reader)
+    return begin._replace(tag="START TRANSACTION") if isinstance(begin, Begin) else None
 
 
 def _end(commit: bool) -> _Read:

@@ -9,9 +9,10 @@ from tidegate.model.transactions import TransactionModes
 
 
 class Begin(NamedTuple):
-    """BEGIN or START TRANSACTION."""
+    """BEGIN or START TRANSACTION; `tag` is the one of them."""
 
     modes: TransactionModes = TransactionModes()
+    tag: str = "BEGIN"
 
 
 class End(NamedTuple):

@@ -43,6 +43,7 @@ ALPN = "postgresql"
 another one (PostgreSQL documentation, "SSL Session Encryption")."""
 
 _HEAD_BYTES = 5
+_CLOSE, _SYNC = b"CS"
 _TLS_HELLO = 0x16
 
 
@@ -63,6 +64,8 @@ class WireConnection(asyncio.Protocol):
         self._out = bytearray()
         self._gone = False
         self._held = False
+        self._goes_on = False
+        """Whether the Execute that is answered has more behind it than a Sync."""
         self._turn_ends = 0.0
         self._counted = 0
         self._stopping = ""
@@ -226,6 +229,18 @@ class WireConnection(asyncio.Protocol):
             await self._more()
         taken = self._take(_HEAD_BYTES + length)
         return taken[:1], taken[_HEAD_BYTES:]
+
+    async def _more_before_sync(self) -> bool:
+        """Whether the client sends more than a Sync behind an Execute: then both are one
+        transaction. What it closes is nothing more. Raises: Disconnected."""
+        at = 0
+        while True:
+            while len(self._buffer) < at + _HEAD_BYTES:
+                await self._more()
+            kind, length = self._buffer[at], UINT32.unpack_from(self._buffer, at + 1)[0]
+            if kind != _CLOSE or length > READ_AHEAD:
+                return kind != _SYNC
+            at += 1 + length
 
     async def _run(self) -> None:
         try:
@@ -444,6 +459,11 @@ class WireConnection(asyncio.Protocol):
             kind, body = await self._message(most, session)
             if kind == b"X":
                 return
+            if kind == b"E" and not skipping:
+                messages.read_execute(body)  # a broken one is answered at once
+                self._goes_on = await self._more_before_sync()
+                if self._stopping:
+                    return
             if not skipping or kind == b"S":
                 self._busy = True
                 try:
@@ -468,22 +488,22 @@ class WireConnection(asyncio.Protocol):
                 try:
                     await session.query(messages.read_query(body))
                 except TidegateError as error:
-                    self._send_error(session, error)
+                    await self._send_error(session, error)
                 self._ready(session)
             elif kind == b"S":
-                try:
-                    await session.settle()
-                except TidegateError as error:
-                    self._send_error(session, error)
-                await session.sync()
+                for end in (session.settle, session.sync):
+                    try:
+                        await end()
+                    except TidegateError as error:
+                        await self._send_error(session, error)
                 self._ready(session)
             elif kind == b"E":
-                await session.execute(messages.read_execute(body))
+                await session.execute(messages.read_execute(body), is_last=not self._goes_on)
             else:
                 await session.settle()
                 await self._extended(session, kind, body)
         except TidegateError as error:
-            self._send_error(session, error)
+            await self._send_error(session, error)
             return False
         return True
 
@@ -507,10 +527,10 @@ class WireConnection(asyncio.Protocol):
         else:
             raise ProtocolError(f"there is no message of the type {kind!r}")
 
-    def _send_error(self, session: Session, error: TidegateError) -> None:
-        session.failed()
+    async def _send_error(self, session: Session, error: TidegateError) -> None:
+        note = await session.fail()
         shown = error if session.actor.kind == "human" else error.without_secrets()
-        self.write(messages.error(error_fields(shown)))
+        self.write(messages.error(error_fields(shown, note=note)))
         self.flush()  # a client that sent Flush and no Sync waits for it
 
     def _ready(self, session: Session) -> None:

@@ -90,14 +90,17 @@ def _used(upstream: UpstreamUse | None) -> dict[str, Any]:
     return used | ({"hits": upstream.hits, "age_s": upstream.age_s} if upstream.hits else {})
 
 
-def error_fields(error: TidegateError, severity: str = "ERROR") -> dict[str, str]:
-    """The fields of an ErrorResponse: SQLSTATE from the database or from the table of codes."""
+def error_fields(
+    error: TidegateError, severity: str = "ERROR", *, note: str = ""
+) -> dict[str, str]:
+    """The fields of an ErrorResponse: SQLSTATE from the database or from the table of codes. `note`
+    follows the message."""
     state = error.details.get(EQUIVALENT_SQLSTATE) or error.details.get("sqlstate")
     fields = {
         "S": severity,
         "V": severity,
         "C": state if isinstance(state, str) and len(state) == 5 else error.fate.sqlstate,
-        "M": _message(error),
+        "M": f"{_message(error)} {note}".rstrip(),
         "D": _detail(error),
     }
     for name, letter in _NAMED.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tidegate.config.model import LimitSettings
@@ -11,7 +12,8 @@ from tidegate.edges.pgwire.catalog.catalogs import SystemCatalogs
 from tidegate.edges.pgwire.catalog.shared import SharedCatalogs
 from tidegate.edges.pgwire.catalog.translation import reads_catalogs
 from tidegate.edges.pgwire.command_reader import MOST_READ, read_command, split
-from tidegate.edges.pgwire.commands import Command, CopyOut, Declare
+from tidegate.edges.pgwire.commands import Begin, Command, CopyOut, Declare
+from tidegate.edges.pgwire.completions import Completions
 from tidegate.edges.pgwire.errors import refused
 from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.held_memory import HeldMemory, SessionMemory
@@ -30,7 +32,7 @@ from tidegate.edges.pgwire.rows import Client, RowSender
 from tidegate.edges.pgwire.session_commands import SessionCommands
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.spellings import spell
-from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
+from tidegate.edges.pgwire.statement_runner import StatementRunner
 from tidegate.edges.pgwire.tags import may_return_rows
 from tidegate.edges.pgwire.transaction import TransactionBlock
 from tidegate.edges.pgwire.values import TEXT_OID, TEXT_OIDS, oid_of, type_name
@@ -39,6 +41,7 @@ from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.model.actors import Actor
 from tidegate.model.results import Column
 from tidegate.model.sources import Source
+from tidegate.model.statements import Effect, Judgement
 from tidegate.model.transactions import TransactionBounds
 from tidegate.sql.dialects import find
 
@@ -82,12 +85,14 @@ class Session:
         self.source = source
         self.settings = settings
         self._client = client
+        self._completions = completions = Completions(client)
         self._block = TransactionBlock()
         self.memory = SessionMemory(held, actor.id)
         self._objects = SessionObjects(self.memory)
         self._runner = StatementRunner(
             gateway,
             client,
+            completions,
             actor,
             source,
             settings,
@@ -99,7 +104,7 @@ class Session:
             on_end=on_end,
         )
         self._commands = SessionCommands(
-            client, source.dialect, settings, self._block, self._objects, self._runner
+            client, completions, source.dialect, settings, self._block, self._objects, self._runner
         )
         self._reading = Reading(turns.reading, actor.id)
         self._catalogs = SystemCatalogs(
@@ -127,18 +132,26 @@ class Session:
         self._reading.cancel(reason)
         self._catalogs.cancel(reason)
 
-    def failed(self) -> None:
-        """A statement has failed: the block, if there is one, can only be rolled back."""
+    async def fail(self) -> str:
+        """A statement has failed: a block can only be rolled back, and an implicit one is. Raises
+        nothing. Returns what is to be said besides the error."""
+        self._completions.drop()
+        if self._block.is_implicit:
+            note = self._block.kept_note
+            with suppress(TidegateError):  # it is gone whatever is said of its end
+                await self._commands.close_block(commit=False)
+            return note
         if self._block.is_open and not self._block.has_failed:
             for each in self.settings.fail_block():
                 self._client.write(messages.parameter_status(*each))
         self._block.fail()
+        return ""
 
     # Simple queries
 
     async def query(self, text: str) -> None:
-        """Run the statements of a text, one after the other. All are judged before the first runs,
-        and one of them at most may change data."""
+        """Run the statements of a text, one after the other, as one transaction. All are judged
+        before the first runs."""
         await self._objects.drop_portal("")
         parts = await self._reading.compute(text, split, text, self.source.dialect)
         if len(parts) > MAX_EACH:
@@ -147,13 +160,14 @@ class Session:
             self._client.write(messages.EMPTY_QUERY)
             return
         read = [await self._read_part(part) for part in parts]
-        if len(parts) > 1:
-            inner = [each.text for _, each, _ in read if isinstance(each, (CopyOut, Declare))]
-            whole = [part for part, command, asks in read if command is None and not asks]
-            await self._judge([*inner, *whole])
-        for part, command, asks_catalog in read:
+        is_one = len(read) == 1
+        judged = {} if is_one else await self._judge(read)
+        for at, (part, command, asks_catalog) in enumerate(read):
             await self._client.drain()
             self._block.check(command)
+            is_last = at == len(read) - 1
+            if not is_one:
+                await self._enter_implicit(command, judged.get(at), is_last=is_last)
             if command is None and asks_catalog:
                 await self._answer_catalog(part, (), (), describes=True)
             elif command is None:
@@ -161,6 +175,28 @@ class Session:
                 await self._runner.run(part, None, sender, whole=parts == [part])
             else:
                 await self._commands.answer(command, (), describes=True)
+        await self._leave_implicit()
+
+    async def _enter_implicit(
+        self, command: Command | None, judgement: Judgement | None, *, is_last: bool
+    ) -> None:
+        """What comes now is one of several statements: outside of a block they are one of their
+        own."""
+        if not self._block.is_open and not isinstance(command, Begin):
+            self._commands.open_implicit()
+        if not self._block.is_implicit:
+            return
+        if is_last:
+            self._completions.keep()
+        if judgement is not None:
+            await self._runner.enter_implicit(judgement, is_last=is_last)
+
+    async def _leave_implicit(self) -> None:
+        """The text, or what was sent before a Sync, has ended. Raises: TidegateError, and nothing
+        of it is kept then."""
+        if self._block.is_implicit:
+            await self._commands.close_block(commit=True)
+        self._completions.release()
 
     async def _read_part(self, text: str) -> tuple[str, Command | None, bool]:
         """The text as the source's dialect writes it, the command that it is, and whether it is
@@ -200,17 +236,29 @@ class Session:
         placed = await self._reading.compute(text, place_parameters, command.text, dialect, ())
         return command._replace(text=placed.text)
 
-    async def _judge(self, statements: Sequence[str]) -> None:
-        changes = 0
-        for text in statements:
-            changes += await self._runner.is_change(text)
-        if changes > 1:
+    async def _judge(
+        self, read: Sequence[tuple[str, Command | None, bool]]
+    ) -> dict[int, Judgement]:
+        """What each statement of the source in a text would do, by its place.
+
+        Raises: TidegateError for one that is denied, and 0A000 for several changes that could not
+        be one transaction."""
+        judged: dict[int, Judgement] = {}
+        for at, (part, command, asks_catalog) in enumerate(read):
+            if isinstance(command, (CopyOut, Declare)):
+                judged[at] = await self._runner.judge(command.text)
+            elif command is None and not asks_catalog:
+                judged[at] = await self._runner.judge(part)
+        changes = sum([each.effect > Effect.READ for each in judged.values()])
+        if changes > 1 and not self._block.is_open and not await self._runner.has_transactions():
             raise TidegateError(
                 Code.SQL_MULTIPLE,
-                f"{changes} statements of one text would change data. None of them was run.",
+                f"{changes} statements of one text would change data, and this source has no"
+                " transactions over several statements. None of them was run.",
                 hint="Send each of them by itself.",
                 details={"sqlstate": "0A000"},
             )
+        return judged
 
     # The extended protocol
 
@@ -304,8 +352,8 @@ class Session:
         await self._prepare(portal.statement)
         self._send_columns(portal.statement.columns, portal.formats)
 
-    async def execute(self, message: messages.Execute) -> None:
-        """Run a portal, or go on with it."""
+    async def execute(self, message: messages.Execute, *, is_last: bool) -> None:
+        """Run a portal, or go on with it. `is_last`: a Sync comes next."""
         portal = self._objects.portal(message.portal)
         describes = self._described is portal
         if not describes:
@@ -313,6 +361,8 @@ class Session:
         self._described = None
         statement = portal.statement
         self._block.check(statement.command)
+        if not is_last or self._block.is_implicit:
+            await self._enter_pipeline(statement, is_last=is_last)
         if not statement.text:
             self._client.write((messages.NO_DATA if describes else b"") + messages.EMPTY_QUERY)
         elif statement.command is not None:
@@ -346,6 +396,17 @@ class Session:
         else:
             await self._runner.run_part(portal, message.max_rows, describes=describes)
 
+    async def _enter_pipeline(self, statement: PreparedStatement, *, is_last: bool) -> None:
+        """A statement is one of several before a Sync."""
+        command = statement.command
+        if not self._block.is_open and not isinstance(command, Begin):
+            if self._commands.stands_outside(command):
+                return
+            self._commands.open_implicit()
+        asks_source = command is None or isinstance(command, (CopyOut, Declare))
+        if self._block.is_implicit and asks_source and not statement.asks_catalog:
+            await self._runner.enter_implicit(None, is_last=is_last)
+
     async def close_target(self, target: messages.Target) -> None:
         """Forget a statement or a portal; one that is not there is no error."""
         if target.kind == "S":
@@ -355,8 +416,10 @@ class Session:
         self._client.write(messages.CLOSE_COMPLETE)
 
     async def sync(self) -> None:
-        """The end of a series of messages: outside a block its portals end."""
+        """The end of a series of messages: outside a block its portals end, and what they did is
+        kept. Raises: TidegateError."""
         self._described = None
+        await self._leave_implicit()
         if not self._block.is_open:
             await self._objects.drop_portals()
 
@@ -465,4 +528,4 @@ class Session:
         for at in range(0, len(rows), CATALOG_CHUNK):
             await sender.write(rows[at : at + CATALOG_CHUNK])
         sender.finish()
-        send_complete(self._client, f"SELECT {len(rows)}")
+        self._completions.send(f"SELECT {len(rows)}")

@@ -27,6 +27,7 @@ from tidegate.edges.pgwire.commands import (
     Show,
     UnlockAll,
 )
+from tidegate.edges.pgwire.completions import Completions
 from tidegate.edges.pgwire.errors import refused, warning
 from tidegate.edges.pgwire.placeholders import place_parameters
 from tidegate.edges.pgwire.portals import Portal, PreparedStatement, SessionObjects
@@ -35,8 +36,8 @@ from tidegate.edges.pgwire.rows import Client, CopySender, RowSender
 from tidegate.edges.pgwire.setting_changes import SettingChanges
 from tidegate.edges.pgwire.setting_defaults import REPORTED
 from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings, is_on
-from tidegate.edges.pgwire.statement_runner import StatementRunner, send_complete
-from tidegate.edges.pgwire.transaction import TransactionBlock
+from tidegate.edges.pgwire.statement_runner import StatementRunner
+from tidegate.edges.pgwire.transaction import NO_MODES, TransactionBlock
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.transactions import MarkTransaction, TransactionModes
@@ -51,6 +52,7 @@ class SessionCommands:
     def __init__(
         self,
         client: Client,
+        completions: Completions,
         dialect: str,
         settings: SessionSettings,
         block: TransactionBlock,
@@ -58,6 +60,7 @@ class SessionCommands:
         runner: StatementRunner,
     ) -> None:
         self._client = client
+        self._completions = completions
         self._dialect = dialect
         self._settings = settings
         self._block = block
@@ -124,7 +127,7 @@ class SessionCommands:
         elif isinstance(command, Deallocate):
             self._deallocate(command.name)
         else:
-            send_complete(client, "UNLISTEN")
+            self._completions.send("UNLISTEN")
 
     async def _send(
         self,
@@ -138,7 +141,7 @@ class SessionCommands:
         sender.begin(columns)
         await sender.write(rows)
         sender.finish()
-        send_complete(self._client, tag)
+        self._completions.send(tag)
 
     # Settings
 
@@ -181,19 +184,18 @@ class SessionCommands:
         if modes is not None and self._block.is_open and command.value is not None:
             await self._set_modes(modes(command.value))
         elif command.local and not self._block.is_open:
-            note = "SET LOCAL can only be used in transaction blocks."
-            self._client.write(warning("25P01", note))
+            self._warn_outside("SET LOCAL")
         else:
             changed = await self._changes.set(command.name, command.value, local=command.local)
             self._report(changed)
-        send_complete(self._client, "SET")
+        self._completions.send("SET")
 
     async def _reset(self, name: str) -> None:
         if name == "all":
             self._reset_all()
         else:
             self._report(await self._changes.set(name, None))
-        send_complete(self._client, "RESET")
+        self._completions.send("RESET")
 
     def _reset_all(self) -> None:
         for each in self._settings.reset():
@@ -207,7 +209,7 @@ class SessionCommands:
 
     async def _transaction(self, command: Begin | End | Savepoint | Characteristics) -> None:
         if isinstance(command, Begin):
-            self._begin(command)
+            await self._begin(command)
         elif isinstance(command, Characteristics):
             await self._characterize(command)
         elif isinstance(command, Savepoint):
@@ -215,15 +217,56 @@ class SessionCommands:
         else:
             await self._end(command)
 
-    def _begin(self, command: Begin) -> None:
-        if self._block.is_open:
+    def open_implicit(self) -> None:
+        """Open a block that ends with the text, or at the Sync."""
+        self._open(NO_MODES, implicit=True)
+
+    def stands_outside(self, command: Command | None) -> bool:
+        """Whether a command that comes first before a Sync is carried out, or refused, as outside
+        of a block. One that lasts for a block is warned of, and lasts to the Sync."""
+        if isinstance(command, SetValue) and command.local:
+            self._warn_outside("SET LOCAL")
+        elif isinstance(command, Characteristics) and not command.session:
+            self._warn_outside("SET TRANSACTION")
+        if isinstance(command, Discard):
+            return command.what == "ALL"
+        return isinstance(command, Declare) and not command.hold
+
+    def _warn_outside(self, words: str) -> None:
+        self._client.write(warning("25P01", f"{words} can only be used in transaction blocks."))
+
+    async def close_block(self, *, commit: bool) -> bool:
+        """End the block, with its cursors and what was set in it. Returns whether it was
+        committed."""
+        committed = False
+        try:
+            try:
+                await self._objects.leave_block(commit=commit)
+            except TidegateError:
+                await self._objects.leave_block(commit=False)
+                await self._runner.end(commit=False)
+                raise
+            committed = await self._runner.end(commit=commit)
+        finally:
+            for each in self._settings.end_block(commit=committed):
+                self._report(each)
+        return committed
+
+    async def _begin(self, command: Begin) -> None:
+        block = self._block
+        if block.is_implicit:
+            # What came before it belongs to the block that it opens.
+            if command.modes != NO_MODES:
+                await self._set_modes(command.modes)
+            block.is_implicit = False
+        elif block.is_open:
             self._client.write(warning("25001", "There is already a transaction in progress."))
         else:
             self._open(command.modes)
-        send_complete(self._client, "BEGIN")
+        self._completions.send(command.tag)
 
-    def _open(self, modes: TransactionModes) -> None:
-        self._block.open(modes)
+    def _open(self, modes: TransactionModes, *, implicit: bool = False) -> None:
+        self._block.open(modes, implicit=implicit)
         self._settings.begin_block()
         self._show_modes(modes)
 
@@ -244,12 +287,10 @@ class SessionCommands:
             if modes.isolation is not None:
                 self._settings.set("default_transaction_isolation", modes.isolation)
         elif not block.is_open:
-            self._client.write(
-                warning("25P01", "SET TRANSACTION can only be used in transaction blocks.")
-            )
+            self._warn_outside("SET TRANSACTION")
         else:
             await self._set_modes(modes)
-        send_complete(self._client, "SET")
+        self._completions.send("SET")
 
     async def _set_modes(self, modes: TransactionModes) -> None:
         """Raises: TidegateError 25001 for what has to come before the first statement."""
@@ -272,7 +313,7 @@ class SessionCommands:
 
     async def _savepoint(self, command: Savepoint) -> None:
         block, settings, name = self._block, self._settings, command.name
-        if not block.is_open:
+        if not block.is_open or block.is_implicit:
             raise refused("25P01", f"{command.word} needs a transaction block.")
         if command.word != "SAVEPOINT" and not settings.has_mark(name):
             raise refused("3B001", f'There is no savepoint "{name[:80]}".')
@@ -287,28 +328,20 @@ class SessionCommands:
             for each in settings.go_back(name):
                 self._report(each)
             block.has_failed = False
-        send_complete(self._client, command.word)
+        self._completions.send(command.word)
 
     async def _end(self, command: End) -> None:
         block, modes = self._block, self._block.modes
-        was_open = block.is_open
-        if not was_open:
+        was_begun = block.is_open and not block.is_implicit
+        if command.chain and not was_begun:
+            word = "COMMIT" if command.commit else "ROLLBACK"
+            raise refused("25P01", f"{word} AND CHAIN needs a transaction block.")
+        if not was_begun:
             self._client.write(warning("25P01", "There is no transaction in progress."))
-        commit, committed = command.commit and not block.has_failed, False
-        try:
-            try:
-                await self._objects.leave_block(commit=commit)
-            except TidegateError:
-                await self._objects.leave_block(commit=False)
-                await self._runner.end(commit=False)
-                raise
-            committed = await self._runner.end(commit=commit)
-        finally:
-            for each in self._settings.end_block(commit=committed):
-                self._report(each)
-        if was_open and command.chain:
+        committed = await self.close_block(commit=command.commit and not block.has_failed)
+        if command.chain:
             self._open(modes)
-        send_complete(self._client, "COMMIT" if committed else "ROLLBACK")
+        self._completions.send("COMMIT" if committed else "ROLLBACK")
 
     # Cursors and prepared statements
 
@@ -327,7 +360,7 @@ class SessionCommands:
         except TidegateError:
             await cursor.close()
             raise
-        send_complete(self._client, "DECLARE CURSOR")
+        self._completions.send("DECLARE CURSOR")
 
     async def _fetch(self, command: Fetch, formats: Sequence[int], describes: bool) -> None:
         cursor = self._objects.cursor(command.name)
@@ -345,7 +378,7 @@ class SessionCommands:
                 await self._runner.send_rows(encoder, rows)
             if page is not None:
                 self._objects.end_result(cursor)
-        send_complete(self._client, f"{'MOVE' if command.move else 'FETCH'} {count}")
+        self._completions.send(f"{'MOVE' if command.move else 'FETCH'} {count}")
 
     async def _close_cursor(self, name: str | None) -> None:
         if name is None:
@@ -353,7 +386,7 @@ class SessionCommands:
         else:
             self._objects.cursor(name)
             await self._objects.drop_cursor(name)
-        send_complete(self._client, "CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR")
+        self._completions.send("CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR")
 
     async def _discard(self, command: Discard) -> None:
         if command.what == "ALL":
@@ -361,16 +394,16 @@ class SessionCommands:
                 raise refused("25001", "DISCARD ALL does not run in a transaction block.")
             await self._objects.close()
             self._reset_all()
-        send_complete(self._client, f"DISCARD {command.what}")
+        self._completions.send(f"DISCARD {command.what}")
 
     def _deallocate(self, name: str | None) -> None:
         if name is None:
             self._objects.drop_statements()
-            send_complete(self._client, "DEALLOCATE ALL")
+            self._completions.send("DEALLOCATE ALL")
             return
         self._objects.statement(name)
         self._objects.drop_statement(name)
-        send_complete(self._client, "DEALLOCATE")
+        self._completions.send("DEALLOCATE")
 
 
 def _isolation_of(value: str) -> TransactionModes:

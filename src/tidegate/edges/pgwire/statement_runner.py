@@ -10,19 +10,15 @@ from msgspec import structs
 from tidegate.config.model import LimitSettings
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.command_reader import begins_statement
-from tidegate.edges.pgwire.errors import (
-    kept_notice,
-    partial_notice,
-    refused,
-    truncation_notice,
-)
+from tidegate.edges.pgwire.completions import Completions
+from tidegate.edges.pgwire.errors import refused
 from tidegate.edges.pgwire.gate import WireGate
 from tidegate.edges.pgwire.portals import Portal, Rows, RunningResult
 from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender, with_kinds_of
 from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.edges.pgwire.tags import command_tag
-from tidegate.edges.pgwire.transaction import TransactionBlock
+from tidegate.edges.pgwire.transaction import NO_MODES, TransactionBlock, does_not_run_together
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
@@ -30,7 +26,7 @@ from tidegate.model.replies import BegunTransaction, EndedTransaction, Prepared,
 from tidegate.model.requests import Call, Prepare, Query, Request
 from tidegate.model.results import Column, Document, Limits, Page, RowSink
 from tidegate.model.sources import Source
-from tidegate.model.statements import Effect, Statement
+from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.model.transactions import (
     BeginTransaction,
     CommitTransaction,
@@ -39,6 +35,7 @@ from tidegate.model.transactions import (
     TransactionBounds,
     TransactionModes,
     TransactionRequest,
+    runs_in_transaction,
 )
 from tidegate.results.row_stream import RowChannel
 
@@ -53,6 +50,7 @@ class StatementRunner:
         self,
         gateway: WireGate,
         client: Client,
+        completions: Completions,
         actor: Actor,
         source: Source,
         settings: SessionSettings,
@@ -69,6 +67,7 @@ class StatementRunner:
         self._on_end = on_end
         self._gateway = gateway
         self._client = client
+        self._completions = completions
         self._actor = actor
         self._source = source
         self._settings = settings
@@ -77,6 +76,7 @@ class StatementRunner:
         self._max_rows = max_rows
         self._address = address
         self._running: Cancellation | None = None
+        self._has_transactions: bool | None = None
 
     def cancel(self, reason: str) -> None:
         """End what runs now."""
@@ -112,19 +112,19 @@ class StatementRunner:
             )
         if isinstance(sender, CopySender):
             sender.finish()
-            send_complete(self._client, f"COPY {payload.row_count}", payload)
+            self._completions.send(f"COPY {payload.row_count}", payload)
         else:
             sender.finish(reads_nothing=payload.reads_nothing)
             self._complete(text, payload)
 
-    async def is_change(self, text: str) -> bool:
-        """Whether a statement would change data. One that is denied is sent to the gate: the call
-        itself gives the refusal its words and its record, and nothing runs."""
+    async def judge(self, text: str) -> Judgement:
+        """What a statement would do. One that is denied is sent to the gate: the call itself gives
+        the refusal its words and its record, and nothing runs."""
         await self._enter()
         judgement, explanation = await self._gateway.explain(self._call(self._query(text)))
         if explanation.verdict.kind == "deny":
             await self._handle(self._query(text))
-        return judgement.effect > Effect.READ
+        return judgement
 
     async def prepare(self, text: str) -> Prepared:
         """The columns and parameters of a statement, by its source."""
@@ -234,10 +234,31 @@ class StatementRunner:
 
     # Transactions
 
+    async def enter_implicit(self, judgement: Judgement | None, *, is_last: bool) -> None:
+        """Let the next statement be one of an implicit block: in a transaction with the others, or
+        by itself if it is the only one of the source. `judgement` None: it is not known.
+
+        Raises: TidegateError 0A000 if it does not run in one, and others are with it.
+        """
+        block = self._block
+        if is_last and not block.id:
+            block.runs_alone = True
+            return
+        await self._enter()
+        if block.lacks or judgement is None or judgement.effect is Effect.READ:
+            return
+        if runs_in_transaction(judgement):
+            block.has_changed = True
+        elif is_last and not block.has_changed:
+            await self._handle(CommitTransaction())  # of reads alone
+            block.id, block.runs_alone = None, True
+        else:
+            raise does_not_run_together()
+
     async def _enter(self) -> None:
         """Ask the gate for the transaction of an open block."""
         block = self._block
-        if not block.is_open or block.id is not None:
+        if not block.is_open or block.id is not None or block.runs_alone:
             return
         request = BeginTransaction(
             modes=self._modes(),
@@ -249,6 +270,15 @@ class StatementRunner:
         if not isinstance(begun, BegunTransaction):
             raise TypeError(type(begun).__name__)
         block.id = begun.id
+        self._has_transactions = bool(begun.id)
+
+    async def has_transactions(self) -> bool:
+        """Whether the source has transactions over several statements. It is asked once."""
+        if self._has_transactions is None:
+            self._block.open(NO_MODES)
+            await self._enter()
+            await self.end(commit=False)
+        return bool(self._has_transactions)
 
     def _modes(self) -> TransactionModes:
         asked, settings = self._block.modes, self._settings
@@ -299,7 +329,10 @@ class StatementRunner:
     # Calls
 
     def _complete(self, text: str, page: Page) -> None:
-        send_complete(self._client, command_tag(text, page, self._source.dialect), page)
+        tag = command_tag(text, page, self._source.dialect)
+        if self._block.lacks and not tag.startswith(("SELECT", "EXPLAIN", "SHOW")):
+            self._block.kept += 1
+        self._completions.send(tag, page)
 
     def _query(
         self,
@@ -338,11 +371,11 @@ class StatementRunner:
             self._source.name,
             client=self._settings.get("application_name") or "",
             cancellation=cancellation or Cancellation(),
-            reads_only=reads_only or (block.is_open and block.id == ""),
+            reads_only=reads_only or (block.lacks and not block.is_implicit),
             address=self._address,
             on_behalf_of=self._settings.on_behalf_of,
             plan=self._settings.plan,
-            transaction=(block.id or "") if in_block else "",
+            transaction=(block.id or "") if in_block and not block.runs_alone else "",
         )
 
     def _confirmed(self, call: Call) -> Call:
@@ -369,18 +402,6 @@ class StatementRunner:
 
     def _explained(self, error: TidegateError) -> TidegateError:
         return self._block.explain(error, reads_only=self._settings.reads_only)
-
-
-def send_complete(client: Client, tag: str, page: Page | None = None) -> None:
-    """Send the tag of what has ended, behind a warning for each cut of its result, and for what it
-    lacks."""
-    for cut in () if page is None else page.truncations:
-        client.write(truncation_notice(cut, page.upstream if page else None))
-    if page is not None and page.upstream is not None and page.upstream.skipped:
-        client.write(partial_notice(page.upstream.skipped))
-    if page is not None and page.upstream is not None and page.upstream.hits:
-        client.write(kept_notice(page.upstream))
-    client.write(messages.command_complete(tag))
 
 
 def _shape(columns: Sequence[Column]) -> list[tuple[str, str]]:
