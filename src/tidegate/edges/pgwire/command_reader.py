@@ -33,6 +33,7 @@ from tidegate.edges.pgwire.commands import (
 from tidegate.edges.pgwire.copy_command import read_copy
 from tidegate.model.transactions import Isolation, TransactionModes
 from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import words
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NUMBER, OP, lex
 
@@ -125,8 +126,8 @@ _ISOLATION: dict[tuple[str, ...], Isolation] = {
 
 
 def _isolation(reader: CommandTokens) -> Isolation | None:
-    for words, level in _ISOLATION.items():
-        if reader.take(*words):
+    for named, level in _ISOLATION.items():
+        if reader.take(*named):
             return level
     return None
 
@@ -213,22 +214,57 @@ def _set(reader: CommandTokens) -> Command | None:
             return None if offset is None else SetValue(name, f"INTERVAL '{offset}'", local)
     elif reader.take("NAMES"):
         name = "client_encoding"
+        if reader.at_end:
+            return SetValue(name, None, local)
     else:
         name = reader.setting()
         if not (reader.take("=") or reader.take("TO")):
             return None
-    if not name:
-        return None
+    return _value_of(reader, name, local) if name else None
+
+
+_LISTS_OF_NAMES = words("""
+    search_path temp_tablespaces local_preload_libraries session_preload_libraries
+    shared_preload_libraries oauth_validator_libraries
+    """)
+_LISTS = _LISTS_OF_NAMES | words("""
+    createrole_self_grant datestyle debug_io_direct listen_addresses log_connections
+    log_destination restrict_nonsystem_relation_kind synchronized_standby_slots
+    synchronous_standby_names unix_socket_directories wal_consistency_checking
+    """)
+"""Settings that take several values. The others take one."""
+
+
+def _value_of(reader: CommandTokens, name: str, local: bool) -> Command:
+    """SET with what stands behind its `=` or TO."""
+    key = name.lower()
     if reader.take("DEFAULT"):
-        return SetValue(name, None, local)
+        return SetValue(name, None, local) if reader.at_end else _UNREAD
     values: list[str] = []
     while True:
-        value = reader.item() if name == "search_path" else reader.value()
+        value = reader.setting_value(quotes_names=key in _LISTS_OF_NAMES)
         if value is None:
-            return None
+            return _ESCAPES if reader.is_escaped else _UNREAD
         values.append(value)
-        if not reader.take(","):
-            return SetValue(name, ", ".join(values), local)
+        if reader.take(","):
+            continue
+        if not reader.at_end:
+            return _UNREAD
+        if len(values) > 1 and key not in _LISTS:
+            return Refused("22023", f"SET {name[:80]} takes only one argument.", "Give it one.")
+        return SetValue(name, ", ".join(values), local)
+
+
+_UNREAD = Refused(
+    "42601",
+    "Syntax error in SET: what is behind = or TO is no value.",
+    "Write it as in SET name = 'value'.",
+)
+_ESCAPES = Refused(
+    "0A000",
+    "A string with escapes is not read as the value of a setting here.",
+    "Write it as a plain string, as in SET name = 'value'.",
+)
 
 
 def _show(reader: CommandTokens) -> Command | None:

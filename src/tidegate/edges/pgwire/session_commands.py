@@ -23,6 +23,7 @@ from tidegate.edges.pgwire.commands import (
     Reset,
     Savepoint,
     SetConfig,
+    Setting,
     SetValue,
     Show,
     UnlockAll,
@@ -35,7 +36,8 @@ from tidegate.edges.pgwire.row_encoder import RowEncoder
 from tidegate.edges.pgwire.rows import Client, CopySender, RowSender
 from tidegate.edges.pgwire.setting_changes import SettingChanges
 from tidegate.edges.pgwire.setting_defaults import REPORTED
-from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings, is_on
+from tidegate.edges.pgwire.setting_values import is_on, shown_as
+from tidegate.edges.pgwire.settings import ISOLATIONS, SessionSettings
 from tidegate.edges.pgwire.statement_runner import StatementRunner
 from tidegate.edges.pgwire.transaction import NO_MODES, TransactionBlock
 from tidegate.errors import Code, TidegateError
@@ -170,24 +172,49 @@ class SessionCommands:
     ) -> None:
         row: list[str] = []
         for each in command.settings:
-            if each.value is not None and (not each.local or self._block.is_open):
-                self._report(await self._changes.set(each.name, each.value, local=each.local))
-            is_gone = each.local and not self._block.is_open  # with this statement
-            value = each.value if is_gone else await self._changes.show(each.name)
+            value = await self._set_one(each)
             if value is None:
                 raise _unknown_setting(each.name)
             row.append(value)
         await self._send(self.columns(command), [row], formats, describes, "SELECT 1")
 
+    async def _set_one(self, setting: Setting) -> str | None:
+        """Set a setting, if it is to be set; what it is shown as then, None if there is none."""
+        name, value = setting.name, setting.value
+        if value is not None and name in _MODES:
+            return await self._set_mode(name, value)
+        if value is not None and setting.local and not self._block.is_open:
+            return await self._changes.check(name, value)  # it ends with this statement
+        if value is not None:
+            self._report(await self._changes.set(name, value, local=setting.local))
+        return await self._changes.show(name)
+
+    async def _set_mode(self, name: str, value: str) -> str:
+        """Set a mode of the transaction of a SELECT; the value that it shows. Raises: TidegateError
+        25001: a SELECT sees data, behind which its isolation level is fixed."""
+        shown = shown_as(name, value)
+        if name == "transaction_isolation" and shown != self._settings.get(name):
+            raise refused(
+                "25001",
+                "The isolation level of a transaction must be set before its first statement.",
+                "Write SET TRANSACTION ISOLATION LEVEL.",
+            )
+        if self._block.is_open:
+            await self._set_modes(_MODES[name](shown))
+        return shown
+
     async def _set(self, command: SetValue) -> None:
-        modes = _MODES.get(command.name.lower())
-        if modes is not None and self._block.is_open and command.value is not None:
-            await self._set_modes(modes(command.value))
+        name, value = command.name, command.value
+        modes = _MODES.get(name.lower())
+        if modes is not None and value is not None:
+            asked = modes(shown_as(name.lower(), value))
+            if self._block.is_open:  # else they hold for this statement alone
+                await self._set_modes(asked)
         elif command.local and not self._block.is_open:
             self._warn_outside("SET LOCAL")
+            await self._changes.check(name, value)
         else:
-            changed = await self._changes.set(command.name, command.value, local=command.local)
-            self._report(changed)
+            self._report(await self._changes.set(name, value, local=command.local))
         self._completions.send("SET")
 
     async def _reset(self, name: str) -> None:
@@ -406,15 +433,8 @@ class SessionCommands:
         self._completions.send("DEALLOCATE")
 
 
-def _isolation_of(value: str) -> TransactionModes:
-    isolation = ISOLATIONS.get(value.lower())
-    if isolation is None:
-        raise refused("22023", f"There is no isolation level {value[:40]!r}.")
-    return TransactionModes(isolation=isolation)
-
-
 _MODES: dict[str, Callable[[str], TransactionModes]] = {
-    "transaction_isolation": _isolation_of,
+    "transaction_isolation": lambda value: TransactionModes(isolation=ISOLATIONS[value]),
     "transaction_read_only": lambda value: TransactionModes(reads_only=is_on(value)),
     "transaction_deferrable": lambda value: TransactionModes(deferrable=is_on(value)),
 }

@@ -62,6 +62,18 @@ class SettingChanges:
             )
         return None
 
+    async def check(self, name: str, value: str | None) -> str | None:
+        """Set a setting that is undone at once; what it was shown as meanwhile."""
+        settings = self._settings
+        if name.lower().startswith("tidegate."):
+            return settings.get(name)  # they say what is done next, not what holds
+        settings.begin_block()
+        try:
+            await self.set(name, value, local=True)
+            return await self.show(name)
+        finally:
+            settings.end_block(commit=False)
+
     async def show(self, name: str) -> str | None:
         """The value of a setting; None where the source is no PostgreSQL and there is none."""
         settings = self._settings

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from tidegate.edges.pgwire.errors import refused
 from tidegate.edges.pgwire.setting_defaults import DEFAULTS, REPORTED
+from tidegate.edges.pgwire.setting_values import clean_name, milliseconds, shown_as
 from tidegate.model.transactions import Isolation
 from tidegate.sql.dialects import find
+from tidegate.sql.name_lists import split_names
 from tidegate.surfaces.confirmation import PHRASE
 
 _PINNED = {"timezone": "UTC", "datestyle": "ISO, MDY", "row_security": "on"}
@@ -33,22 +34,20 @@ _PLAIN_STYLE = re.compile(r"iso(?:\s*,\s*(?:mdy|us|noneuro\w*))?|mdy|us", re.IGN
 _FIXED = {
     "bytea_output": {"hex"},
     "extra_float_digits": {"1", "2", "3"},
-    "client_encoding": {"utf8", "utf-8", "unicode", "sql_ascii"},
-    "integer_datetimes": {"on"},
     "intervalstyle": {"postgres"},
-    "standard_conforming_strings": {"on", "true", "1"},
+    "standard_conforming_strings": {"on"},
     "row_security": {"on", "off"},
     "default_tablespace": {""},
     "default_table_access_method": {"heap"},
 }
-"""Settings on which the form of values depends, and what they may be set to. psql asks for
-SQL_ASCII where no language is set: PostgreSQL converts nothing then, and what is here is UTF8."""
+"""Settings on which the form of values depends, and what they may be set to."""
 
 _READ_ONLY = frozenset(
     {
         "integer_datetimes",
         "is_superuser",
         "max_identifier_length",
+        "max_index_keys",
         "server_encoding",
         "server_version",
         "server_version_num",
@@ -63,13 +62,9 @@ _LONGEST = 10_000
 """Characters of a setting and its name."""
 _LONGEST_TOGETHER = 100_000
 """Characters of the names and values of all settings."""
-_LONGEST_NAME = 63
-"""What PostgreSQL keeps of a name."""
 _LONGEST_CALLER = 256
 _MOST_DIGITS = 9
 _OF_PROXIES = ("tidegate.on_behalf_of", "tidegate.plan")
-_ON = frozenset({"on", "true", "yes", "1"})
-_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 ISOLATIONS: dict[str, Isolation] = {
@@ -309,8 +304,9 @@ class SessionSettings:
 
     def _checked(self, key: str, new: str) -> str:
         """The value as the setting has it from now on. Raises: TidegateError 22023."""
+        new = shown_as(key, new)
         fixed = _FIXED.get(key)
-        if fixed is not None and new.lower() not in fixed:
+        if fixed is not None and new not in fixed:
             raise refused(
                 "22023",
                 f'The parameter "{key}" cannot be {new[:80]!r} here.',
@@ -348,23 +344,12 @@ class SessionSettings:
                 f" {new[:80]}.",
                 "Name one, and write the others before their tables.",
             )
-        elif key == "client_encoding":
-            new = "UTF8"
         elif key == "application_name":
-            new = new[:_LONGEST_NAME]
+            new = clean_name(new, int(self._values["server_version_num"]))
         elif key == "tidegate.on_behalf_of":
             new = new[:_LONGEST_CALLER]
-        elif key == "tidegate.max_rows":
-            if not new.isdecimal() or len(new) > _MOST_DIGITS:
-                raise refused("22023", f'"{key}" is a number of rows; 0 is the server\'s most.')
-        elif key.endswith("timeout"):
-            new = _time_shown(milliseconds(new))
-        elif key.endswith("read_only"):
-            new = "on" if is_on(new) else "off"
-        elif key.endswith("transaction_isolation"):
-            new = new.lower()
-            if new not in ISOLATIONS:
-                raise refused("22023", f"There is no isolation level {new[:40]!r}.")
+        elif key == "tidegate.max_rows" and not (new.isdecimal() and len(new) <= _MOST_DIGITS):
+            raise refused("22023", f'"{key}" is a number of rows; 0 is the server\'s most.')
         return new
 
     def _confirm(self, phrase: str) -> None:
@@ -446,42 +431,13 @@ class SessionSettings:
         return next(iter(self._named(path)), None)
 
     def _named(self, path: str) -> list[str]:
-        names = [part.strip().strip('"') for part in path.split(",")]
-        found = [name for name in names if name and name not in ("$user", "pg_catalog")]
+        names = [each.name for each in split_names(path)]
+        found = [name for name in names if name not in ("$user", "pg_catalog")]
         # Clients name PostgreSQL's own schema for tables behind another one.
         return found[:1] + [name for name in found[1:] if self._is_postgres or name != "public"]
 
 
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
-
-
-def is_on(text: str) -> bool:
-    """Whether a text means that a setting is on."""
-    return text.lower() in _ON
-
-
-@lru_cache(maxsize=64)
-def milliseconds(text: str) -> float:
-    """A time as PostgreSQL writes it: `1500`, `30s`, `2min`. Raises: TidegateError 22023."""
-    digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = text.strip()[len(digits) :].strip() or "ms"
-    try:
-        found = float(digits) * _UNITS_MS[unit]
-    except (ValueError, KeyError):
-        raise refused("22023", f"{text[:40]!r} is no time.", "Write it as in 30s.") from None
-    if not 0 <= found <= 2**31:
-        raise refused("22023", f"The time {text[:40]!r} is out of range.")
-    return found
-
-
-def _time_shown(time_ms: float) -> str:
-    """A time as PostgreSQL shows it: in the largest unit of which it is a whole number."""
-    whole = round(time_ms)
-    for unit in ("d", "h", "min", "s"):
-        size = round(_UNITS_MS[unit])
-        if whole and whole % size == 0:
-            return f"{whole // size}{unit}"
-    return f"{whole}ms" if whole else "0"
 
 
 def _version_number(version: str) -> str:
