@@ -179,7 +179,7 @@ class Approvals:
                 Code.APPROVAL_NEEDED,
                 "A person must approve this statement, and its transaction has begun: it would hold"
                 " its locks while it waits. No person was asked.",
-                hint="Send it outside BEGIN and COMMIT, or first in its block.",
+                hint="Send it by itself, or first in its block.",
             )
         question = await self.request(approval_request)
         while question.state == "used":

@@ -90,7 +90,7 @@ def check_statement(ctx: CallContext) -> None:
             Code.UNSUPPORTED,
             f"{judgement.verb.upper() or 'This statement'} does not run in a transaction block"
             " here: the gate checks it by the catalog as it is outside the block.",
-            hint="Send it outside BEGIN and COMMIT, with autocommit on.",
+            hint="Send it by itself, outside BEGIN and COMMIT, with autocommit on.",
             details={"sqlstate": "0A000"},
         )
     transaction.check_room()
@@ -105,7 +105,7 @@ def check_sum(transaction: OpenTransaction, limit: int, affected: int) -> None:
             Code.LIMIT_CHANGES,
             f"The statements of the transaction change {rows:,} rows together, and at most"
             f" {limit:,} may be changed in one here. The transaction can only be rolled back.",
-            hint="Send ROLLBACK, and change fewer rows.",
+            hint="Change fewer rows. An open block takes ROLLBACK alone.",
             details={"limit": limit, "rows": rows},
         )
 

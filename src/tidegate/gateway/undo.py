@@ -58,7 +58,7 @@ async def load_change(ctx: CallContext) -> None:
         raise TidegateError(
             Code.UNSUPPORTED,
             "A change is taken back in a transaction of its own.",
-            hint="Send it outside BEGIN and COMMIT.",
+            hint="Send it by itself, outside BEGIN and COMMIT.",
         )
     entry = await asyncio.to_thread(changes.find, request.change, ctx.source)
     if actor.kind == "agent" and entry.actor != actor.id:
