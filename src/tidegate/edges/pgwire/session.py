@@ -168,6 +168,8 @@ class Session:
             is_last = at == len(read) - 1
             if not is_one:
                 await self._enter_implicit(command, judged.get(at), is_last=is_last)
+            elif not asks_catalog and await self._enter_level(command, part):
+                self._completions.keep()
             if command is None and asks_catalog:
                 await self._answer_catalog(part, (), (), describes=True)
             elif command is None:
@@ -190,6 +192,17 @@ class Session:
             self._completions.keep()
         if judgement is not None:
             await self._runner.enter_implicit(judgement, is_last=is_last)
+
+    async def _enter_level(self, command: Command | None, text: str) -> bool:
+        """Let a statement that comes alone run at the isolation level that its session has set, if
+        it has: in a transaction of its own that has it. Whether it does."""
+        has_none = self.settings.isolation is None or self._block.is_open
+        if has_none or not (command is None or isinstance(command, (CopyOut, Declare))):
+            return False
+        if not await self._runner.may_be_in_transaction(text if command is None else command.text):
+            return False
+        self._commands.open_implicit()
+        return True
 
     async def _leave_implicit(self) -> None:
         """The text, or what was sent before a Sync, has ended. Raises: TidegateError, and nothing
@@ -363,6 +376,8 @@ class Session:
         self._block.check(statement.command)
         if not is_last or self._block.is_implicit:
             await self._enter_pipeline(statement, is_last=is_last)
+        elif statement.text and not statement.asks_catalog:
+            await self._enter_level(statement.command, statement.placed.text)
         if not statement.text:
             self._client.write((messages.NO_DATA if describes else b"") + messages.EMPTY_QUERY)
         elif statement.command is not None:

@@ -308,6 +308,12 @@ class SessionCommands:
     async def _characterize(self, command: Characteristics) -> None:
         modes, block = command.modes, self._block
         if command.session:
+            if modes.deferrable:
+                raise refused(
+                    "0A000",
+                    "A session cannot make all of its transactions DEFERRABLE here.",
+                    "Write BEGIN … DEFERRABLE.",
+                )
             if modes.reads_only is not None:
                 value = "on" if modes.reads_only else "off"
                 self._report(self._settings.set("default_transaction_read_only", value))

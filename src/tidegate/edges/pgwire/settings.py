@@ -132,6 +132,8 @@ class SessionSettings:
         key = name.lower()
         if key == "transaction_read_only" and self._block is None and self.reads_only:
             return "on"  # each statement outside of a block is a transaction, which changes nothing
+        if key == "transaction_isolation" and self._block is None:
+            key = "default_transaction_isolation"
         return self._values.get(key)
 
     def items(self) -> list[tuple[str, str]]:
@@ -383,11 +385,10 @@ class SessionSettings:
 
     @property
     def isolation(self) -> Isolation | None:
-        """The isolation level of blocks that name none; None for the database's own."""
+        """The isolation level of blocks that name none, and of statements outside of them; None for
+        the database's own."""
         found = self._values["default_transaction_isolation"]
-        return (
-            None if found == self._defaults["default_transaction_isolation"] else ISOLATIONS[found]
-        )
+        return None if found == DEFAULTS["default_transaction_isolation"] else ISOLATIONS[found]
 
     @property
     def idle_in_transaction_s(self) -> float | None:

@@ -234,6 +234,11 @@ class StatementRunner:
 
     # Transactions
 
+    async def may_be_in_transaction(self, text: str) -> bool:
+        """Whether a statement may run, and in a transaction over several."""
+        judgement, explanation = await self._gateway.explain(self._call(self._query(text)))
+        return explanation.verdict.kind != "deny" and runs_in_transaction(judgement)
+
     async def enter_implicit(self, judgement: Judgement | None, *, is_last: bool) -> None:
         """Let the next statement be one of an implicit block: in a transaction with the others, or
         by itself if it is the only one of the source. `judgement` None: it is not known.
@@ -241,7 +246,7 @@ class StatementRunner:
         Raises: TidegateError 0A000 if it does not run in one, and others are with it.
         """
         block = self._block
-        if is_last and not block.id:
+        if is_last and not block.id and self._settings.isolation is None:
             block.runs_alone = True
             return
         await self._enter()

@@ -37,7 +37,7 @@ from tidegate.model.transactions import TransactionModes
         ("begin", Begin()),
         (
             "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY;",
-            Begin(TransactionModes("serializable", reads_only=True)),
+            Begin(TransactionModes("serializable", reads_only=True), "START TRANSACTION"),
         ),
         ("BEGIN READ WRITE", Begin(TransactionModes(reads_only=False))),
         ("/* x */ commit", End(commit=True)),
