@@ -42,8 +42,10 @@ class Entry(NamedTuple):
     engine with a port can be reached through an SSH tunnel. `identities`: see `api.Capabilities`.
     `language` is the module that defines the engine's `LANGUAGE` (`model.language.Language`).
     `options` are the names that a source's `options` may have, `NAME.*` for any that begins so; the
-    engine reads them with `resolve_options`. `reads_only`: a source on it cannot have the access
-    `write`. `locate` says what a listing shows of its URLs, where they are not written as others.
+    engine reads them with `resolve_options`. `compares_rows`: it finds out whether a change was
+    about every row of its table (`Permit.whole_changes`); else the text alone decides.
+    `reads_only`: a source on it cannot have the access `write`. `locate` says what a listing shows
+    of its URLs, where they are not written as others.
     `path` is the absolute path of the file or folder that a URL names, None where it names none.
     """
 
@@ -56,6 +58,7 @@ class Entry(NamedTuple):
     identities: bool = False
     language: str = "tidegate.sql.language"
     options: tuple[str, ...] = ()
+    compares_rows: bool = False
     reads_only: bool = False
     locate: Callable[[str], Location] | None = None
     path: Callable[[str], str | None] | None = None
@@ -128,10 +131,13 @@ DATALEVIN = Entry(
 POSTGRES = Entry(
     *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432),
     identities=True,
+    compares_rows=True,
 )
 
 MYSQL = Entry(
-    "mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306, identities=True
+    *("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306),
+    identities=True,
+    compares_rows=True,
 )
 
 ENGINES: dict[str, Entry] = {
@@ -140,6 +146,7 @@ ENGINES: dict[str, Entry] = {
         "sqlite",
         "tidegate.engines.sqlite",
         "SqliteEngine",
+        compares_rows=True,
         options=("timeout",),
         path=file_of,
     ),
@@ -151,6 +158,7 @@ ENGINES: dict[str, Entry] = {
         "tidegate.engines.duckdb",
         "DuckdbEngine",
         "duckdb",
+        compares_rows=True,
         options=("memory_limit", "threads", "timeout", "workers"),
         path=file_of,
     ),
@@ -251,6 +259,11 @@ def language_of(source: Source) -> Language:
         language = cast("Language", import_module(entry.language).LANGUAGE)
         _languages[source.engine] = language
     return language
+
+
+def compares_rows(source: Source) -> bool:
+    """Whether the source's engine finds out that a change was about every row."""
+    return any(each.compares_rows for each in ENGINES.values() if each.engine == source.engine)
 
 
 def account_guide(source: Source) -> AccountGuide | None:

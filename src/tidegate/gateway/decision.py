@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from tidegate.engines.registry import language_of
+from tidegate.engines.registry import compares_rows, language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, CallContext
 from tidegate.gateway.judging import judge_text
@@ -132,8 +132,10 @@ def apply_policy(ctx: CallContext) -> None:
             Code.POLICY_DENIED, "The call names no source", hint="Name one source in the call."
         )
     call = ctx.call
-    if call.confirmed and judgement.touches and ctx.source.unqualified == "confirm":
+    confirms = call.confirmed and judgement.touches and ctx.source.unqualified == "confirm"
+    if confirms or (judgement.open_ended and not compares_rows(ctx.source)):
         # Whether it changes every row is known when it has run: who confirms it says that it may.
+        # Where that is never known, a text that leaves it open counts as one that does.
         ctx.judgement = judgement = structs.replace(judgement, unqualified=True)
     ctx.verdict = verdict = evaluate(
         call.actor,

@@ -56,13 +56,17 @@ class Administration(msgspec.Struct, frozen=True):
 
 class TouchedTable(msgspec.Struct, frozen=True):
     """A table of which a change may touch rows that are there: by its text as the statement names
-    it, empty where that is no plain name. `nested`: the change is a part of the statement."""
+    it, empty where that is no plain name. `nested`: the change is a part of the statement.
+    `replaces`: rows that are in the way of what it writes are removed. It then writes `most` rows
+    at most, if that is not 0."""
 
     text: str
     updates: bool
     deletes: bool
     inserts: bool
     nested: bool
+    replaces: bool = False
+    most: int = 0
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -76,7 +80,8 @@ class Judgement(msgspec.Struct, frozen=True):
     `refuses_transaction`: the database runs it in no transaction, so that what it has done stays
     if it fails.
     `unqualified`: it changes every row, as its text tells. `touches` are the tables of a change of
-    which only the rows can tell that.
+    which only the rows can tell that. `open_ended`: nothing in the text compares a column with a
+    constant, so that it may be about every row where none can be compared.
     """
 
     effect: Effect
@@ -93,6 +98,7 @@ class Judgement(msgspec.Struct, frozen=True):
     administration: Administration | None = None
     refuses_transaction: bool = False
     touches: tuple[TouchedTable, ...] = ()
+    open_ended: bool = False
 
     @property
     def outside_transaction(self) -> bool:

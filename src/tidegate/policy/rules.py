@@ -260,6 +260,9 @@ def _administration_identity(case: PolicyInput) -> Verdict | None:
     )
 
 
+_COMPARE = ": compare a column of the table with a constant, as in id = 7"
+
+
 def _unqualified(case: PolicyInput) -> Verdict | None:
     if not case.judgement.unqualified or case.source.unqualified != "deny":
         return None
@@ -267,7 +270,7 @@ def _unqualified(case: PolicyInput) -> Verdict | None:
         "source.unqualified",
         Code.POLICY_DENIED,
         "The source does not admit UPDATE or DELETE without WHERE",
-        "Add a WHERE that selects the rows.",
+        "Add a WHERE that selects the rows" + (_COMPARE if case.judgement.touches else "") + ".",
     )
 
 
@@ -289,6 +292,11 @@ def _must_confirm(case: PolicyInput) -> str | None:
     if judgement.administration is not None and judgement.administration.drops:
         return "What drops an account, a routine or a trigger needs a confirmation"
     if judgement.unqualified and case.source.unqualified == "confirm":
+        if judgement.touches:
+            return (
+                "The statement may change every row: it compares no column of the table with a"
+                " constant, and this source cannot compare the rows. It needs a confirmation"
+            )
         return (
             "The statement has no WHERE that selects rows, and so changes every row: it needs a"
             " confirmation"

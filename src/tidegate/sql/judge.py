@@ -65,6 +65,7 @@ def judge_uncached(text: str, dialect: str) -> Judgement:
         reading.administration if finding.effect is Effect.ADMIN else None,
         tables.concurrent_indexes and refuses_transaction(tokens),
         reading.touches if finding.effect is Effect.WRITE else (),
+        reading.open_ended and finding.effect is Effect.WRITE,
     )
 
 
@@ -78,6 +79,7 @@ def _judgement(
     administration: Administration | None = None,
     outside: bool = False,
     touches: tuple[TouchedTable, ...] = (),
+    open_ended: bool = False,
 ) -> Judgement:
     if finding is READS:
         return Judgement(
@@ -98,6 +100,7 @@ def _judgement(
         administration=administration,
         refuses_transaction=outside,
         touches=touches,
+        open_ended=open_ended,
     )
 
 

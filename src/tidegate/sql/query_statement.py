@@ -34,6 +34,7 @@ class Reading:
     __slots__ = (
         "administration",
         "functions",
+        "open_ended",
         "opinions",
         "returns_rows",
         "tables",
@@ -51,8 +52,10 @@ class Reading:
         returns_rows: bool = True,
         administration: Administration | None = None,
         touches: tuple[TouchedTable, ...] = (),
+        open_ended: bool = False,
     ) -> None:
         self.administration = administration
+        self.open_ended = open_ended
         self.opinions = opinions
         self.tables = tables or {}
         self.functions = functions or {}
@@ -116,6 +119,7 @@ def _by_tree(
         unqualified=grammar.unqualified,
         returns_rows=returns_rows,
         touches=() if grammar.unqualified else grammar.touches,
+        open_ended=grammar.open_ended,
     )
 
 

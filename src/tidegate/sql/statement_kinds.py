@@ -118,7 +118,7 @@ def _enclosed(tokens: list[Token]) -> list[Token]:
 
 def _change(tokens: list[Token], dialect: Dialect) -> Reading:
     plainer = _plainer(tokens, dialect)
-    replaces = tokens[0].key == "REPLACE"
+    replaces = "REPLACE" in [each.key for each in (tokens[:3] if _is_or(tokens) else tokens[:1])]
     reading = read_query_statement(plainer, dialect, reading=False, replaces=replaces)
     if plainer is not tokens:
         reading.opinions.append(Finding(Effect.WRITE, _RESPELLED, "Changes data"))
@@ -131,6 +131,11 @@ def _change(tokens: list[Token], dialect: Dialect) -> Reading:
             Finding(Effect.DESTRUCTIVE, "change.index", "A command to an index may empty it")
         )
     return reading
+
+
+def _is_or(tokens: list[Token]) -> bool:
+    """Whether it is UPDATE OR … or INSERT OR …"""
+    return tokens[1:2] != [] and tokens[1].key == "OR"
 
 
 _KEEPS_INDEX = frozenset({"automerge", "crisismerge", "integrity-check", "optimize", "rebuild"})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidegate.model.statements import TouchedTable
-from tidegate.sql.dialects.model import Dialect
+from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.whole_tables import joins_of
 
 
@@ -19,27 +19,33 @@ def touched_tables(
     `names` maps placeholders back to the names that they replace; `replaces`: the statement is a
     REPLACE, which its tree does not show."""
     kind = type(change).__name__
-    inserts, updates, deletes = _acts(change, kind, replaces)
+    inserts, updates, deletes = acts_of(change, kind, replaces)
     if not (updates or deletes):
         return
     nested = change.parent is not None
-    for table in _targets(change, kind):
+    replaced = _replaces(change, kind, replaces)
+    for table in targets_of(change, kind):
         named = type(table).__name__ == "Table" and type(table.this).__name__ == "Identifier"
         text = _text(table, names, dialect) if named else ""
-        yield TouchedTable(text, updates, deletes, inserts, nested)
+        most = (rows_at_most(change) or 0) if replaced else 0
+        yield TouchedTable(text, updates, deletes, inserts, nested, replaced, most)
 
 
-def _acts(change: Any, kind: str, replaces: bool) -> tuple[bool, bool, bool]:
+_ONE_ROW = words(
+    "Select Literal Alias Identifier Column Placeholder Parameter Null Boolean Neg Paren Add Sub"
+    " Mul Cast DataType DataTypeParam"
+)
+"""What a query is made of that computes one row: a function may give several."""
+
+
+def acts_of(change: Any, kind: str, replaces: bool) -> tuple[bool, bool, bool]:
     """Whether it inserts, updates and deletes rows."""
     if kind == "Insert":
-        query = change.expression
-        if type(query).__name__ == "Values" and len(query.expressions) < 2:
-            return True, False, False  # about one row
         conflict = change.args.get("conflict")
         action = "" if conflict is None else str(conflict.args.get("action")).upper()
-        upserts = conflict is not None and action != "DO NOTHING"
-        replaces = replaces or "REPLACE" in str(change.args.get("alternative")).upper()
-        return True, upserts or replaces, False
+        # Of one row at most one is updated; what it replaces may be several, one for each key.
+        upserts = conflict is not None and action != "DO NOTHING" and rows_at_most(change) != 1
+        return True, upserts or _replaces(change, kind, replaces), False
     if kind == "Merge":
         whens = change.args.get("whens")
         acts = [
@@ -53,12 +59,33 @@ def _acts(change: Any, kind: str, replaces: bool) -> tuple[bool, bool, bool]:
     return False, kind == "Update", kind == "Delete"
 
 
-def _targets(change: Any, kind: str) -> list[Any]:
+def _replaces(change: Any, kind: str, replaces: bool) -> bool:
+    """Whether rows that are in the way of others are removed, which no number counts."""
+    if kind not in ("Insert", "Update"):
+        return False
+    return replaces or "REPLACE" in str(change.args.get("alternative")).upper()
+
+
+def rows_at_most(change: Any) -> int | None:
+    """How many rows an INSERT writes at most; None if only the database can tell."""
+    query = change.expression
+    kind = type(query).__name__
+    if kind == "Values":
+        return len(query.expressions)
+    if query is None:  # DEFAULT VALUES
+        return 1
+    if kind == "Select" and all(type(each).__name__ in _ONE_ROW for each in query.walk()):
+        return 1
+    return None
+
+
+def targets_of(change: Any, kind: str) -> list[Any]:
+    """The tables of which it changes rows."""
     target = change.this
     target = target.this if type(target).__name__ == "Schema" else target
     if kind not in ("Update", "Delete"):
         return [target]
-    around = {_alias(table): table for table in _tables_of(change)}
+    around = {_alias(table): table for table in tables_of(change)}
     listed = change.args.get("tables")
     if listed:  # DELETE a, b FROM …
         return [around.get(_alias(table), table) for table in listed]
@@ -75,7 +102,7 @@ def _targets(change: Any, kind: str) -> list[Any]:
     return list(owners.values())
 
 
-def _tables_of(change: Any) -> Iterator[Any]:
+def tables_of(change: Any) -> Iterator[Any]:
     """The tables of a change, those behind the target first: in MySQL they say what it names."""
     yield change.this
     yield from change.args.get("using") or ()

@@ -17,6 +17,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
 from tidegate.sql.finding import Finding
 from tidegate.sql.normalization import TEXT
+from tidegate.sql.open_conditions import is_open
 from tidegate.sql.token_checks import function_refused
 from tidegate.sql.touched_tables import touched_tables
 from tidegate.sql.whole_tables import changes_every_row
@@ -32,7 +33,8 @@ class Grammar(NamedTuple):
     """The result of checking the syntax tree of one statement.
 
     `declared` counts, by name, the places where a name with a bracket is no call: column lists of
-    CTEs, of aliases and of insert targets. `unqualified` marks a change of every row.
+    CTEs, of aliases and of insert targets. `unqualified` marks a change of every row, `open_ended`
+    one that may be.
     """
 
     opinions: list[Finding]
@@ -40,6 +42,7 @@ class Grammar(NamedTuple):
     declared: dict[str, int]
     unqualified: bool
     touches: tuple[TouchedTable, ...] = ()
+    open_ended: bool = False
 
 
 def check_tree(
@@ -53,7 +56,7 @@ def check_tree(
     """Walk the tree once. `names` maps placeholders back to the names that they replace.
     `exact_numbers`: each number is in the tree as it was written. `replaces`: it is a REPLACE."""
     grammar = Grammar([], {}, {}, False)
-    unqualified = False
+    unqualified = open_ended = False
     touches: list[TouchedTable] = []
     ctes: set[str] = set()
     tables: list[Any] = []
@@ -77,10 +80,13 @@ def check_tree(
         )
         if kind in _OF_ROWS and type(node.parent).__name__ != "When":
             unqualified |= changes_every_row(node, dialect, exact_numbers=exact_numbers)
+            open_ended |= is_open(node, names, replaces=replaces)
             touches += touched_tables(node, names, dialect, replaces=replaces)
     for table in tables:
         _table(table, grammar, names, dialect, ctes)
-    return grammar._replace(unqualified=unqualified, touches=tuple(touches))
+    return grammar._replace(
+        unqualified=unqualified, touches=tuple(touches), open_ended=unqualified or open_ended
+    )
 
 
 def _table(

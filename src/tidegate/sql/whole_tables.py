@@ -28,7 +28,7 @@ def changes_every_row(change: Any, dialect: Dialect, *, exact_numbers: bool) -> 
     if kind == "Merge":
         return _merges_all(change, selects)
     if kind == "Insert":
-        return _writes_over(change, selects)
+        return bool(change.args.get("overwrite")) or _writes_over(change, selects)
     if _is_limited(change):
         return False
     where = change.args.get("where")

@@ -25,14 +25,16 @@ class WholeChange:
     def __init__(self, touches: Sequence[TouchedTable], how: Literal["confirm", "deny"]) -> None:
         self._touches = touches
         self._how: Literal["confirm", "deny"] = how
-        self._mixed = [table for table in touches if table.text and _is_mixed(table)]
+        self._mixed = [table for table in touches if table.text and _needs_before(table)]
         self._before: dict[TouchedTable, int] = {}
         self.nested = any(table.nested for table in touches)
 
     @property
     def counts_before(self) -> list[str]:
         """Queries that are to be asked before the statement; each gives one number."""
-        return [_count(table, MOST_COUNTED) for table in self._mixed]
+        return [
+            _count(table, 1 if _is_told_after(table) else MOST_COUNTED) for table in self._mixed
+        ]
 
     def begin(self, counts: Sequence[int]) -> None:
         """Take the answers."""
@@ -40,8 +42,8 @@ class WholeChange:
 
     def counts_after(self, own: int) -> list[str]:
         """Queries that are to be asked when the statement is about `own` rows; none if it is about
-        one. Raises: TidegateError POLICY_CONFIRM, POLICY_DENIED."""
-        if own < 2:
+        one and removes no others. Raises: TidegateError POLICY_CONFIRM, POLICY_DENIED."""
+        if own < 2 and not (own and any(table.replaces for table in self._touches)):
             return []
         if not all(table.text for table in self._touches):
             raise self._refusal("")
@@ -54,9 +56,20 @@ class WholeChange:
             if _is_whole(table, own, self._before.get(table, 0), after):
                 raise self._refusal(table.text)
 
+    def refusal_of_open(self, keeping: str) -> TidegateError:
+        """The error for what its text leaves open and no ROLLBACK would take back. `keeping`: the
+        table, with its storage engine."""
+        return self._error(
+            "The statement may change every row: it compares no column with a constant, and"
+            f" {keeping} does not roll back, so that its rows cannot be compared"
+        )
+
     def _refusal(self, name: str) -> TidegateError:
-        code = Code.POLICY_CONFIRM if self._how == "confirm" else Code.POLICY_DENIED
         what = f"every row of {name}" if name else "rows of a table that cannot be named to count"
+        return self._error(f"The statement changes {what}, whatever its condition")
+
+    def _error(self, finding: str) -> TidegateError:
+        code = Code.POLICY_CONFIRM if self._how == "confirm" else Code.POLICY_DENIED
         needs = (
             "it needs a confirmation"
             if self._how == "confirm"
@@ -64,7 +77,7 @@ class WholeChange:
         )
         return TidegateError(
             code,
-            f"The statement changes {what}, whatever its condition: {needs}. Nothing was changed.",
+            f"{finding}: {needs}. Nothing was changed.",
             hint=FATES[code].hint,
             details={"rule": "rows.every"},
         )
@@ -82,6 +95,16 @@ def _is_mixed(table: TouchedTable) -> bool:
     return table.inserts or (table.updates and table.deletes)
 
 
+def _is_told_after(table: TouchedTable) -> bool:
+    """Whether it is known how many rows were written: if there are no more afterwards, none of
+    those before was left as it was. Two that were there are enough to lose."""
+    return table.replaces and (table.most > 0 or not table.inserts)
+
+
+def _needs_before(table: TouchedTable) -> bool:
+    return _is_mixed(table) or table.replaces
+
+
 def _count(table: TouchedTable, most: int) -> str:
     return f"SELECT count(*) FROM (SELECT 1 FROM {table.text} LIMIT {most + 1}) AS counted_rows"
 
@@ -89,6 +112,8 @@ def _count(table: TouchedTable, most: int) -> str:
 def _is_whole(table: TouchedTable, own: int, before: int, after: int) -> bool:
     """Whether no row stayed as it was. `after` is right up to `own`, which counts at least the rows
     that were updated or added."""
+    if _is_told_after(table):
+        return before > 1 and after <= (table.most or own)
     if not _is_mixed(table):
         return after == 0 if table.deletes else after <= own
     if before < 2 or after > own:

@@ -8,6 +8,7 @@ nowhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tidegate.engines.common.row_images import check_count
@@ -27,12 +28,13 @@ _FOLLOWERS = b"""SELECT unique_constraint_schema, referenced_table_name, delete_
   WHERE NOT (delete_rule IN ('RESTRICT', 'NO ACTION')
   AND update_rule IN ('RESTRICT', 'NO ACTION'))"""
 """Of all databases: the server reads the definitions of all tables for one of them as well."""
-_ENGINES = """SELECT t.table_name, t.engine, e.transactions, t.table_type
+_ENGINE = b"""SELECT t.table_name, t.engine, e.transactions, t.table_type
   FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
-  WHERE t.table_schema = ? AND t.table_name IN ({})"""
-_KEEPING = b"""SELECT t.table_name, t.engine
-  FROM information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine
-  WHERE t.table_schema = ? AND t.table_type = 'BASE TABLE' AND e.transactions <> 'YES' LIMIT 1"""
+  WHERE t.table_schema = ? AND t.table_name = ?"""
+_DEFINITION = b"""SELECT view_definition FROM information_schema.views
+  WHERE table_schema = ? AND table_name = ?"""
+_OF_VIEW = re.compile(r"(?:\bfrom|\bjoin|_join)[\s(]*`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`", re.I)
+"""A table in a view's definition as the server keeps it: with its database, and joins by JOIN."""
 _STAY = frozenset({"RESTRICT", "NO ACTION"})
 
 Places = dict[str, set[str]]
@@ -70,8 +72,11 @@ class RowCounter:
                 " kept for it. Nothing was changed.",
                 hint="An operator can convert the table to InnoDB, or set no max_rows_changed.",
             )
-        if keeping:
-            whole = None  # what was compared could not be taken back: its text alone decides
+        if keeping and whole is not None:
+            # What was compared could not be taken back: its text alone decides.
+            if permit.judgement is not None and permit.judgement.open_ended:
+                raise whole.refusal_of_open(keeping)
+            whole = None
         if whole is not None:
             whole.begin([await _number(session, query) for query in whole.counts_before])
         before = await _total(session) if limited else 0
@@ -155,21 +160,38 @@ def _places(tables: Iterable[str], database: str | None) -> Places:
 
 async def _keeping(session: MysqlSession, places: Places) -> str:
     """A table whose storage engine keeps what a ROLLBACK should take back, with that engine's name;
-    empty if there is none. What a view is of is not known, so any of its database counts."""
-    for schema, tables in places.items():
-        names = [each for each in tables if (schema, each) not in session.transactional]
-        if not names:
+    empty if there is none. A view counts as the tables that it is of, of whatever database; one
+    whose tables the account cannot see counts as such a table."""
+    waiting = [(schema, name, "") for schema, names in places.items() for name in sorted(names)]
+    seen = set(waiting)
+    while waiting:
+        schema, name, view = waiting.pop()
+        if (schema, name) in session.transactional:
             continue
-        query = _ENGINES.format(", ".join("?" * len(names))).encode()
-        for name, engine, transactions, kind in await session.own(query, schema, *names):
+        found = await session.own(_ENGINE, schema, name)
+        if not found and view:
+            return f"The view {view}, of whose tables the account cannot see all, perhaps"
+        for shown, engine, transactions, kind in found:
             if "VIEW" in str(kind):
-                for other, other_engine in await session.own(_KEEPING, schema):
-                    return f"The table {other} ({other_engine}), which {name} may be a view of,"
+                tables = await _tables_of_view(session, schema, name)
+                if not tables:
+                    return f"The view {name}, whose definition the account cannot see, perhaps"
+                more = {(*table, name) for table in tables} - seen
+                seen |= more
+                waiting += more
             elif transactions == "YES":
-                session.transactional.add((schema, str(name)))
+                session.transactional.add((schema, name))
             else:
-                return f"The table {name} ({engine})"
+                of_view = f", which {view} is a view of," if view else ""
+                return f"The table {shown} ({engine}){of_view}"
     return ""
+
+
+async def _tables_of_view(session: MysqlSession, schema: str, name: str) -> set[tuple[str, str]]:
+    """The tables and views, with their databases; none where the definition is not shown."""
+    found = await session.own(_DEFINITION, schema, name)
+    parts = _OF_VIEW.findall(str(found[0][0] or "")) if found else []
+    return {(one.replace("``", "`"), other.replace("``", "`")) for one, other in parts}
 
 
 async def _may_have_triggers(

@@ -329,7 +329,7 @@ class Execution:
             self._capture.keep()
 
     def _check_whole(self, whole: WholeChange) -> None:
-        own = self.affected
+        own = self.affected or self.counted  # rows of a view are those that its trigger changed
         whole.end(own, [self._number(query) for query in whole.counts_after(own)])
 
     def _number(self, query: str) -> int:
