@@ -75,6 +75,13 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     jdbc: JdbcType | None = None
 
 
+class BoundedArray(list[Any]):
+    """The items of an array of PostgreSQL whose indexes do not begin at 1: `bounds` are its own, as
+    it writes them, `[0:1][-2:-1]`."""
+
+    bounds: str = ""
+
+
 class Truncation(msgspec.Struct, frozen=True):
     """One way in which a result was cut. `kind` is `rows`, `bytes` or `value`, or `pages` where a
     provider's list has more pages than the `returned` that were fetched."""

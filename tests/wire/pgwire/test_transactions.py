@@ -353,16 +353,16 @@ def test_a_client_that_goes_leaves_nothing_and_the_record_says_so(
 
 def test_each_change_is_recorded_with_what_became_of_it(server: WireServer, ledger: Ledger):
     with gate(server) as one:
-        one.execute(insert(71, "first"))
+        one.execute(insert(97101, "first"))
         one.execute("SAVEPOINT s")
-        one.execute(insert(72, "second"))
+        one.execute(insert(97102, "second"))
         one.execute("ROLLBACK TO s")
-        during = [each for each in records(server) if "(71," in each.get("statement", "")]
+        during = [each for each in records(server) if "(97101," in each.get("statement", "")]
         assert [each["phase"] for each in during] == ["intent"]
         one.commit()
     found = [each for each in records(server) if each.get("transaction")]
-    first = [each for each in found if "(71," in each.get("statement", "")]
-    second = [each for each in found if "(72," in each.get("statement", "")]
+    first = [each for each in found if "(97101," in each.get("statement", "")]
+    second = [each for each in found if "(97102," in each.get("statement", "")]
     assert [each["phase"] for each in first] == ["intent", "outcome"]
     assert (first[1]["transaction_end"], first[1]["rows"]) == ("committed", 1)
     assert second[1]["transaction_end"] == "rolled back"

@@ -19,6 +19,7 @@ from uuid import UUID
 import msgspec
 
 from tidegate.edges.pgwire.messages import Field
+from tidegate.edges.pgwire.other_types import BOX_OID, OTHER_TYPES, modifier_of
 from tidegate.edges.pgwire.packers import (
     FLOAT4,
     FLOAT8,
@@ -29,7 +30,7 @@ from tidegate.edges.pgwire.packers import (
     TIME_TZ,
     UINT32,
 )
-from tidegate.model.results import Column, ColumnKind
+from tidegate.model.results import BoundedArray, Column, ColumnKind
 from tidegate.results import json_values
 from tidegate.sql.dialects import find
 
@@ -103,14 +104,16 @@ _CLOCK = re.compile(r"(.*\d\d:\d\d:\d\d)(\.\d+)?([+-]\d\d(?::\d\d)*)?", re.ASCII
 def _write_interval(value: Any) -> bytes:
     months, days, microseconds = _read_interval(value)
     years, months = int(months / 12), months - int(months / 12) * 12
-    words = [
-        f"{count} {unit}{'' if abs(count) == 1 else 's'}"
-        for count, unit in ((years, "year"), (months, "mon"), (days, "day"))
-        if count
-    ]
+    words: list[str] = []
+    is_before = False
+    for count, unit in ((years, "year"), (months, "mon"), (days, "day")):
+        if count:  # a plus says that the part before it is negative (`EncodeInterval`)
+            plus = "+" if is_before and count > 0 else ""
+            words.append(f"{plus}{count} {unit}{'' if count == 1 else 's'}")
+            is_before = count < 0
     if microseconds or not words:
         seconds, fraction = divmod(abs(microseconds), 1_000_000)
-        sign = "-" if microseconds < 0 else ""
+        sign = "-" if microseconds < 0 else "+" if is_before else ""
         clock = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
         words.append(clock + (f".{fraction:06}".rstrip("0") if fraction else ""))
     return " ".join(words).encode()
@@ -353,10 +356,12 @@ def wire_type(column: Column, dialect: str) -> WireType:
     """How the values of a column travel, by its type in a source of that dialect."""
     if find(dialect).is_postgres:
         name = _MODIFIER.sub("", column.type)
-        if name.endswith("[]"):
-            element = _BY_NAME.get(name[:-2])
-            return _TEXT if element is None else _array_of(element)
-        return _BY_NAME.get(name, _TEXT)
+        if name.startswith("interval "):  # year to month
+            name = "interval[]" if name.endswith("[]") else "interval"
+        element = _named(name.removesuffix("[]"))
+        if not name.endswith("[]"):
+            return element or _TEXT
+        return _array_of(element) if element is not None and element.array else _TEXTS
     if column.kind == "integer" and column.type.lower() in _WIDER_THAN_INT8:
         return _BY_NAME["numeric"]
     if column.kind == "integer" and column.type == "BOOLEAN":  # cloud: it holds them as 1 and 0
@@ -364,6 +369,19 @@ def wire_type(column: Column, dialect: str) -> WireType:
     if column.type.lower() in _FINER_THAN_OURS or column.type.startswith("UNION("):
         return _TEXT  # the value of a union is that of any of its members
     return _BY_KIND[column.kind]
+
+
+def _named(name: str) -> WireType | None:
+    """A type of PostgreSQL by its name; None for one that a database has made itself."""
+    found = _BY_NAME.get(name)
+    if found is not None or name not in OTHER_TYPES:
+        return found
+    oid, size, pack_text, array = OTHER_TYPES[name]
+
+    def pack(value: Any) -> bytes:
+        return pack_text(str(value))
+
+    return WireType(oid, size, write_text, pack, array)
 
 
 def is_whole_type(column: Column, dialect: str) -> bool:
@@ -378,44 +396,62 @@ def field_of(column: Column, kind: WireType, form: int) -> Field:
     modifier = -1
     if column.precision is not None:
         if kind.oid == 1700:
-            modifier = (column.precision << 16 | (column.scale or 0) & 0xFFFF) + 4
+            modifier = (column.precision << 16 | (column.scale or 0) & 0x7FF) + 4
         elif kind.oid in (1042, 1043):
             modifier = column.precision + 4
+        elif kind.oid in (1560, 1562):
+            modifier = column.precision
+    elif kind.oid != TEXT_OID:
+        modifier = modifier_of(column.type, kind.oid)
     return Field(column.name, kind.oid, kind.size, modifier, form)
 
 
 def _array_of(element: WireType) -> WireType:
+    delimiter = b";" if element.oid == BOX_OID else b","
+
     def write(value: Any) -> bytes:
-        return (
-            _write_array(cast("list[Any]", value), element.text)
-            if isinstance(value, list)
-            else write_text(value)
-        )
+        if not isinstance(value, list):
+            return write_text(value)
+        written = _write_array(cast("list[Any]", value), element.text, delimiter)
+        bounds = value.bounds if isinstance(value, BoundedArray) else ""
+        return f"{bounds}=".encode() + written if bounds else written
 
     def pack(value: Any) -> bytes:
-        return _pack_array(cast("Sequence[Any]", value), element)
+        if not isinstance(value, list):
+            raise ValueError("not an array")
+        return _pack_array(cast("list[Any]", value), element)
 
     return WireType(element.array, -1, write, pack)
 
 
-_PLAIN_ITEM = re.compile(rb'[^\s{}",\\]+')
+def _array_of_unknown() -> WireType:
+    """An array whose elements have no type here: a text in both formats."""
+    write = _array_of(_TEXT).text
+    return WireType(TEXT_OID, -1, write, write)
 
 
-def _write_array(values: Sequence[Any], write: Encode) -> bytes:
+_NEEDS_QUOTES = re.compile(rb'[\s{}"\\]')
+
+
+def _write_array(values: Sequence[Any], write: Encode, delimiter: bytes) -> bytes:
     """`{1,NULL,"a b"}` (`array_out`)."""
     items: list[bytes] = []
     for value in values:
         if value is None:
             items.append(b"NULL")
         elif isinstance(value, list):
-            items.append(_write_array(cast("list[Any]", value), write))
+            items.append(_write_array(cast("list[Any]", value), write, delimiter))
         else:
             item = write(value)
-            if _PLAIN_ITEM.fullmatch(item) and item.upper() != b"NULL":
+            special = delimiter in item or item.upper() == b"NULL"
+            if _NEEDS_QUOTES.search(item) is None and item and not special:
                 items.append(item)
             else:
                 items.append(b'"' + item.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"')
-    return b"{" + b",".join(items) + b"}"
+    return b"{" + delimiter.join(items) + b"}"
+
+
+_LOWEST = re.compile(r"\[([+-]?\d+):")
 
 
 def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
@@ -431,8 +467,10 @@ def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
     if not flat:
         sizes = []
     parts = [INT32.pack(len(sizes)), INT32.pack(int(None in flat)), UINT32.pack(element.oid)]
-    for size in sizes:
-        parts += INT32.pack(size), INT32.pack(1)
+    bounds = values.bounds if isinstance(values, BoundedArray) else ""
+    lowest = [int(each) for each in _LOWEST.findall(bounds)] or [1] * len(sizes)
+    for size, low in zip(sizes, lowest, strict=True):
+        parts += INT32.pack(size), INT32.pack(low)
     for item in flat:
         if item is None:
             parts.append(INT32.pack(-1))
@@ -441,6 +479,8 @@ def _pack_array(values: Sequence[Any], element: WireType) -> bytes:
             parts += INT32.pack(len(packed)), packed
     return b"".join(parts)
 
+
+_TEXTS = _array_of_unknown()
 
 _NAMES_BY_OID = {kind.oid: name for name, kind in _BY_NAME.items()} | {
     kind.array: f"{name}[]" for name, kind in _BY_NAME.items()

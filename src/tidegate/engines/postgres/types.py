@@ -21,7 +21,7 @@ from psycopg.types.numeric import FloatLoader, IntLoader
 from psycopg.types.string import ByteaLoader, TextLoader
 
 from tidegate.engines.common.errors import lost
-from tidegate.model.results import Column
+from tidegate.model.results import BoundedArray, Column
 from tidegate.results.column_kinds import column_of
 from tidegate.results.json_values import json_raw
 
@@ -349,7 +349,10 @@ def parse_array(text: str, element: Coercion, delimiter: str = ",") -> list[Any]
     if text[:1] == "{" and _STRUCTURE.isdisjoint(plain) and "NULL" not in plain:
         return [element(item) for item in plain.split(delimiter)] if plain else []
     if text.startswith("["):  # bounds other than 1
-        text = text.partition("=")[2]
+        bounds, _, text = text.partition("=")
+        bounded = BoundedArray(parse_array(text, element, delimiter))
+        bounded.bounds = bounds
+        return bounded
     token = _TOKENS.get(delimiter) or _TOKENS.setdefault(delimiter, _token(delimiter))
     stack: list[list[Any]] = [[]]
     for found in token.finditer(text):
