@@ -130,6 +130,28 @@ async def test_both_parts_of_an_or_that_ask_for_other_parameters_give_their_rows
 
 async def test_the_number_of_a_row_is_no_column(ask: Ask, farm: Farm) -> None:
     for name in ("rowid", "_rowid_", "oid"):
-        error = await ask.refusal(f"SELECT {name} FROM farm.live.fields")
-        assert error.code is Code.SQL_FAILED
+        for tables in ("farm.live.fields f", "farm.live.fields f JOIN (farm.live.fields g) ON 1"):
+            error = await ask.refusal(f"SELECT f.{name} FROM {tables}")
+            assert error.code is Code.SQL_FAILED
+            assert "no such column: rowid" in error.message
+            assert "fields" not in error.message
     assert farm.asked == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{plain_a} a JOIN ({plain_b} b JOIN {plain_c} c ON b.k = c.k) ON a.k = b.k",
+        "{plain_a} a LEFT JOIN ({plain_b} b LEFT JOIN {asked_c} c ON b.g = c.g) ON a.v = c.v",
+        "({plain_a} a FULL JOIN {asked_b} b USING (k)) RIGHT JOIN {plain_c} c ON c.t = b.t",
+        "{asked_a} a LEFT JOIN (({plain_b} b, {plain_c} c) JOIN {asked_a} d ON d.k = c.k)"
+        " ON a.g = b.g AND c.v = 1",
+    ],
+)
+async def test_joins_in_brackets_equal_those_of_plain_tables(
+    ask_twin: Ask, tables: apsw.Connection, text: str
+) -> None:
+    query = f"SELECT count(*), a.k, b.v, c.t FROM {text} GROUP BY 2, 3, 4"
+    expected = tables.execute(query.format_map(_Names(""))).fetchall()
+    given = await ask_twin(query.format_map(_Names("twin.all.")))
+    assert _sorted(given) == _sorted(expected)

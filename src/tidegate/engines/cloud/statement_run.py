@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 import apsw
 
+from tidegate.cloud.names import folded
 from tidegate.engines.api import Row
 from tidegate.engines.cloud.booleans import boolean_places, with_booleans
 from tidegate.engines.cloud.fetches import Fetches
@@ -45,6 +46,7 @@ _FIRST_BATCH: Final = 64
 _CHOSEN: Final = re.compile(r"VIRTUAL TABLE INDEX (\d+):t(\d+)")
 _SYNTAX_ERROR: Final = re.compile(r'near "(\w+)": syntax error')
 _OR_PLAN: Final = "MULTI-INDEX OR"
+_ROW_NUMBERS: Final = frozenset({"rowid", "_rowid_", "oid"})
 _READS: Final = frozenset({
     apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE,
 })  # fmt: skip
@@ -79,6 +81,7 @@ class StatementRun:
             )
             for number, (name, found) in enumerate(text.tables.items())
         }
+        self._names_row_number = any(folded(name) in _ROW_NUMBERS for name in text.wanted)
         self._masks = text.masks
         self._takes_quoted_texts = int(text.takes_quoted_texts)
         self._stopped: TidegateError | None = None
@@ -193,8 +196,12 @@ class StatementRun:
     ) -> int:
         if action == apsw.SQLITE_READ and first is not None and second is not None:
             table = self._tables.get(first)
-            if second == "ROWID" and (
-                first in self.joined or (table is not None and not table.has_column(second))
+            if (
+                second == "ROWID"
+                # SQLite itself reads it of tables in brackets, `a JOIN (b JOIN c)`, and shows it
+                # to no one.
+                and self._names_row_number
+                and (first in self.joined or (table is not None and not table.has_column(second)))
             ):
                 return apsw.SQLITE_DENY  # a number of ours, and none of the table's source
             if table is not None:
@@ -298,6 +305,8 @@ class StatementRun:
                 if table.lacks is not None:
                     return _no_method(table)
         text = re.sub(r"^\w+Error: ", "", message)
+        if text.endswith(".ROWID is prohibited"):
+            text = "no such column: rowid, which neither a resource nor a table read beside it has"
         known = translate(error)
         hint = known.hint if known.code is Code.SQL_FAILED else None
         return TidegateError(
