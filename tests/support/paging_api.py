@@ -8,9 +8,10 @@ from typing import Any
 
 from support.cloud_api import Reply
 from support.more_paging_styles import MORE_STYLES
+from support.odd_paging_styles import ODD_STYLES
 from support.paging_styles import HOST, STYLES, Query
 
-ALL_STYLES = STYLES | MORE_STYLES
+ALL_STYLES = STYLES | MORE_STYLES | ODD_STYLES
 
 
 def answer(verb: str, path: str, query: Query, body: Any) -> Reply:

@@ -16,64 +16,38 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from tidegate.cloud.model import Method, Parameter
+from tidegate.cloud.page_names import (
+    ADDRESS,
+    ADDRESSES,
+    AFTERS,
+    CERTAIN_TOTALS,
+    DONE,
+    ECHOED,
+    ENVELOPE,
+    ENVELOPES,
+    LAST,
+    LAST_PAGES,
+    LATER,
+    LEFT,
+    MAYBE_TIMES,
+    MORE,
+    MORE_OF,
+    NO_TOKENS,
+    OFFSETS,
+    PAGERS,
+    PAGES,
+    PARAMETERS,
+    SIZES,
+    TOKEN,
+    TOKENS,
+    TOTALS,
+)
 from tidegate.xml_tree import Element
 
 _PLACES: Final = ("query", "header", "body")
-_TOKEN: Final = re.compile(
-    r"[a-z]*(?:token|cursor|marker)|page|offset|start|after|startingafter|key"
-)
-"""What the parameter of a page is called, less what is no letter."""
-_MORE: Final = (
-    "istruncated", "truncated", "hasmore", "hasmoreresults", "hasmoreitems", "hasmorepages",
-    "hasnextpage", "hasnext", "more", "moreresults", "moreavailable", "morerecords",
-)  # fmt: skip
-_LAST: Final = ("islast", "islastpage", "lastpage", "last", "isfinal", "endoflist")
-_ENVELOPES: Final = (
-    "resultinfo", "pagination", "paging", "pager", "pageinfo", "pagedetails", "meta", "metadata",
-    "responsemetadata", "links", "link", "cursors", "cursor", "page", "pages", "next", "nextpage",
-    "info",
-)  # fmt: skip
-"""Objects beside the rows that hold what others have there themselves, also one in another."""
 _AFTER: Final = ("cursors", "paging", "pagination", "meta")
 """Those in which `after` is the token of the next page."""
 _DEEPEST: Final = 3
-_ADDRESSES: Final = (
-    "next", "nextlink", "nexturl", "nexturi", "nexthref", "nextpage", "nextpageurl", "nextpageuri",
-    "nextpagelink", "nextpagehref", "nextrecordsurl", "nextresultsurl",
-)  # fmt: skip
-_TOKENS: Final = (
-    "next", "nextcursor", "cursor", "after", "nexttoken", "pagetoken", "continuationtoken",
-    "continuation", "paginationtoken", "startingtoken", "startingafter", "marker", "bookmark",
-    "scrollid", "position", "startcursor", "pagecursor", "pageafter", "paginationcursor",
-)  # fmt: skip
-"""Parameters that take a token, whatever its field is called, if the method has one of them."""
-_PAGES: Final = ("page", "pagenumber", "pageno", "currentpage", "pageindex", "number", "p")
-_PAGERS: Final = ("page", "pagenumber", "pageno", "currentpage", "pageindex", "p")
-"""The parameters that take the number of a page."""
-_LAST_PAGES: Final = (
-    "totalpages", "pages", "pagecount", "lastpage", "totalpagecount", "pagetotal", "nbpages",
-)  # fmt: skip
-_OFFSETS: Final = (
-    "offset", "pageoffset", "startat", "startindex", "skip", "firstresult", "startposition",
-    "start", "from",
-)  # fmt: skip
-_MAYBE_TIMES: Final = ("start", "from")
-"""Parameters that are an offset only if they are whole numbers."""
-_SIZES: Final = (
-    "limit", "pagelimit", "perpage", "pagesize", "maxresults", "itemsperpage", "size", "count",
-    "top", "resultsperpage", "pagecount", "rows", "take",
-)  # fmt: skip
-_TOTALS: Final = (
-    "totalcount", "totalresults", "totalitems", "totalsize", "totalrecords", "totalelements",
-    "totalentries", "total", "count", "totalhits",
-)  # fmt: skip
-_LEFT: Final = ("remainingitemcount", "remainingcount", "remainingitems", "nextrange")
-"""What is left of the list, in a body or a header."""
-_ECHOED: Final = ("cursor", "offset", "bookmark", "scrollid", "continue")
-"""Parameters whose own name is the field of the next page's token at some providers."""
-_AFTERS: Final = ("after", "cursor", "pageafter", "pagecursor")
-_CERTAIN_TOTALS: Final = 7
-"""How many of them count a list wherever they stand."""
 _RANGE: Final = re.compile(r"\s*[\w-]+[ =](\d{1,18})-(\d{1,18})/(\d{1,18})\s*")
 _NUMBER: Final = re.compile(r"\d{1,18}")
 
@@ -168,12 +142,13 @@ def _gather(entries: Mapping[str, Any], found: dict[str, Any], depth: int) -> No
         found.setdefault(name, value)
     for name, value in entries.items():
         letters = _letters(name)
-        if letters not in _ENVELOPES or depth >= _DEEPEST:
+        is_envelope = letters in ENVELOPES or ENVELOPE.fullmatch(letters) is not None
+        if not is_envelope or depth >= _DEEPEST:
             continue
         if letters in ("next", "nextpage") and isinstance(value, dict):
             found.pop(name, None)
             _gather_next(cast("dict[str, Any]", value), found)
-        elif letters in ("links", "link") and isinstance(value, list):
+        elif letters.endswith(("links", "link")) and isinstance(value, list):
             _gather_relations(cast("list[Any]", value), found)
         elif isinstance(value, dict):
             found.pop(name, None)
@@ -215,12 +190,12 @@ def _gather_relations(links: list[Any], found: dict[str, Any]) -> None:
         if not isinstance(each, dict):
             continue
         link = {_letters(name): value for name, value in cast("dict[str, Any]", each).items()}
-        if "next" in (link.get("rel"), link.get("relation")):
+        if "next" in [str(link.get(name)).lower() for name in ("rel", "relation")]:
             found["next"] = link.get("href") or link.get("url") or link.get("uri")
 
 
 _OF_VENDOR: Final = re.compile(
-    r"-(next-?(?:page(?:-?token)?|token|cursor|marker)|continuation-?token)$"
+    r"-(next-?(?:page(?:-?token)?|token|cursor|marker)|continuation-?token|after|before)$"
 )
 """How the name of a header ends that a provider begins with its own."""
 
@@ -239,8 +214,7 @@ def _of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
         elif key == "content-range" and (span := _RANGE.fullmatch(text)):
             found |= {"offset": int(span[1]), "totalcount": int(span[3])}
         elif (
-            key != name.lower()
-            and letters in (*_PAGES, *_LAST_PAGES, *_TOTALS, *_MORE, *_SIZES[:7])
+            key != name.lower() and letters in (*PAGES, *LAST_PAGES, *TOTALS, *MORE, *SIZES[:7])
         ) or letters in (
             "totalcount",
             "totalpages",
@@ -252,6 +226,9 @@ def _of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
             "continuationtoken",
             "nextpagetoken",
             "nextrange",
+            "aftercursor",
+            "lastpage",
+            "islastpage",
         ):
             found[letters] = int(text) if _NUMBER.fullmatch(text.strip()) else text.strip()
         elif of_vendor := _OF_VENDOR.search(key):
@@ -287,7 +264,7 @@ class _Reply:
         if address is not None and self._reads:
             return UsualPages((), True, address)
         values = dict(self._tokens(is_cut))
-        left = any(self._named.get(name) for name in _LEFT)
+        left = any(self._named.get(name) for name in LEFT)
         says_more = bool(is_cut or values or address is not None or left or self._has_token())
         is_counted = False
         if not values and self._asked.is_counted and counts and not self._is_ended():
@@ -303,18 +280,23 @@ class _Reply:
         )
 
     def _flag(self) -> bool | None:
-        for name in _MORE:
+        for name in MORE:
             if (said := _truth(self._named.get(name))) is not None:
                 return said
-        for name in _LAST:
+        for name in LAST:
             if (said := _truth(self._named.get(name))) is not None:
                 return not said
+        if self._lists and (
+            any(_truth(self._named.get(name)) is False for name in DONE)
+            or any(_truth(self._named[name]) for name in self._named if MORE_OF.fullmatch(name))
+        ):
+            return True
         return None
 
     def _address(self) -> str | None:
         if not self._lists:
             return None
-        for name in _ADDRESSES:
+        for name in (*ADDRESSES, *filter(ADDRESS.fullmatch, self._named)):
             value = self._named.get(name)
             if isinstance(value, str) and _is_address(value):
                 return value
@@ -324,19 +306,30 @@ class _Reply:
         """Whether the reply has a place for what comes next, and nothing in it."""
         return any(
             name in self._named and self._named[name] in (None, "", False)
-            for name in (*_ADDRESSES, "nextcursor", "nexttoken", "nextpagetoken", "nextoffset")
+            for name in (*ADDRESSES, "nextcursor", "nexttoken", "nextpagetoken", "nextoffset")
         )
 
     def _has_token(self) -> bool:
         """Whether something names the next page that no parameter takes."""
+        if self._asked.members and (
+            # On the first page alone nothing is before it.
+            (self._named.get("cursorafter") and self._named.get("cursorbefore", "") in (None, ""))
+            or any(isinstance(self._named.get(name), dict) for name in PARAMETERS)
+            or any(name.startswith("lastevaluated") and self._named[name] for name in self._named)
+        ):
+            return True
         return (
             self._lists
             and any(
                 isinstance(value, (str, int))
                 and not isinstance(value, bool)
-                and bool(value)
-                and (name in _ADDRESSES or (name.startswith("next") and _is_token(name[4:])))
-                and not (name in ("nextpage", "nextoffset") and _number(value) is not None)
+                and str(value).lower() not in NO_TOKENS
+                and not LATER.fullmatch(name)
+                and (
+                    name in ADDRESSES
+                    or ADDRESS.fullmatch(name)
+                    or (name.startswith("next") and _is_token(name[4:]))
+                )
                 for name, value in self._named.items()
             )
         ) or any(self._echoed(name) for name in self._named)
@@ -346,9 +339,10 @@ class _Reply:
         asked with, of a list that names nothing else as next."""
         value = self._named.get(name)
         if (
-            name not in _ECHOED
+            name not in ECHOED
             or not isinstance(value, str)
             or not value
+            or (name == "after" and "before" not in self._named and name not in self._parameters)
             or _number(value) is not None
             or not self._asked.members
             or value == self._given.get(name)
@@ -366,6 +360,14 @@ class _Reply:
             yield name, end
             return
         name = self._taker(("startingafter",))
+        for group in PARAMETERS:
+            inner = self._named.get(group)
+            if isinstance(inner, dict) and self._lists:
+                given = {_letters(key): each for key, each in cast("dict[str, Any]", inner).items()}
+                named = [(key, each) for key, each in given.items() if key in parameters]
+                yield from named
+                if named:
+                    return
         last = self._last_id()
         if is_cut and name is not None and last is not None:
             yield name, last
@@ -387,24 +389,30 @@ class _Reply:
     def _takers(self, field: str, value: Any, is_cut: bool | None) -> tuple[str, ...]:
         """The parameters that may take the value of a field for the next page."""
         key = _letters(field)
+        if LATER.fullmatch(key) or str(value).lower() in NO_TOKENS:
+            return ()
         if key == "next" or (key.startswith("next") and _is_token(key[4:])):
             own = (key, key[4:]) if key != "next" else ()
+            if key == "nextid":  # `id` chooses a thing
+                own = (key, "afterid", "startid", "fromid", "sinceid", "lastid")
             if isinstance(value, str) and _is_address(value):
                 return ()
             if key == "nextafter":
-                own = _AFTERS
-            others = _TOKENS
+                own = AFTERS
+            others = TOKENS
             if str(value).isdigit():
-                others = (*_TOKENS, *_PAGERS, *_OFFSETS[:4])
+                others = (*TOKENS, *PAGERS, *OFFSETS[:4])
                 if key in ("nextpage", "nextoffset"):  # a place in the list, and no token
-                    others = _PAGERS if key == "nextpage" else _OFFSETS
+                    others = PAGERS if key == "nextpage" else OFFSETS
             one = [each for each in others if each in self._parameters]
             fitting = [each for each in own if each in self._parameters]
             return tuple(fitting) or (tuple(one) if len(one) == 1 and self._lists else ())
         if key == "cursorafter" and self._asked.members:
             return ("after", "cursor")
         if is_cut is not False and self._echoed(key) is not None:
-            return (key, *_AFTERS[1:]) if key == "cursor" else (key,)
+            if key == "aftercursor":
+                return (key, *AFTERS)
+            return (key, *AFTERS[1:]) if key in ("cursor", "after") else (key,)
         if key.startswith("lastevaluated"):
             return (f"exclusivestart{key.removeprefix('lastevaluated')}",)
         if key == "marker" and is_cut:
@@ -414,18 +422,18 @@ class _Reply:
         if key == "continuation" and is_cut is not False:
             return ("continuation", "continuationtoken")
         if key == "lastid" and is_cut:
-            return ("after", "afterid", "startingafter")
+            return (key, "after", "afterid", "startingafter")
         return ()
 
     def _taker(self, names: tuple[str, ...]) -> str | None:
         return next((name for name in names if name in self._parameters), None)
 
     def _offset_taker(self) -> str | None:
-        for name in _OFFSETS:
+        for name in OFFSETS:
             parameter = self._parameters.get(name)
             if parameter is None:
                 continue
-            if name not in _MAYBE_TIMES or parameter.schema.get("type") == "integer":
+            if name not in MAYBE_TIMES or parameter.schema.get("type") == "integer":
                 return name
         return None
 
@@ -450,8 +458,8 @@ class _Reply:
         if members == 0:
             # What a total counts may be more than what this caller may see.
             return None, None, False
-        page, last = self._number(_PAGES), self._number(_LAST_PAGES)
-        pager = self._taker(_PAGERS)
+        page, last = self._number(PAGES), self._number(LAST_PAGES)
+        pager = self._taker(PAGERS)
         if page is None and pager is not None and pager not in self._named:
             page = self._asked_number((pager,))
             if page is None and self._asked.is_first:
@@ -468,7 +476,7 @@ class _Reply:
             return None, None, True
         total = self._total()
         offset_name = self._offset_taker()
-        offset = self._number(_OFFSETS)
+        offset = self._number(OFFSETS)
         if offset is None and offset_name is not None:
             offset = self._asked_number((offset_name,))
             if offset is None and self._asked.is_first:
@@ -478,14 +486,14 @@ class _Reply:
             spans = offset_name is None and "from" in self._named and "to" in self._named
             begins = 1 if spans or "startindex" in (offset_name, *self._named) else 0
             begins = min(begins, offset)
-            if total is not None and offset - begins + members >= total:
-                return None, None, bool(is_cut)
+            if total is not None and offset - begins + members >= total and not is_cut:
+                return None, None, False
             if offset_name is not None:
                 return offset_name, offset + members, True
             if pager is None:
                 return None, None, True
         if page is not None and pager is not None and (total is not None or is_cut):
-            size = self._asked_number(_SIZES) or self._number(_SIZES[:7])
+            size = self._asked_number(SIZES) or self._number(SIZES[:7])
             first = self._first_page(pager)
             # Counted from 1 there are fewer before it: that is the end whatever they count from.
             seen = (
@@ -493,8 +501,8 @@ class _Reply:
             )
             if page == first and seen is None:
                 seen = members
-            if total is not None and seen is not None and seen >= total:
-                return None, None, bool(is_cut)
+            if total is not None and seen is not None and seen >= total and not is_cut:
+                return None, None, False
             return pager, page + 1, True
         is_left = (
             total is not None
@@ -519,9 +527,9 @@ class _Reply:
             return _number(cast("dict[str, Any]", exact).get("value"))
         pages = any(
             name in self._named or name in self._parameters
-            for name in (*_OFFSETS, *_SIZES[:7], *_PAGES[:3], "next", "previous")
+            for name in (*OFFSETS, *SIZES[:7], *PAGES[:3], "next", "previous")
         )
-        for name in _TOTALS if pages else _TOTALS[:_CERTAIN_TOTALS]:
+        for name in TOTALS if pages else TOTALS[:CERTAIN_TOTALS]:
             value = self._named.get(name)
             if (number := _number(value)) is not None:
                 return number
@@ -529,7 +537,7 @@ class _Reply:
 
     def _asks_further(self) -> bool:
         """Whether the caller has asked for another page than the first."""
-        names = (*_OFFSETS, *_PAGERS, *_TOKENS)
+        names = (*OFFSETS, *PAGERS, *TOKENS)
         return any(name in self._given for name in names)
 
     def _number(self, names: tuple[str, ...]) -> int | None:
@@ -550,7 +558,7 @@ def _number(value: Any) -> int | None:
 
 
 def _is_token(name: str) -> bool:
-    return bool(name) and _TOKEN.fullmatch(name) is not None
+    return bool(name) and TOKEN.fullmatch(name) is not None
 
 
 def _is_address(value: str) -> bool:

@@ -68,6 +68,10 @@ async def test_a_list_whose_next_page_no_parameter_asks_for_says_that_there_is_m
         {"data": [{"id": 1}], "page": 1, "pages": 1, "total": 1},
         {"data": [], "totalResults": 9, "startIndex": 1},
         {"data": [{"id": 1}], "next_step": "/deploy", "last": "x"},
+        {"data": [{"id": 1}], "nextSyncToken": "s1", "done": True},
+        {"data": [{"id": 1}], "after": "2026-01-01", "hasMoreInfo": True},
+        {"data": [{"id": 1}], "next_cursor": "0", "found": 7},
+        {"data": [{"id": 1}], "paging": {"cursors": {"before": "c0", "after": "c3"}}},
     ],
 )
 async def test_a_list_that_is_whole_is_not_said_to_go_on(
