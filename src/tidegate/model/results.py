@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 import msgspec
 
+from tidegate.model.notices import DatabaseNotice
+
 
 class Limits(msgspec.Struct, frozen=True):
     """Budgets that the gate puts on a run; the database enforces `timeout_s` itself."""
@@ -125,7 +127,8 @@ class Page(msgspec.Struct, frozen=True):
     `size` is how many bytes went to a sink that counts them; None: those of `rows`. `upstream` is
     there where the source is made of APIs. `change` is the id of the change whose rows are kept,
     empty if none are. `reads_nothing`: the statement is a query whose rows have no column
-    (`SELECT FROM t`), and no change.
+    (`SELECT FROM t`), and no change. `notices` are what the database noted meanwhile, for a caller
+    from whom nothing is hidden.
     """
 
     columns: tuple[Column, ...]
@@ -141,6 +144,7 @@ class Page(msgspec.Struct, frozen=True):
     upstream: UpstreamUse | None = None
     change: str = ""
     reads_nothing: bool = False
+    notices: tuple[DatabaseNotice, ...] = ()
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -7,23 +7,33 @@ tells of what fails there before it says that the statement is done (`exec_simpl
 from __future__ import annotations
 
 from tidegate.edges.pgwire import messages
-from tidegate.edges.pgwire.errors import kept_notice, partial_notice, truncation_notice
+from tidegate.edges.pgwire.errors import (
+    kept_notice,
+    partial_notice,
+    source_notice,
+    truncation_notice,
+)
 from tidegate.edges.pgwire.rows import Client
+from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.model.results import Page
 
 
 class Completions:
     """The tags of one session."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, settings: SessionSettings) -> None:
         self._client = client
+        self._settings = settings
         self._keeps = False
         self._kept: list[bytes] = []
 
     def send(self, tag: str, page: Page | None = None) -> None:
-        """Send the tag of what has ended, behind a warning for each cut of its result, and for
-        what it lacks."""
+        """Send the tag of what has ended, behind what the source noted, and a warning for each
+        cut of its result, and for what it lacks."""
         upstream = None if page is None else page.upstream
+        for each in () if page is None else page.notices:
+            if self._settings.shows(each.severity):
+                self._client.write(source_notice(each))
         for cut in () if page is None else page.truncations:
             self._client.write(truncation_notice(cut, upstream))
         if upstream is not None and upstream.skipped:

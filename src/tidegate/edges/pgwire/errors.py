@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.edges.pgwire import messages
 from tidegate.errors import EQUIVALENT_SQLSTATE, ERROR_DETAIL, Code, TidegateError
+from tidegate.model.notices import DatabaseNotice
 from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
 from tidegate.results.notes import pages_note, partial_note
 from tidegate.surfaces.confirmation import PHRASE
@@ -50,6 +51,16 @@ def not_emulated(sqlstate: str, message: str) -> TidegateError:
 def warning(sqlstate: str, text: str) -> bytes:
     """A NoticeResponse of the severity WARNING."""
     return messages.notice({"S": "WARNING", "V": "WARNING", "C": sqlstate, "M": text})
+
+
+def source_notice(noted: DatabaseNotice) -> bytes:
+    """What the source noted while it ran a statement."""
+    fields = {"S": noted.severity, "V": noted.severity, "C": noted.sqlstate, "M": noted.message}
+    if noted.detail:
+        fields["D"] = noted.detail
+    if noted.hint:
+        fields["H"] = noted.hint
+    return messages.notice(fields)
 
 
 def truncation_notice(cut: Truncation, upstream: UpstreamUse | None) -> bytes:

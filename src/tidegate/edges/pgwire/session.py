@@ -85,7 +85,7 @@ class Session:
         self.source = source
         self.settings = settings
         self._client = client
-        self._completions = completions = Completions(client)
+        self._completions = completions = Completions(client, settings)
         self._block = TransactionBlock()
         self.memory = SessionMemory(held, actor.id)
         self._objects = SessionObjects(self.memory)

@@ -260,7 +260,11 @@ class SessionCommands:
         return isinstance(command, Declare) and not command.hold
 
     def _warn_outside(self, words: str) -> None:
-        self._client.write(warning("25P01", f"{words} can only be used in transaction blocks."))
+        self._warn("25P01", f"{words} can only be used in transaction blocks.")
+
+    def _warn(self, sqlstate: str, text: str) -> None:
+        if self._settings.shows("WARNING"):
+            self._client.write(warning(sqlstate, text))
 
     async def close_block(self, *, commit: bool) -> bool:
         """End the block, with its cursors and what was set in it. Returns whether it was
@@ -287,7 +291,7 @@ class SessionCommands:
                 await self._set_modes(command.modes)
             block.is_implicit = False
         elif block.is_open:
-            self._client.write(warning("25001", "There is already a transaction in progress."))
+            self._warn("25001", "There is already a transaction in progress.")
         else:
             self._open(command.modes)
         self._completions.send(command.tag)
@@ -370,7 +374,7 @@ class SessionCommands:
             word = "COMMIT" if command.commit else "ROLLBACK"
             raise refused("25P01", f"{word} AND CHAIN needs a transaction block.")
         if not was_begun:
-            self._client.write(warning("25P01", "There is no transaction in progress."))
+            self._warn("25P01", "There is no transaction in progress.")
         committed = await self.close_block(commit=command.commit and not block.has_failed)
         if command.chain:
             self._open(modes)
@@ -403,6 +407,7 @@ class SessionCommands:
                 messages.NO_DATA if command.move else messages.row_description(encoder.fields)
             )
         left, count = command.rows, 0
+        page = None
         while cursor.result is not None and (left is None or left > 0):
             rows, page = await self._runner.read(cursor.result, left)
             count += len(rows)
@@ -411,7 +416,7 @@ class SessionCommands:
                 await self._runner.send_rows(encoder, rows)
             if page is not None:
                 self._objects.end_result(cursor)
-        self._completions.send(f"{'MOVE' if command.move else 'FETCH'} {count}")
+        self._completions.send(f"{'MOVE' if command.move else 'FETCH'} {count}", page)
 
     async def _close_cursor(self, name: str | None) -> None:
         if name is None:

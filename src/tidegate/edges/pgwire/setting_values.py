@@ -27,7 +27,7 @@ _UNITS_US = (
 )  # fmt: skip
 """Units of a time, each with its microseconds; the largest first."""
 
-_MESSAGES = (
+MESSAGE_LEVELS = (
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
 )  # fmt: skip
 _LEVELS = ("serializable", "repeatable read", "read committed", "read uncommitted")
@@ -135,7 +135,7 @@ _TIME: Callable[[str], str | None] = lambda text: time_shown(milliseconds(text))
 _READERS: dict[str, Callable[[str], str | None]] = {
     "bytea_output": _word_of("hex", "escape"),
     "client_encoding": encoding,
-    "client_min_messages": _word_of(*_MESSAGES, debug="debug2", info="info"),
+    "client_min_messages": _word_of(*MESSAGE_LEVELS, debug="debug2", info="info"),
     "default_transaction_isolation": _word_of(*_LEVELS),
     "default_transaction_read_only": boolean,
     "extra_float_digits": _integer(-15, 3),
@@ -171,7 +171,7 @@ def shown_as(name: str, value: str) -> str:
 
 
 _HINTS = {
-    "client_min_messages": f"It is one of {', '.join(_MESSAGES)}.",
+    "client_min_messages": f"It is one of {', '.join(MESSAGE_LEVELS)}.",
     "client_encoding": "Everything is written in UTF8 here.",
     "default_transaction_isolation": f"It is one of {', '.join(_LEVELS)}.",
     "transaction_isolation": f"It is one of {', '.join(_LEVELS)}.",

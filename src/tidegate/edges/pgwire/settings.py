@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tidegate.edges.pgwire.errors import refused
 from tidegate.edges.pgwire.setting_defaults import DEFAULTS, REPORTED
-from tidegate.edges.pgwire.setting_values import clean_name, milliseconds, shown_as
+from tidegate.edges.pgwire.setting_values import MESSAGE_LEVELS, clean_name, milliseconds, shown_as
 from tidegate.model.transactions import Isolation
 from tidegate.sql.dialects import find
 from tidegate.sql.name_lists import split_names
@@ -406,6 +406,13 @@ class SessionSettings:
         """The client's `statement_timeout`; None for the server's default."""
         found = milliseconds(self._values["statement_timeout"])
         return found / 1000 if found else None
+
+    def shows(self, severity: str) -> bool:
+        """Whether the client wants messages of a severity (`client_min_messages`). INFO goes to
+        every client."""
+        asked, word = self._values["client_min_messages"], severity.lower()
+        least = MESSAGE_LEVELS.index("notice" if asked == "info" else asked)
+        return word not in MESSAGE_LEVELS or MESSAGE_LEVELS.index(word) >= least
 
     @property
     def on_behalf_of(self) -> str:

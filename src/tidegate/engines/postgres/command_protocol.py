@@ -19,12 +19,15 @@ from tidegate.engines.postgres.errors import unreachable
 from tidegate.engines.postgres.socket_io import SocketIO, wake
 from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import TidegateError
+from tidegate.model.notices import DatabaseNotice, note
 
 CANCEL_S = 2.0
 """How long a cancel request may take on its own connection."""
 
+_LONGEST_NOTICE = 8_000
+"""Bytes of a text of a notice that are kept."""
 MAX_MESSAGES = 100
-"""How many notices of the server are kept."""
+"""How many notices of the server are kept, of what we do ourselves."""
 
 _READING = pq.PollingStatus.READING
 _WRITING = pq.PollingStatus.WRITING
@@ -59,6 +62,22 @@ async def ask_to_cancel(connection: PGconn) -> None:
             await _poll(request.poll, request)
         finally:
             request.finish()
+
+
+def _note(notice: PGresult) -> None:
+    """Keep a notice for the statement that runs."""
+    fields = pq.DiagnosticField
+    severity, state, message, detail, hint = [
+        (notice.error_field(field) or b"")[:_LONGEST_NOTICE].decode(errors="replace")
+        for field in (
+            fields.SEVERITY_NONLOCALIZED,
+            fields.SQLSTATE,
+            fields.MESSAGE_PRIMARY,
+            fields.MESSAGE_DETAIL,
+            fields.MESSAGE_HINT,
+        )
+    ]
+    note(DatabaseNotice(severity or "NOTICE", state or "00000", message, detail, hint))
 
 
 def _no_answer(target: Conninfo) -> str:
@@ -143,6 +162,7 @@ class CommandProtocol(SocketIO):
         connection.nonblocking = 1
         connection.enter_pipeline_mode()
         super().__init__(connection)
+        connection.notice_handler = _note
 
     @classmethod
     async def connect(cls, target: Conninfo, **others: str) -> CommandProtocol:
@@ -415,7 +435,7 @@ class CommandProtocol(SocketIO):
         try:
             yield
         finally:
-            self._connection.notice_handler = None
+            self._connection.notice_handler = _note
 
     async def cancel(self) -> None:
         """Ask the server, on a connection of its own, to end what runs. Never raises

@@ -73,6 +73,7 @@ PINNED = {
     "quote_all_identifiers": "off",
     "gin_fuzzy_search_limit": "0",
     "row_security": "on",
+    "client_min_messages": "notice",
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
     "default_transaction_read_only": "on",

@@ -1,0 +1,48 @@
+"""What a database notes while it runs a statement: NOTICE, WARNING, INFO.
+
+They come on the connection whenever a step of the statement waits for it, and belong to no row. So
+the gate does not hand a list through every engine's ways of running a statement: the task of the
+call has one, and the connection that notes something finds it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import msgspec
+
+MOST_NOTICES = 100
+"""Notices of one statement that are kept."""
+
+
+class DatabaseNotice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One notice: `severity` in English, as `WARNING`, the SQLSTATE, and its texts."""
+
+    severity: str
+    sqlstate: str
+    message: str
+    detail: str = ""
+    hint: str = ""
+
+
+_noted: ContextVar[list[DatabaseNotice] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def collected_notices() -> Generator[list[DatabaseNotice]]:
+    """Collect what is noted for the statement that runs in this task."""
+    found: list[DatabaseNotice] = []
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+def note(notice: DatabaseNotice) -> None:
+    """Keep a notice, if a statement runs for which they are collected."""
+    found = _noted.get()
+    if found is not None and len(found) < MOST_NOTICES:
+        found.append(notice)
