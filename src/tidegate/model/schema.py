@@ -128,9 +128,11 @@ class Databases(msgspec.Struct, frozen=True):
 
 
 class DatabaseSettings(msgspec.Struct, frozen=True):
-    """Settings of the database's session, as (name, value)."""
+    """Settings of the database's session, as (name, value). `meanings` says in the same order what
+    each is for; empty where it was not asked."""
 
     values: tuple[tuple[str, str], ...]
+    meanings: tuple[str, ...] = ()
 
 
 class Status(msgspec.Struct, frozen=True):

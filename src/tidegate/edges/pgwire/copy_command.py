@@ -32,7 +32,11 @@ def read_copy(reader: CommandTokens) -> Command | None:
     reader.take("WITH")
     options = _copy_options(reader)
     if options is None:
-        return None
+        return Refused(
+            "0A000",
+            "An option of COPY TO STDOUT is not read here.",
+            "Use FORMAT, HEADER, DELIMITER and NULL, as in WITH (FORMAT csv, HEADER).",
+        )
     return _copy_out(inner, options)
 
 
@@ -63,7 +67,7 @@ def _copy_out(inner: str, options: dict[str, str]) -> Command:
 
 
 def _copy_options(reader: CommandTokens) -> dict[str, str] | None:
-    """The options in brackets, or CSV and HEADER as before PostgreSQL 9.0; None if they cannot be
+    """The options in brackets, or as before PostgreSQL 9.0; None if they cannot be
     read."""
     found: dict[str, str] = {}
     if reader.take("("):
@@ -84,6 +88,15 @@ def _copy_options(reader: CommandTokens) -> dict[str, str] | None:
             found["header"] = "true"
         elif reader.take("BINARY"):
             found["format"] = "binary"
+        elif (reader.take("DELIMITER") or reader.take("DELIMITERS")) and "delimiter" not in found:
+            reader.take("AS")
+            found["delimiter"] = reader.text_value() or ""
+        elif reader.take("NULL") and "null" not in found:
+            reader.take("AS")
+            null = reader.text_value()
+            if null is None:
+                return None
+            found["null"] = null
         else:
             return None
     return found

@@ -70,9 +70,12 @@ class RunningResult:
         handle: Callable[[RowChannel], Awaitable[Reply]],
         cancellation: Cancellation,
         source: Source | None = None,
+        settings: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`source` is what the statement reads, with the rules that it runs under."""
+        """`source` is what the statement reads, with the rules that it runs under; `settings` are
+        those of its session that it runs with."""
         self.source = source
+        self.settings = settings
         self.channel = RowChannel()
         self.cancellation = cancellation
         self._left: list[Sequence[Any]] = []

@@ -74,7 +74,8 @@ class SessionCommands:
         """The columns of a command's result; none if it has no rows."""
         if isinstance(command, Show):
             if command.name == "all":
-                return tuple([structs.replace(_TEXT, name=each) for each in ("name", "setting")])
+                names = ("name", "setting", "description")
+                return tuple([structs.replace(_TEXT, name=each) for each in names])
             return (structs.replace(_TEXT, name=REPORTED.get(command.name, command.name)),)
         if isinstance(command, SetConfig):
             return tuple([structs.replace(_TEXT, name=each.label) for each in command.settings])

@@ -82,14 +82,18 @@ class SettingChanges:
             return await self._settled((), name)
         return value
 
-    async def show_all(self) -> list[tuple[str, str]]:
-        """All settings, by name."""
+    async def show_all(self) -> list[tuple[str, str, str]]:
+        """All settings, by name, with what each is for where the source is a PostgreSQL."""
         settings = self._settings
         if not settings.is_of_database(""):
-            return settings.items()
-        held = dict((await self._ask_for((), ())).values)
+            return [(name, value, "") for name, value in settings.items()]
+        listed = await self._ask_for((), ())
+        names = [name for name, _ in listed.values]
+        held = dict(listed.values)
         held |= {REPORTED.get(name, name): value for name, value in settings.items()}
-        return sorted(held.items(), key=lambda each: each[0].lower())
+        meanings = dict(zip(names, listed.meanings, strict=True))
+        rows = [(name, value, meanings.get(name, "")) for name, value in held.items()]
+        return sorted(rows, key=lambda each: each[0].lower())
 
     async def begin_with(self, startup: dict[str, str]) -> list[str]:
         """Set what a startup message asks for, which is what RESET goes back to. Returns notes:

@@ -156,7 +156,8 @@ class StatementRunner:
             query = self._query(text, parameters or None, channel, in_parts=True)
             return await self._gateway.handle(self._confirmed(self._call(query, cancellation)))
 
-        return RunningResult(handle, cancellation, self._source_now())
+        settings = self._settings.applied()
+        return RunningResult(handle, cancellation, self._source_now(), settings)
 
     def _source_now(self) -> Source:
         return self._gateway.source_of(self._call(Query(Statement(""))))
@@ -185,6 +186,13 @@ class StatementRunner:
                 "The rules of the source were changed while its result was read, and no more of it"
                 " is shown.",
                 hint="Send the statement again: it runs under the rules of now.",
+            )
+        if result.settings != self._settings.applied():
+            raise refused(
+                "0A000",
+                "The settings of the session (TimeZone, DateStyle, search_path) were changed since"
+                " this result was begun, and it is read with those of its beginning.",
+                "Set them back, or close it and begin it again.",
             )
         self._running = result.cancellation
         if self._block.id:

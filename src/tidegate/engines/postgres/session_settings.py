@@ -89,7 +89,10 @@ async def settled(session: PostgresSession, request: Browse, timeout_ms: int) ->
             )
     if not given and not names:
         (rows,) = await session.ask(_ALL, timeout_ms=timeout_ms)
-        return DatabaseSettings(tuple([(name, value or "") for name, value in rows]))
+        return DatabaseSettings(
+            tuple([(name, value or "") for name, value, _ in rows]),
+            tuple([meaning or "" for _, _, meaning in rows]),
+        )
     queries: list[tuple[bytes, Params]] = []
     if given:
         values = [part.encode() for each in given for part in each]
@@ -110,4 +113,7 @@ def _calls(call: bytes, count: int, width: int) -> bytes:
     return b"SELECT " + b", ".join(calls)
 
 
-_ALL = b"SELECT name, pg_catalog.current_setting(name, true) FROM pg_catalog.pg_settings ORDER BY 1"
+_ALL = (
+    b"SELECT name, pg_catalog.current_setting(name, true), short_desc FROM pg_catalog.pg_settings"
+    b" ORDER BY 1"
+)
