@@ -40,7 +40,7 @@ _PASSING = {
 }  # fmt: skip
 """What may be otherwise tomorrow, or where the server runs."""
 
-_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters", "max_rows_changed")
+_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters", "max_rows_changed", "functions")
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 

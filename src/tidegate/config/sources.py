@@ -60,6 +60,10 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where the engine can do that; `require` refuses every change of which they cannot be kept.
     `max_rows_changed`: a change of more rows is rolled back and refused; where its rows cannot be
     counted, a person must approve it. For a transaction the sum counts.
+    `functions` are functions that users of the database wrote, as `schema.name` (in MariaDB
+    `database.name`), which a statement that only reads may call, whatever they do; all others are
+    refused. They are refused in changes, and to a caller from whom a mask, a filter or a list of
+    tables hides something of the source.
     """
 
     name: str
@@ -79,9 +83,11 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     undo: Literal["off", "keep", "require"] = "off"
     max_rows_changed: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    functions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_source_name(self.name)
+        check_function_names(self.functions)
         check_references(self.url)
         refuse_literal(self.url)
         for name, value in self.options.items():
@@ -169,6 +175,27 @@ def check_rules(
         if not rule.where.strip():
             raise invalid(f"The row filter on `{rule.table}` has no condition.")
         check_blanks(rule.where, "where")
+
+
+_SERVERS_OWN = ("pg_catalog", "information_schema", "mysql", "sys", "performance_schema")
+
+
+def check_function_names(functions: tuple[str, ...]) -> None:
+    """Raises: TidegateError CONFIG_INVALID for what does not name one function of a user."""
+    for name in functions:
+        schema, _, bare = name.partition(".")
+        if not schema or not bare or name.count(".") > 1 or set(name) & set('"`()*,; \t\n'):
+            raise invalid(
+                f"`functions` has `{name[:80]}`, which names no function.",
+                hint="Write schema.name as the database's catalog has it: without quotes, arguments"
+                " or a pattern.",
+            )
+        if schema.lower() in _SERVERS_OWN:
+            raise invalid(
+                f"`functions` has `{name[:80]}`, which is the server's own.",
+                hint="The setting is for functions that users wrote; put what is needed of the"
+                " server's own in one.",
+            )
 
 
 def check_blanks(text: str, setting: str) -> None:

@@ -47,6 +47,8 @@ class Entry(NamedTuple):
     `reads_only`: a source on it cannot have the access `write`. `locate` says what a listing shows
     of its URLs, where they are not written as others.
     `path` is the absolute path of the file or folder that a URL names, None where it names none.
+    `own_functions`: a source on it may have `functions`: the engine knows in its database which
+    functions users wrote, and that database keeps a read from changing anything.
     """
 
     engine: str
@@ -62,6 +64,7 @@ class Entry(NamedTuple):
     reads_only: bool = False
     locate: Callable[[str], Location] | None = None
     path: Callable[[str], str | None] | None = None
+    own_functions: bool = False
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database behind `url` speaks. The URL is not opened."""
@@ -132,12 +135,14 @@ POSTGRES = Entry(
     *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432),
     identities=True,
     compares_rows=True,
+    own_functions=True,
 )
 
 MYSQL = Entry(
     *("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306),
     identities=True,
     compares_rows=True,
+    own_functions=True,
 )
 
 ENGINES: dict[str, Entry] = {
@@ -161,6 +166,7 @@ ENGINES: dict[str, Entry] = {
         compares_rows=True,
         options=("memory_limit", "threads", "timeout", "workers"),
         path=file_of,
+        own_functions=True,
     ),
     FOLDER_SCHEME: Entry(
         "files",
@@ -375,6 +381,7 @@ def check_settings(source: Source) -> None:
     check_run_as(source.url, source.run_as)
     check_options(source.url, [name for name, _ in source.options])
     check_access(source.url, source.access)
+    check_functions(source.url, source.functions)
 
 
 def check_run_as(url: str, run_as: RunAs | None) -> None:
@@ -400,6 +407,20 @@ def check_access(url: str, access: str) -> None:
             Code.CONFIG_INVALID,
             f"A source on the engine `{entry.engine}` is only read.",
             hint=f"Leave out the access `{access}`.",
+        )
+
+
+def check_functions(url: str, functions: Sequence[str]) -> None:
+    """Refuse functions of users where the setting would do nothing, or more than it says. Raises:
+    TidegateError CONFIG_INVALID, SOURCE_URL."""
+    entry = find(url)
+    if functions and not entry.own_functions:
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"A source on the engine `{entry.engine}` cannot have `functions`: its databases"
+            " keep no functions of users, or nothing there keeps these from changing data in a"
+            " read.",
+            hint="Leave `functions` out. PostgreSQL, MariaDB, MySQL and DuckDB files take it.",
         )
 
 

@@ -127,4 +127,5 @@ def _made(settings: SourceSettings, engine: str, dialect: str) -> Source:
         options=tuple(settings.options.items()),
         undo=settings.undo,
         max_rows_changed=settings.max_rows_changed,
+        functions=settings.functions,
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from tidegate.engines.registry import compares_rows, language_of
+from tidegate.engines.registry import find as find_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import NO_SOURCE, CallContext
 from tidegate.gateway.judging import judge_text
@@ -19,9 +20,9 @@ from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
 from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Prepare, Query
-from tidegate.model.sources import Identity
+from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.policy.data_rules import rules_for
+from tidegate.policy.data_rules import hides_something, rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.policy.verdict import evaluate
 from tidegate.sql.dialects import find
@@ -111,10 +112,59 @@ async def classify(ctx: CallContext) -> None:
         ctx.judgement = request.judgement
     elif source is not NO_SOURCE:
         ctx.language = language_of(source)
-        ctx.judgement = await judge_text(ctx, SHORT, ctx.language.classify, request, source)
+        ctx.judgement = with_setting(
+            ctx, await judge_text(ctx, SHORT, ctx.language.classify, request, as_trusted(ctx))
+        )
         if isinstance(request, (Query, Explain, Prepare)):
             ctx.judged_text = request.statement.text
     ctx.text_judgement = ctx.judgement
+
+
+def as_trusted(ctx: CallContext) -> Source:
+    """The source as the caller's statements are judged by it: functions of users may read anything,
+    and so none is called for a caller from whom something is hidden."""
+    source = ctx.source
+    if source.functions and hides_something(ctx.call.actor, source):
+        return structs.replace(source, functions=())
+    return source
+
+
+def with_setting(ctx: CallContext, judgement: Judgement) -> Judgement:
+    """The judgement; one that refuses a function says which setting could allow it."""
+    source = ctx.source
+    if judgement.code != Code.SQL_FUNCTION.value or judgement.own or not source.engine:
+        return judgement
+    dialect, name = find(source.dialect), judgement.rule.removeprefix("function.")
+    if name in dialect.statement_state or name in dialect.session_state:
+        return judgement
+    if not find_engine(source.url).own_functions:
+        return judgement
+    if hides_something(ctx.call.actor, source):
+        more = (
+            "Functions that users of the database wrote are refused to callers from whom something"
+            " of the source is hidden."
+        )
+    else:
+        more = (
+            "If a user of the database wrote it, the operator can allow it for reads: `functions`"
+            " of the source names such functions as schema.name."
+        )
+    return structs.replace(judgement, hint=f"{judgement.hint or ''} {more}".strip())
+
+
+def as_read(judgement: Judgement, opinion: Judgement) -> Judgement:
+    """The database's opinion; where a trusted function changes something, the refusal of it, also
+    for who may change data: the setting is about reads."""
+    if not judgement.own or opinion.effect in (Effect.READ, Effect.UNKNOWN):
+        return opinion
+    return structs.replace(
+        opinion,
+        effect=Effect.UNKNOWN,
+        reason=f"{judgement.own[0]} changes data, and functions of users are for reads.",
+        code=Code.SQL_FUNCTION.value,
+        hint="Leave it out; send the change itself as a statement.",
+        own=judgement.own,
+    )
 
 
 def apply_policy(ctx: CallContext) -> None:
@@ -177,5 +227,6 @@ async def inspect(ctx: CallContext) -> None:
         return
     opinion = await ctx.engine.inspect(request.statement, judgement, request.limits.timeout_s)
     if opinion is not None and opinion.effect > judgement.effect:
-        ctx.judgement = structs.replace(opinion, verb=opinion.verb or judgement.verb)
+        opinion = structs.replace(opinion, verb=opinion.verb or judgement.verb)
+        ctx.judgement = with_setting(ctx, as_read(judgement, opinion))
         apply_policy(ctx)

@@ -13,6 +13,7 @@ from msgspec import structs
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError, masking_refused
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.decision import as_trusted
 from tidegate.gateway.judging import SHORT_TO_REWRITE, judge_text
 from tidegate.gateway.metadata import check_home_database, read_catalog
 from tidegate.model.data_rules import DataRules
@@ -104,7 +105,8 @@ async def _judge_rewritten(ctx: CallContext, request: Query | Explain | Prepare)
     text = request.statement.text
     if text != ctx.judged_text:
         classify = language_of(ctx.source).classify
-        ctx.text_judgement = await judge_text(ctx, SHORT_TO_REWRITE, classify, request, ctx.source)
+        source = as_trusted(ctx)
+        ctx.text_judgement = await judge_text(ctx, SHORT_TO_REWRITE, classify, request, source)
         ctx.judged_text = text
 
 

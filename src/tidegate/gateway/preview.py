@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.errors import TidegateError
 from tidegate.gateway.context import CallContext
-from tidegate.gateway.decision import bind_caller, classify
+from tidegate.gateway.decision import as_read, bind_caller, classify, with_setting
 from tidegate.gateway.joined_tables import call_for, other_tables, whole_read
 from tidegate.gateway.masking import mask
 from tidegate.gateway.source_connections import connect, find
@@ -33,9 +33,10 @@ async def explain_call(ctx: CallContext) -> Explanation:
         await mask(ctx)
     except TidegateError as refusal:
         return under_data_rules(explanation, verdict_of(refusal))
-    opinion = await ctx.engine.inspect(ctx.call.request.statement, ctx.judgement)
+    request = ctx.call.request
+    opinion = await ctx.engine.inspect(request.statement, ctx.judgement, request.limits.timeout_s)
     if opinion is not None and opinion.effect > ctx.judgement.effect:
-        ctx.judgement = opinion
+        ctx.judgement = with_setting(ctx, as_read(ctx.judgement, opinion))
         explanation = _explain(ctx)
         if _refuses(explanation):
             return explanation

@@ -88,6 +88,7 @@ class Source(msgspec.Struct, frozen=True):
     nothing of the gate's own environment and files may log in there. `undo`: whether the rows of
     changes are kept so that they can be put back (`keep`), and whether a change of which they
     cannot be kept is refused (`require`). `max_rows_changed`: a change of more rows is refused.
+    `functions` are those of users (`schema.name`) that a read may call, whatever they do.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Source(msgspec.Struct, frozen=True):
     temporary: bool = False
     undo: Literal["off", "keep", "require"] = "off"
     max_rows_changed: int | None = None
+    functions: tuple[str, ...] = ()
 
     @property
     def writable(self) -> bool:

@@ -79,6 +79,8 @@ class Judgement(msgspec.Struct, frozen=True):
     ADMIN that a person may approve; all others with that effect are refused.
     `refuses_transaction`: the database runs it in no transaction, so that what it has done stays
     if it fails.
+    `trusted` are the functions of users that the source's setting `functions` lets this read call
+    (`schema.name`), also by a view or an operator; `own` those that it calls, as far as is known.
     `unqualified`: it changes every row, as its text tells. `touches` are the tables of a change of
     which only the rows can tell that. `open_ended`: nothing in the text compares a column with a
     constant, so that it may be about every row where none can be compared.
@@ -99,6 +101,8 @@ class Judgement(msgspec.Struct, frozen=True):
     refuses_transaction: bool = False
     touches: tuple[TouchedTable, ...] = ()
     open_ended: bool = False
+    trusted: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     @property
     def outside_transaction(self) -> bool:

@@ -40,6 +40,8 @@ def widened(before: Source, after: Source) -> tuple[str, ...]:
     ]
     if _most(after) > _most(before):
         found.append("max_rows_changed")
+    if not set(after.functions) <= set(before.functions):
+        found.append("functions")
     if set(after.tags) != set(before.tags):
         found.append("tags")  # a token, a mask or a filter may be for all sources with a tag
     if without_password(after.url) != without_password(before.url):

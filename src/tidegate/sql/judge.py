@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from msgspec import structs
+
 from tidegate.errors import FATES, Code
 from tidegate.model.long_work import TakesLong
 from tidegate.model.statements import Administration, Effect, Judgement, TouchedTable
@@ -15,6 +17,7 @@ from tidegate.sql.ddl import refuses_transaction
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
 from tidegate.sql.fingerprint import fingerprint
+from tidegate.sql.own_functions import full_name_of, refused_in_change, trusting
 from tidegate.sql.scan import scan
 from tidegate.sql.statement_kinds import classify_statement, verb_of
 
@@ -33,16 +36,46 @@ FAILED = Finding(
 )
 
 
-def judge(text: str, dialect: str) -> Judgement:
+def judge(text: str, dialect: str, trusted: tuple[str, ...] = ()) -> Judgement:
     """The judgement of one text, from the cache where it was judged before. Raises nothing: what
-    cannot be read has the effect UNKNOWN and a code that says why. But TakesLong, as `Language`."""
-    return _small(text, dialect) if len(text) <= SMALL else _large(text, dialect)
+    cannot be read has the effect UNKNOWN and a code that says why. But TakesLong, as `Language`.
+
+    `trusted` are functions of users (`schema.name`) that a read may call: `Judgement.trusted`.
+    """
+    return (_small if len(text) <= SMALL else _large)(text, dialect, trusted)
 
 
-def judge_uncached(text: str, dialect: str) -> Judgement:
+def judge_uncached(text: str, dialect: str, trusted: tuple[str, ...] = ()) -> Judgement:
     """The judgement of one text, not from the cache."""
+    strict = _judged(text, dialect)
+    if not trusted:
+        return strict
+    if strict.effect is Effect.READ:
+        return structs.replace(strict, trusted=trusted)
+    if strict.code != Code.SQL_FUNCTION.value:
+        return strict
+    found = _judged(text, dialect, trusted)
+    if found.effect is Effect.READ:
+        return structs.replace(found, trusted=trusted)
+    refused = found.rule.removeprefix("function.")
+    known_as = full_name_of(refused, trusting(dialect, trusted))
+    if found.own and found.effect is not Effect.UNKNOWN:
+        known_as = found.own[0]
+    if known_as and found.verb not in _READING_VERBS:
+        return _judgement(refused_in_change(known_as), verb=found.verb, own=(known_as,))
+    if known_as:
+        hint = f"Write `{known_as}`: the settings of this source allow it by its full name."
+        return structs.replace(found, hint=hint, own=(known_as,))
+    return structs.replace(found, own=())
+
+
+_READING_VERBS = frozenset({"select", "values", "explain", "table", "describe", "summarize"})
+
+
+def _judged(text: str, dialect: str, trusted: tuple[str, ...] = ()) -> Judgement:
+    """The judgement, whatever it does, with trusted functions called."""
     try:
-        tables = find(dialect)
+        tables = trusting(dialect, trusted) if trusted else find(dialect)
         tokens = scan(text, tables)
         reading = classify_statement(tokens, tables)
         verb = verb_of(tokens, tables)
@@ -66,6 +99,7 @@ def judge_uncached(text: str, dialect: str) -> Judgement:
         tables.concurrent_indexes and refuses_transaction(tokens),
         reading.touches if finding.effect is Effect.WRITE else (),
         reading.open_ended and finding.effect is Effect.WRITE,
+        reading.own,
     )
 
 
@@ -80,10 +114,15 @@ def _judgement(
     outside: bool = False,
     touches: tuple[TouchedTable, ...] = (),
     open_ended: bool = False,
+    own: tuple[str, ...] = (),
 ) -> Judgement:
     if finding is READS:
         return Judgement(
-            Effect.READ, finding.rule, finding.reason, tables=tables, functions=functions, verb=verb
+            *(Effect.READ, finding.rule, finding.reason),
+            tables=tables,
+            functions=functions,
+            verb=verb,
+            own=own,
         )
     code = finding.code or CODES[finding.effect]
     return Judgement(
@@ -101,17 +140,18 @@ def _judgement(
         refuses_transaction=outside,
         touches=touches,
         open_ended=open_ended,
+        own=own,
     )
 
 
-def _judge_small(text: str, dialect: str) -> Judgement:
+def _judge_small(text: str, dialect: str, trusted: tuple[str, ...]) -> Judgement:
     """By its template where that only reads; else by itself, so that reasons name what it says."""
     alike = fingerprint(text)
     if alike != text:
-        judgement = _templates(alike, dialect)
+        judgement = _templates(alike, dialect, trusted)
         if judgement.effect is Effect.READ:
             return judgement
-    return judge_uncached(text, dialect)
+    return judge_uncached(text, dialect, trusted)
 
 
 _templates = lru_cache(maxsize=512)(judge_uncached)

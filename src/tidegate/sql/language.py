@@ -29,10 +29,10 @@ class SqlLanguage(Language):
 
     def classify(self, request: Request, source: Source) -> Judgement:
         if isinstance(request, (Query, Prepare)):
-            return judge(request.statement.text, source.dialect)
+            return judge(request.statement.text, source.dialect, source.functions)
         if isinstance(request, Explain):
             # The word EXPLAIN is judged as well: the text after it could turn it into an execution.
-            return judge(f"EXPLAIN {request.statement.text}", source.dialect)
+            return judge(f"EXPLAIN {request.statement.text}", source.dialect, source.functions)
         return Judgement(
             Effect.UNKNOWN,
             "request.unlisted",

@@ -15,6 +15,7 @@ from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.function_syntax import simplify
 from tidegate.sql.lex import NUMBER, Token
 from tidegate.sql.normalization import is_exact, normalize
+from tidegate.sql.own_functions import stand_in
 from tidegate.sql.parse import parse
 from tidegate.sql.select_grammar import tables_of_select
 from tidegate.sql.token_checks import Words, check_tokens, function_refused
@@ -36,6 +37,7 @@ class Reading:
         "functions",
         "open_ended",
         "opinions",
+        "own",
         "returns_rows",
         "tables",
         "touches",
@@ -53,10 +55,12 @@ class Reading:
         administration: Administration | None = None,
         touches: tuple[TouchedTable, ...] = (),
         open_ended: bool = False,
+        own: tuple[str, ...] = (),
     ) -> None:
         self.administration = administration
         self.open_ended = open_ended
         self.opinions = opinions
+        self.own = own
         self.tables = tables or {}
         self.functions = functions or {}
         self.touches = touches
@@ -70,7 +74,7 @@ def read_query_statement(
     """Read the tokens of a query (`reading`) or a change; `replaces`: of a REPLACE, spelled as an
     INSERT. Raises: Refusal."""
     words = check_tokens(tokens, dialect, reading=reading)
-    if reading and not words.opinions and not words.unlisted:
+    if reading and not words.opinions and not words.unlisted and not words.own:
         plain = _plain_select(tokens, words, dialect)
         if plain is not None:
             return plain
@@ -92,6 +96,8 @@ def _by_tree(
 ) -> Reading:
     """The reading of a query or a change by the general parser. Raises: Refusal."""
     parser = dialect.parser
+    if words.own:
+        tokens = stand_in(tokens, list(words.own))
     if not dialect.values_parses and tokens[0].key == "VALUES":
         # The parser's general dialect knows VALUES as a statement.
         parser = ""
@@ -120,6 +126,7 @@ def _by_tree(
         returns_rows=returns_rows,
         touches=() if grammar.unqualified else grammar.touches,
         open_ended=grammar.open_ended,
+        own=tuple(dict.fromkeys(words.own.values())),
     )
 
 

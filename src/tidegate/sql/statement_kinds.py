@@ -203,7 +203,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
         or finding.rule in _KEPT
         or (dialect.explain_creates and finding.rule in _PLACED)
     ]
-    return Reading(kept, reading.tables, reading.functions)
+    return Reading(kept, reading.tables, reading.functions, own=reading.own)
 
 
 def explained(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:

@@ -18,6 +18,7 @@ from tidegate.sql.dialects.common import (
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Finding, temporary
 from tidegate.sql.lex import NAME, OP, PARAM, STRING, WORD, Token
+from tidegate.sql.own_functions import own_call
 
 _NOTHING = Token("", "", "", 0)
 _LOCKS = frozenset({("NO", "KEY"), ("KEY", "SHARE")})
@@ -32,14 +33,16 @@ class Words:
     """The result of checking the words of one statement.
 
     `functions` are the names called, in order; `unlisted` holds, by name, the tokens at which what
-    is not on the dialect's list has a bracket: it may yet turn out to be no call.
+    is not on the dialect's list has a bracket: it may yet turn out to be no call. `own` are the
+    functions of users that are called and trusted, with the first token and the bracket of each.
     """
 
-    __slots__ = ("functions", "opinions", "unlisted")
+    __slots__ = ("functions", "opinions", "own", "unlisted")
 
     def __init__(self) -> None:
         self.opinions: list[Finding] = []
         self.functions: dict[str, None] = {}
+        self.own: dict[tuple[int, int], str] = {}
         self.unlisted: dict[str, list[int]] = {}
 
 
@@ -55,7 +58,11 @@ def check_tokens(tokens: list[Token], dialect: Dialect, *, reading: bool) -> Wor
             elif previous.kind == STRING and before.key != "IN":
                 words.opinions.append(_unknown("text.called_string", "A string is called"))
         elif previous.key == ".":
-            if dialect.attributes and _folded(token, dialect) in dialect.attributes:
+            if (
+                dialect.attributes
+                and _folded(token, dialect) in dialect.attributes
+                and not _is_own(tokens, index, dialect)
+            ):
                 words.opinions.append(function_refused(token.text.lower()))
         elif token.kind == WORD and reading:
             named = previous.key == "AS" and before.key != "."
@@ -97,6 +104,11 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
         places = AFTER.get(token.key)
         if places is not None and before.key in places and not _multiplies(tokens, index - 2):
             return
+    if dialect.trusted:
+        own, first = own_call(tokens, index, dialect)
+        if own:
+            words.own[first, index] = own
+            return
     name = _folded(token, dialect)
     if before.key == "." and not dialect.methods:
         schema = tokens[index - 3] if index > 2 else _NOTHING
@@ -113,6 +125,13 @@ def _call(words: Words, tokens: list[Token], index: int, dialect: Dialect) -> No
             words.opinions.append(state_refused(name))
     else:
         words.unlisted.setdefault(name, []).append(index)
+
+
+def _is_own(tokens: list[Token], index: int, dialect: Dialect) -> bool:
+    """Whether the name at `index` is that of a trusted function which is called."""
+    if not dialect.trusted or index + 1 >= len(tokens) or tokens[index + 1].key != "(":
+        return False
+    return bool(own_call(tokens, index + 1, dialect)[0])
 
 
 def _is_conflict_target(tokens: list[Token], index: int) -> bool:

@@ -18,6 +18,7 @@ from tidegate.sql.dialects.nodes import CHANGING, FUNCTIONS, READING
 from tidegate.sql.finding import Finding
 from tidegate.sql.normalization import TEXT
 from tidegate.sql.open_conditions import is_open
+from tidegate.sql.own_functions import STAND_IN
 from tidegate.sql.token_checks import function_refused
 from tidegate.sql.touched_tables import touched_tables
 from tidegate.sql.whole_tables import changes_every_row
@@ -254,7 +255,7 @@ def _declare(name: str, grammar: Grammar, names: dict[str, str]) -> None:
 def _anonymous(node: Any, grammar: Grammar, names: dict[str, str], dialect: Dialect) -> None:
     """The parser sees a call that it has no node for: the name must be listed here as well."""
     name: str = node.name
-    if name.upper() in SYNTAX:
+    if name.upper() in SYNTAX or (dialect.trusted and name.upper() == STAND_IN):
         return
     if type(node.parent).__name__ == "Table" and is_table_with_arguments(
         node.parent, dialect, names

@@ -78,14 +78,15 @@ class _OldPolicyName(argparse.Action):
 
 _NO_CHANGES: dict[str, Any] = {
     **dict.fromkeys(("url", "run_as_role", "max_rows_changed", *SOURCE_RULES)),
-    **dict.fromkeys(("tag", "mask", "filter", "run_as", "run_as_variable", "option", "clear"), ()),
+    **dict.fromkeys(("tag", "mask", "filter", "function", "option", "clear"), ()),
+    **dict.fromkeys(("run_as", "run_as_variable"), ()),
     "driver_coordinate": (),
     "ask_password": False,
     "keep_in": None,
     "password_stdin": False,
 }
 """The arguments of `source update` where nothing is given."""
-CLEARABLE = ("tags", "masks", "filters", "run-as", "options")
+CLEARABLE = ("tags", "masks", "filters", "functions", "run-as", "options")
 
 
 def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
@@ -131,6 +132,14 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
         metavar="TABLE:CONDITION",
         help="show only the rows of a table that meet a condition, such as 'orders: tenant_id = "
         "7'; may be repeated",
+    )
+    action.add_argument(
+        "--function",
+        action="append",
+        default=[],
+        metavar="SCHEMA.NAME",
+        help="a function that a user of the database wrote and that reads may call, whatever it "
+        "does; not in changes, nor for callers from whom something is hidden; may be repeated",
     )
 
 
@@ -254,10 +263,10 @@ def _update(actions: Commands) -> argparse.ArgumentParser:
     update = actions.add_parser(
         "update",
         help="change a source's settings",
-        description="Change the given settings and leave the others. Given tags, masks and "
-        "filters replace the existing ones. --run-as, --run-as-variable and --option replace one "
-        "entry each; an empty value (alice=) removes it. The change takes effect on the next "
-        "call, also in running servers.",
+        description="Change the given settings and leave the others. Given tags, masks, "
+        "filters and functions replace the existing ones. --run-as, --run-as-variable and "
+        "--option replace one entry each; an empty value (alice=) removes it. The change takes "
+        "effect on the next call, also in running servers.",
     )
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.add_argument("--url", metavar="URL", help="the new address")

@@ -87,6 +87,7 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
     given["filters"] = (
         tuple(RowFilter(table, condition) for table, condition in arguments.filter) or None
     )
+    given["functions"] = tuple(dict.fromkeys(arguments.function)) or None
     rules = {name: value for name, value in given.items() if value is not None}
     if arguments.max_rows_changed is not None:
         rules["max_rows_changed"] = arguments.max_rows_changed or None

@@ -192,11 +192,11 @@ class DuckdbEngine:
     ) -> Judgement | None:
         """The opinion of DuckDB's parser, from the cache where it was asked before."""
         self._check_open()
-        text = statement.text
+        text, own = statement.text, list(judgement.own)
         if text in self._opinions:
             return self._opinions[text]
-        opinion = await self._ask("inspect", Question(self._url.version(), text), Opinion)
-        if len(text) <= OPINION_TEXT:
+        opinion = await self._ask("inspect", Question(self._url.version(), text, own), Opinion)
+        if len(text) <= OPINION_TEXT and not own:
             if len(self._opinions) >= OPINIONS:
                 self._opinions.clear()
             self._opinions[text] = opinion.judgement
@@ -320,6 +320,7 @@ class DuckdbEngine:
             permit.max_rows_changed,
             [] if permit.judgement is None else list(permit.judgement.touches),
             permit.whole_changes,
+            [] if permit.judgement is None else list(permit.judgement.own),
         )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:

@@ -8,6 +8,7 @@ Allowed types are listed, with their effects; a type that is not listed is refus
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 import duckdb
@@ -121,6 +122,33 @@ def _writes(judgement: Judgement, reason: str) -> Judgement:
     return msgspec.structs.replace(
         judgement, effect=Effect.WRITE, rule="duckdb.planner", reason=reason
     )
+
+
+_FUNCTIONS = (
+    "SELECT internal, database_name, schema_name, function_name FROM system.main.duckdb_functions()"
+)
+_OTHERS = frozenset({"system", "temp"})
+
+
+def check_own(cursor: duckdb.DuckDBPyConnection, own: Sequence[str]) -> None:
+    """See that trusted functions of users are meant where such are named: DuckDB looks for a name
+    in several places, and what stands before it may be a value. Raises: TidegateError SQL_FUNCTION
+    if there is another of the name; duckdb.Error."""
+    # Compared here: a macro could take the place of any function or operator there.
+    known = cursor.execute(_FUNCTIONS).fetchall() if own else []
+    for name in own:
+        schema, _, bare = name.lower().partition(".")
+        for internal, database, found_in, function in known:
+            if function.lower() == bare and (
+                internal or database in _OTHERS or found_in.lower() != schema
+            ):
+                raise TidegateError(
+                    Code.SQL_FUNCTION,
+                    f"`{name}` may be called here, but there is another function of this name, and"
+                    " DuckDB could take that one.",
+                    hint="Ask the operator to give the function a name of its own.",
+                    details={"rule": f"function.{name}"},
+                )
 
 
 _MADE = """

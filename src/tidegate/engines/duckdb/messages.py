@@ -51,7 +51,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
     With a `schema`, names without one are looked up there first. A change of more than
     `max_rows_changed` rows is rolled back, and with `whole_changes` (`Permit`) one of every row of
-    a table that it `touches`.
+    a table that it `touches`. `own` are functions of users that it calls and that are trusted.
     """
 
     version: str
@@ -64,6 +64,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     max_rows_changed: int | None = None
     touches: list[TouchedTable] = []
     whole_changes: Literal["", "confirm", "deny"] = ""
+    own: list[str] = []
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
@@ -156,10 +157,11 @@ class Metadata(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """What does DuckDB make of a text?"""
+    """What does DuckDB make of a text, which calls these trusted functions of users?"""
 
     version: str
     text: str
+    own: list[str] = []
 
 
 class Opinion(msgspec.Struct, frozen=True, array_like=True):

@@ -12,7 +12,7 @@ from tidegate.engines.common.errors import no_values
 from tidegate.engines.common.row_images import too_many_rows
 from tidegate.engines.common.whole_changes import WholeChange
 from tidegate.engines.duckdb.connection import DuckdbSession
-from tidegate.engines.duckdb.inspect import Reading, body, read
+from tidegate.engines.duckdb.inspect import Reading, body, check_own, read
 from tidegate.engines.duckdb.messages import Fill, Filled, Portion, Prepared, Run, Started
 from tidegate.engines.duckdb.types import Column, ExactQuery, check_exact, coerced, is_json
 from tidegate.engines.worker.frames import portable
@@ -59,6 +59,7 @@ class Execution:
         try:
             if run.schema is not None:
                 self._cursor.execute(f"SET search_path = {search_path(run.schema)}")
+            check_own(self._cursor, run.own)
             self._begin(reading, params, run.explain)
         except BaseException:
             self.close()
@@ -221,6 +222,7 @@ def prepared(session: DuckdbSession, run: Run) -> Prepared:
     try:
         if run.schema is not None:
             cursor.execute(f"SET search_path = {search_path(run.schema)}")
+        check_own(cursor, run.own)
         relation = cursor.sql(reading.text, params=[None] * count or None)
         columns = list(zip(relation.columns, map(str, relation.types), strict=True))
     finally:

@@ -17,7 +17,7 @@ from tidegate.engines.duckdb.connection import DuckdbSession, bound_memory
 from tidegate.engines.duckdb.dry_run import run_dry
 from tidegate.engines.duckdb.errors import translate
 from tidegate.engines.duckdb.folder import FolderSession
-from tidegate.engines.duckdb.inspect import explained, read
+from tidegate.engines.duckdb.inspect import check_own, explained, read
 from tidegate.engines.duckdb.messages import (
     Change,
     Changed,
@@ -176,6 +176,7 @@ class Worker:
             return Opinion(None)
         cursor = self.session.cursor(question.version)
         try:
+            check_own(cursor, question.own)
             judgement = explained(reading, cursor)
         finally:
             self.session.drop(cursor)

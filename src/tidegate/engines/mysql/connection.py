@@ -41,6 +41,7 @@ from tidegate.model.sources import Identity
 
 READ_WRITE = b"SET SESSION TRANSACTION READ WRITE"
 BEGIN = b"START TRANSACTION"
+READ_ONLY = b"START TRANSACTION READ ONLY"
 ROLLBACK = b"ROLLBACK"
 COMMIT = b"COMMIT"
 
@@ -200,6 +201,13 @@ class MysqlSession(ServerSession[CommandProtocol]):
         self.needs_reset = self._changes = True
         self.line.query(READ_WRITE, BEGIN)
         await self.line.done()
+        await self.line.done()
+
+    async def open_reading(self) -> None:
+        """Begin a transaction that a function of a user cannot make one that changes data, as it
+        could the session. Raises: ServerError, TidegateError."""
+        self.needs_reset = self._changes = True
+        self.line.query(READ_ONLY)
         await self.line.done()
 
     async def enter_block(self, isolation: bytes, *, writes: bool) -> None:

@@ -43,7 +43,7 @@ from tidegate.engines.mysql.row_counts import RowCounter, uncounted
 from tidegate.engines.mysql.transaction import check_run_as
 from tidegate.engines.mysql.types import check_count, pack, read_fields
 from tidegate.engines.mysql.url import Conninfo, parse_conninfo
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
@@ -169,7 +169,7 @@ class MysqlEngine:
         if explains:
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
-        reads = explains or permit.effect is Effect.READ
+        reads, trusts = explains or permit.effect is Effect.READ, False
         database = request.schema or request.database
         timeout_s = self._limit_s(permit)
         if reads:
@@ -177,6 +177,14 @@ class MysqlEngine:
             reads = await self._opinions.check_read(
                 text, encoded, judgement, database, borrowed, permit.identity, explains=explains
             )
+            trusts = self._opinions.calls_trusted(judgement, database, permit.identity)
+            if trusts and held is not None:
+                raise TidegateError(
+                    Code.SQL_FUNCTION,
+                    "A function of a user is not called in a transaction that may change data:"
+                    " nothing there keeps it from changing some.",
+                    hint="Call it before the transaction's first change, or outside of one.",
+                )
         else:
             check_change(text, judgement, permit)
             if permit.keeper is not None:
@@ -189,13 +197,15 @@ class MysqlEngine:
             running = await held.start(timeout_s, cancellation, writes=not reads)
         try:
             async with running as session:
-                session.needs_reset = session.needs_reset or not reads or _may_leave(text)
+                session.needs_reset = session.needs_reset or not reads or trusts or _may_leave(text)
                 if held is not None:
                     await session.be_ready_in_block()
                 await session.run_as(permit.identity)
                 await session.begin(running.timeout_ms, database)
                 if not reads and held is None:
                     await session.open_transaction()
+                elif trusts:
+                    await session.open_reading()
                 place = database or self._setting.database
                 counter = None if reads else await RowCounter.begin(session, permit, place)
                 binary = await _send(session, encoded, params, explains)

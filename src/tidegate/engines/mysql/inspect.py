@@ -9,7 +9,8 @@ A view may call a stored function, and a stored function may do what its definer
 read-only session: write files, take locks, set global variables. So each view's definition, as the
 server keeps it, is judged like a statement, and the views it reads as well. The result holds for
 some seconds. The judge's list of functions is of names that some server has built in. Where another
-server lacks one, or the name is qualified, a stored function may be meant: it is refused.
+server lacks one, or the name is qualified, a stored function may be meant: it is refused, unless
+the source's setting `functions` names it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -31,15 +34,28 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.decisions import Permit
 from tidegate.model.sources import Identity
 from tidegate.model.statements import Effect, Judgement
+from tidegate.sql import dialects
+from tidegate.sql.dialects.model import words
+from tidegate.sql.finding import Refusal
 from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.judge import judge
+from tidegate.sql.lex import NAME, WORD, lex
 
 FRESH_S = 5.0
 MOST_DEPTH = 16
 _MOST_KEPT = 4096
 
 Place = tuple[str, str]
-Names = tuple[tuple[str, ...], tuple[str, ...], str | None]
+Names = tuple[tuple[str, ...], tuple[str, ...], str | None, tuple[str, ...]]
+
+
+class Look(NamedTuple):
+    """What was found until when: `objection` to what is read, and the names of called functions
+    that stored ones have as well."""
+
+    until: float
+    objection: str | None = None
+    stored: tuple[str, ...] = ()
 
 
 class Views:
@@ -48,48 +64,43 @@ class Views:
     def __init__(self) -> None:
         self._definitions: dict[Place, tuple[float, str | None]] = {}
         self._stored: tuple[float, frozenset[str]] = (0.0, frozenset())
-        self._answers: dict[Names, tuple[float, str | None]] = {}
+        self._answers: dict[Names, Look] = {}
 
-    def recall(self, read: Judgement, database: str | None) -> tuple[bool, str | None]:
-        """Whether the answer is known, and if so the objection to what a statement reads."""
+    def recall(self, read: Judgement, database: str | None) -> Look | None:
+        """What is known of a statement; None if that has to be looked at."""
         if not read.tables and not read.functions:
-            return True, None
-        until, objection = self._answers.get((read.tables, read.functions, database), (0.0, None))
-        return until > time.monotonic(), objection
+            return _NOTHING
+        known = self._answers.get(_names(read, database))
+        return None if known is None or known.until <= time.monotonic() else known
 
-    async def objection(
-        self, session: MysqlSession, read: Judgement, database: str | None
-    ) -> str | None:
-        """Why a statement that seems to read may do more; None if it does not.
-
-        Raises: ServerError, TidegateError.
-        """
+    async def look(self, session: MysqlSession, read: Judgement, database: str | None) -> Look:
+        """Why a statement that seems to read may do more. Raises: ServerError, TidegateError."""
         until = time.monotonic() + FRESH_S
-        found = await self._stored_function(session, read.functions)
-        if found is None:
-            found = await self._look(session, read.tables, database)
+        stored = await self._stored_functions(session, read.functions)
+        objection = await self._look(session, read.tables, database, read.trusted)
         if len(self._answers) > _MOST_KEPT:
             self._answers.clear()
-        self._answers[read.tables, read.functions, database] = (until, found)
+        found = self._answers[_names(read, database)] = Look(until, objection, stored)
         return found
 
-    async def _stored_function(
+    async def _stored_functions(
         self, session: MysqlSession, functions: tuple[str, ...]
-    ) -> str | None:
+    ) -> tuple[str, ...]:
         if not functions:
-            return None
+            return ()
         until, stored = self._stored
         if until < time.monotonic():
             rows = await session.own(catalog.STORED_FUNCTIONS)
             stored = frozenset(str(row[0]).lower() for row in rows)
             self._stored = (time.monotonic() + FRESH_S, stored)
-        for function in functions:
-            if function.lower() in stored:
-                return f"The function {function} is a stored one, and may do more than read."
-        return None
+        return tuple([function for function in functions if function.lower() in stored])
 
     async def _look(
-        self, session: MysqlSession, tables: tuple[str, ...], database: str | None
+        self,
+        session: MysqlSession,
+        tables: tuple[str, ...],
+        database: str | None,
+        trusted: tuple[str, ...],
     ) -> str | None:
         seen: set[Place] = set()
         wanted = _places(tables, database)
@@ -109,7 +120,7 @@ class Views:
                         f"The view {name} keeps from this account what it does; "
                         "with the privilege SHOW VIEW on it, the gate could see."
                     )
-                judgement = judge(definition, "mysql")
+                judgement = judge(_in_full(definition, schema, trusted), "mysql", trusted)
                 if judgement.effect > Effect.READ:
                     return f"The view {name} may do more than read: {judgement.reason}"
                 for function in judgement.functions:
@@ -143,6 +154,56 @@ class Views:
         }
         for place in stale:
             self._definitions[place] = (now + FRESH_S, found.get(place))
+
+
+_NOTHING = Look(0.0)
+_SHORT_CALL = re.compile(r"(?<!\.)`([^`]+)`\(")
+
+
+def _in_full(definition: str, schema: str, trusted: tuple[str, ...]) -> str:
+    """A view's definition with trusted functions called by their full names. The server writes a
+    stored function in backticks, one of its own without, and leaves out the view's own database."""
+    if not trusted:
+        return definition
+    known = {name.lower() for name in trusted}
+
+    def full(call: re.Match[str]) -> str:
+        named = f"{schema}.{call[1]}".lower() in known
+        return f"`{schema}`.{call[0]}" if named else call[0]
+
+    return _SHORT_CALL.sub(full, definition)
+
+
+_EVERYWHERE = words("cast char_length coalesce concat if instr lower sha2 substr substring upper")
+"""Functions that every server has built in. Masks are made of these."""
+
+
+def _means_stored(text: str, names: tuple[str, ...]) -> str:
+    """The first of the names by which a text may call a stored function; empty if each is surely
+    the server's own: a bare word with its bracket right behind it. With a space between, or in
+    quotes, some of these words are names like any other."""
+    doubtful = [name for name in names if name.lower() not in _EVERYWHERE]
+    if doubtful:
+        return doubtful[0]
+    sought = {name.upper() for name in names}
+    try:
+        tokens = lex(text, _LEXICAL_RULES)
+    except Refusal:
+        return names[0]
+    for token, after in pairwise(tokens):
+        if after.key == "(" and token.kind in (WORD, NAME) and token.text.upper() in sought:
+            direct = text[token.at : after.at].upper() == token.key
+            if token.kind != WORD or not direct:
+                return token.text
+    return ""
+
+
+_LEXICAL_RULES = dialects.find("mysql").lexical_rules
+
+
+def _names(read: Judgement, database: str | None) -> Names:
+    """What the answer to a statement depends on."""
+    return read.tables, read.functions, database, read.trusted
 
 
 def _places(tables: Iterable[str], database: str | None) -> set[Place]:
@@ -276,8 +337,19 @@ class Inspector:
         if found.effect is Effect.UNKNOWN:
             return None
         opinion = as_judgement(found)
+        if found.changes and read.trusted and not read.own and read.verb == "select":
+            # Through a view. What a caller calls itself the gate refuses.
+            opinion = structs.replace(
+                opinion,
+                effect=Effect.UNKNOWN,
+                reason="A view calls a function that changes data, and functions of users are for"
+                " reads.",
+                code=Code.SQL_FUNCTION.value,
+                hint="Leave the view out; send the change itself as a statement.",
+                own=read.trusted,
+            )
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            objection = await self._objection(read, None, borrowed, None)
+            objection = await self._objection(text, read, None, borrowed, None)
             if objection is not None:
                 return structs.replace(
                     opinion,
@@ -310,11 +382,11 @@ class Inspector:
         if found.error is not None:
             raise found.error
         if found.effect is Effect.READ and read.effect is Effect.READ:
-            objection = await self._objection(read, database, borrowed, identity)
+            objection = await self._objection(text, read, database, borrowed, identity)
             if objection is not None:
                 raise TidegateError(Code.SQL_FUNCTION, objection, details={"rule": VIEW_RULE})
             return True
-        if explains and found.changes and read.effect is Effect.READ:
+        if explains and found.changes and read.effect is Effect.READ and not read.own:
             return False
         worse = read if read.effect > Effect.READ else as_judgement(found)
         function = worse.code == Code.SQL_FUNCTION.value
@@ -350,24 +422,46 @@ class Inspector:
 
     async def _objection(
         self,
+        text: str,
         read: Judgement,
         database: str | None,
         borrowed: BorrowedConnection[MysqlSession],
         identity: Identity | None,
     ) -> str | None:
         """Why what seems to read may do more, as far as the server's catalog shows. It shows
-        each role what that may see."""
+        each role what that may see. Where stored functions are trusted, it is also found out
+        whether a view calls one."""
         home = database or self._home
         role = None if identity is None else identity.role
         if len(self._views) > _MOST_ROLES:
             self._views.clear()
         views = self._views.setdefault(role, Views())
-        known, objection = views.recall(read, home)
-        if known:
-            return objection
-        async with borrowed as session:
-            await session.run_as(identity)
-            return await views.objection(session, read, home)
+        found = views.recall(read, home)
+        strictly = structs.replace(read, trusted=())
+        asks = bool(read.trusted) and not read.own and views.recall(strictly, home) is None
+        if found is None or asks:
+            async with borrowed as session:
+                await session.run_as(identity)
+                found = await views.look(session, read, home)
+                if asks:
+                    await views.look(session, strictly, home)
+        stored = _means_stored(text, found.stored) if found.stored else ""
+        if stored:
+            return f"The function {stored} is a stored one, and may do more than read."
+        return found.objection
+
+    def calls_trusted(
+        self, read: Judgement, database: str | None, identity: Identity | None
+    ) -> bool:
+        """Whether a statement that `check_read` has just let pass calls functions of users, itself
+        or by a view; True where that is not known any more."""
+        if read.own or not read.trusted:
+            return bool(read.own)
+        views = self._views.get(None if identity is None else identity.role)
+        if views is None:
+            return True
+        found = views.recall(structs.replace(read, trusted=()), database or self._home)
+        return found is None or found.objection is not None
 
 
 def check_change(text: str, read: Judgement, permit: Permit) -> None:

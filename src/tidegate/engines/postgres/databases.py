@@ -43,7 +43,10 @@ class Databases:
         server: ServerPool[PostgresSession],
         open_session: Callable[[str | None], Awaitable[PostgresSession]],
         home: str,
+        functions: tuple[str, ...] = (),
     ) -> None:
+        """`functions` of users are those that reads may call."""
+        self._functions = functions
         self._server = server
         self._open_session = open_session
         own = self._unknown(None)
@@ -59,7 +62,7 @@ class Databases:
     def _unknown(self, name: str | None) -> Database:
         """A database of which nothing is known yet."""
         types = TypeCache(lambda: self._open_session(name))
-        return Database(CatalogSafetyCache(), types, BinaryFits())
+        return Database(CatalogSafetyCache(self._functions), types, BinaryFits())
 
     def known(
         self, text: str, judgement: Judgement, database: str | None = None
@@ -86,14 +89,18 @@ class Databases:
         if judgement.administration is not None and not judgement.administration.runs_query:
             return judgement  # a person approves what it names, functions of users included
         known = self._known.get(database)
-        if known is not None and not known.watch.is_due and not known.watch.needs_analysis:
+        if (
+            known is not None
+            and not known.watch.is_due
+            and not (known.watch.needs_analysis(judgement))
+        ):
             return await known.watch.joined(text, judgement)
         timeout_ms = max(1, round(timeout_s * 1000))
         async with self._server.borrowed(timeout_s, cancellation, database) as session:
             watch = self.of(database).watch
             if watch.is_due:
                 await watch.look(session, timeout_ms)
-            if watch.needs_analysis:
+            if watch.needs_analysis(judgement):
                 return await watch.analysed(session, text, judgement, schema, timeout_ms, tuning)
             return await watch.joined(text, judgement)
 

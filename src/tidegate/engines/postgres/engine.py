@@ -117,7 +117,11 @@ class PostgresEngine:
     capabilities: Capabilities
 
     def __init__(
-        self, login: RenewedLogin[Conninfo], first: PostgresSession, identity: str = ""
+        self,
+        login: RenewedLogin[Conninfo],
+        first: PostgresSession,
+        identity: str = "",
+        functions: tuple[str, ...] = (),
     ) -> None:
         target = login.target
         self.capabilities = Capabilities(
@@ -143,7 +147,7 @@ class PostgresEngine:
             return session
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
-        self._databases = Databases(self._server, open_session, first.setting.database)
+        self._databases = Databases(self._server, open_session, first.setting.database, functions)
         self._schema = SchemaVersion()
         self._status = Status(
             first.setting.database,
@@ -159,7 +163,7 @@ class PostgresEngine:
         check_run_as(source.run_as)
         login = RenewedLogin(source, _target_of)
         first = await login.open(PostgresSession.open)
-        return cls(login, first, await first.identity())
+        return cls(login, first, await first.identity(), source.functions)
 
     @property
     def open_connections(self) -> int:
@@ -238,7 +242,8 @@ class PostgresEngine:
         )
         try:
             async with running as session:
-                session.needs_reset = writes
+                # What a function of a user leaves on its session is no other caller's.
+                session.needs_reset = writes or bool(opinion.own)
                 session.chunk_rows = rows
                 session.prepared.follow(self._databases.of(request.database).watch.names_state)
                 if copies:

@@ -4,7 +4,9 @@ A text can call a function that it does not name: by a view, a row security poli
 cast, a domain. The catalog keeps all of these as trees with the oids of what they call. What
 leads to a function that is not known to be harmless is unsafe, and a text that names it is not a
 read. Harmless are PostgreSQL's own functions and those of extensions if the catalog calls them
-immutable or stable or the judge's tables have them; functions that users wrote never are.
+immutable or stable or the judge's tables have them; functions that users wrote never are. Those
+that the source's setting `functions` names count as harmless for statements that only read, and
+only where no other function can be meant by such a name.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from tidegate.errors import Code
 from tidegate.judging_thread import compute
 from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NAME, OP, STRING, WORD, Token, lex
+from tidegate.sql.own_functions import own_call, trusting
 
 _TREE = r":(?:funcid|opfuncid|aggfnoid|winfnoid|elemfuncid|opno|relid) [1-9]\d*"
 
@@ -58,6 +62,13 @@ FROM pg_catalog.pg_proc AS p WHERE p.oid >= 16384"""
 _OWN_FUNCTIONS = b"""
 SELECT oid, proname::text, provolatile::text FROM pg_catalog.pg_proc
 WHERE oid < 16384 AND oid = ANY ($1::oid[])"""
+
+_NAMED_ALIKE = b"""
+SELECT p.oid, p.proname::text, n.nspname::text, p.oid < 16384, EXISTS (
+  SELECT FROM pg_catalog.pg_depend AS x WHERE x.classid = 'pg_catalog.pg_proc'::regclass
+    AND x.objid = p.oid AND x.deptype = 'e')
+FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+WHERE p.proname = ANY ($1::pg_catalog.text[])"""
 
 _OPERATORS = b"""
 SELECT o.oid, o.oprname::text, o.oprcode::oid, EXISTS (
@@ -114,6 +125,7 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
     `in_catalog`: those of `names` that are functions in `pg_catalog` itself, where users have none
     as a rule: a call of any other that names that schema is PostgreSQL's own.
     `sessions`: names of views, also materialized ones, that show what other callers run.
+    `trusted`: functions of users (`schema.name`) that may be called by this name.
     """
 
     names: frozenset[str] = frozenset()
@@ -124,6 +136,7 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
     unnamed: frozenset[int] = frozenset()
     in_catalog: frozenset[str] = frozenset()
     sessions: frozenset[str] = frozenset()
+    trusted: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -136,12 +149,15 @@ NONE = UnsafeObjects()
 CATALOG_RULE = "postgres.catalog"
 
 
-async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
-    """Look through the catalog. Raises: TidegateError."""
+async def survey(
+    session: PostgresSession, timeout_ms: int, functions: tuple[str, ...] = ()
+) -> tuple[UnsafeObjects, UnsafeObjects]:
+    """Look through the catalog: what is unsafe, and what is if `functions` of users are trusted.
+    Raises: TidegateError."""
     (
         views,
         policies,
-        functions,
+        written,
         operators,
         casts,
         programs,
@@ -157,14 +173,45 @@ async def survey(session: PostgresSession, timeout_ms: int) -> UnsafeObjects:
     if built_in:
         wanted = "{" + ",".join(map(str, built_in)) + "}"
         (own,) = await session.ask((_OWN_FUNCTIONS, [wanted.encode()]), timeout_ms=timeout_ms)
-    unsafe_objects = _weigh(calls, functions, own, operators, casts, programs)
     seen, shown = _calls(views + copies), {oid for (oid,) in sessions}
-    return structs.replace(
-        unsafe_objects,
-        sessions=_behind(seen, {c[0] for c in seen if not shown.isdisjoint(c[1] | c[2])}),
-        settings=_behind(calls, {c[0] for c in calls if any(oid < FIRST_OWN for oid in c[2])})
-        | NONE.settings,
-    )
+    views_of_server = _behind(calls, {c[0] for c in calls if any(oid < FIRST_OWN for oid in c[2])})
+    views_of_sessions = _behind(seen, {c[0] for c in seen if not shown.isdisjoint(c[1] | c[2])})
+
+    def weighed(rows: Rows) -> UnsafeObjects:
+        return structs.replace(
+            _weigh(calls, rows, own, operators, casts, programs),
+            sessions=views_of_sessions,
+            settings=views_of_server | NONE.settings,
+        )
+
+    strict = weighed(written)
+    if not functions:
+        return strict, strict
+    wanted = msgspec.json.encode(sorted({each.partition(".")[2] for each in functions}))
+    named = b"{" + wanted[1:-1] + b"}"
+    (alike,) = await session.ask((_NAMED_ALIKE, [named]), timeout_ms=timeout_ms)
+    trusted, doubtful, oids = _trusted(alike, functions)
+    trusting = weighed([row for row in written if row[0] not in oids])
+    return strict, structs.replace(trusting, names=trusting.names | doubtful, trusted=trusted)
+
+
+def _trusted(
+    alike: Rows, functions: tuple[str, ...]
+) -> tuple[tuple[str, ...], frozenset[str], set[int]]:
+    """The functions that can be called by their full names, the names, case-folded, by which
+    another one could be meant, and the oids of the functions. `alike` are all of such names."""
+    known = find("postgres").functions
+    wanted, others = set(functions), set[str]()
+    doubtful: set[str] = set()
+    oids: set[int] = set()
+    for oid, name, schema, built_in, of_extension in alike:
+        full = f"{schema}.{name}"
+        if full in wanted and not built_in and not of_extension:
+            oids.add(oid)
+        elif not (built_in and name in known):
+            doubtful.add(name.casefold())
+            others.add(full)
+    return tuple(sorted(wanted - others)), frozenset(doubtful), oids
 
 
 def _calls(trees: Rows) -> list[tuple[tuple[int, str], set[int], set[int]]]:
@@ -255,7 +302,7 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
     if unsafe_objects.is_empty and not changes:
         return None
     try:
-        names, signs = _names_and_signs(text, unsafe_objects.in_catalog)
+        names, signs = _names_and_signs(text, unsafe_objects)
     except Refusal as refusal:
         finding = refusal.finding
         return Judgement(
@@ -286,16 +333,22 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
     return _objection(found[0], tuple(found)) if found else None
 
 
-def _names_and_signs(text: str, in_catalog: frozenset[str]) -> tuple[set[str], set[str]]:
+def _names_and_signs(text: str, unsafe_objects: UnsafeObjects) -> tuple[set[str], set[str]]:
     """The names, case-folded, and the operators of a text, without those of PostgreSQL's own
-    functions that are called with their schema, as masks do. Raises: Refusal."""
+    functions that are called with their schema, as masks do, and of trusted ones that are. Raises:
+    Refusal."""
     names: set[str] = set()
     signs: set[str] = set()
-    tokens = lex(text, find("postgres").lexical_rules)
+    dialect = find("postgres")
+    tokens = lex(text, dialect.lexical_rules)
+    if unsafe_objects.trusted:
+        dialect = trusting("postgres", unsafe_objects.trusted)
     for at, token in enumerate(tokens):
         if token.kind in (WORD, NAME):
             name = token.text.casefold()
-            if name in in_catalog or not _is_own_call(tokens, at):
+            if _is_trusted_call(tokens, at, dialect):
+                continue
+            if name in unsafe_objects.in_catalog or not _is_own_call(tokens, at):
                 names.add(name)
         elif token.kind == OP:
             signs.add(token.text)
@@ -304,6 +357,14 @@ def _names_and_signs(text: str, in_catalog: frozenset[str]) -> tuple[set[str], s
             for quoted, bare in _WORD_IN_BODY.findall(token.text):
                 names.add((quoted.replace('""', '"') or bare).casefold())
     return names, signs
+
+
+def _is_trusted_call(tokens: list[Token], at: int, dialect: Dialect) -> bool:
+    """Whether a name is that of a trusted function which is called with its schema."""
+    if not dialect.trusted or at + 1 >= len(tokens) or tokens[at + 1].key != "(":
+        return False
+    called, first = own_call(tokens, at + 1, dialect)
+    return bool(called) and first < at
 
 
 def _is_own_call(tokens: Sequence[Token], at: int) -> bool:
@@ -383,11 +444,24 @@ MAX_TEXTS = 1_024
 LONG_TEXT = 16_384
 
 
-class CatalogSafetyCache:
-    """The unsafe objects of one database, and the opinions of texts by them."""
+class _Weighed:
+    """Unsafe objects, and the opinions of texts by them."""
 
-    def __init__(self) -> None:
-        self._unsafe_objects = NONE
+    __slots__ = ("analysed", "objects", "opinions")
+
+    def __init__(self, objects: UnsafeObjects) -> None:
+        self.objects = objects
+        self.opinions: dict[str, Judgement | None] = {}
+        self.analysed: dict[tuple[str, bytes | None], bool] = {}
+
+
+class CatalogSafetyCache:
+    """The unsafe objects of one database, and the opinions of texts by them. `functions` are those
+    of users that the source's setting trusts (`Judgement.trusted`)."""
+
+    def __init__(self, functions: tuple[str, ...] = ()) -> None:
+        self._functions = functions
+        self._strict = self._trusting = _Weighed(NONE)
         self._moment: str | None = None
         self._same_until: str | None = None
         """The last snapshot in which the rules were seen to be those of `_state`."""
@@ -397,8 +471,11 @@ class CatalogSafetyCache:
         self.moving = False
         """Whether others write all the time, so that each transaction has another snapshot."""
         self._until = 0.0
-        self._opinions: dict[str, Judgement | None] = {}
-        self._analysed: dict[tuple[str, bytes | None], bool] = {}
+
+    def _by(self, judgement: Judgement) -> _Weighed:
+        """By what a statement is looked at: trusted functions are so in a read alone."""
+        trusts = judgement.trusted and judgement.trusted == self._functions
+        return self._trusting if trusts and judgement.effect is Effect.READ else self._strict
 
     @property
     def is_due(self) -> bool:
@@ -430,17 +507,17 @@ class CatalogSafetyCache:
                 RULES_STATE, NAMES_STATE, timeout_ms=timeout_ms
             )
             if state != self._state:
-                self._unsafe_objects = await survey(session, timeout_ms)
-                self._opinions.clear()
-                self._analysed.clear()
+                strict, trusting = await survey(session, timeout_ms, self._functions)
+                self._strict = self._trusting = _Weighed(strict)
+                if self._functions:
+                    self._trusting = _Weighed(trusting)
                 self._state = state
             self._moment = self._same_until = moment
         self._until = until
 
-    @property
-    def needs_analysis(self) -> bool:
+    def needs_analysis(self, judgement: Judgement) -> bool:
         """Whether names and signs are not enough here: see `UnsafeObjects.unnamed`."""
-        return bool(self._unsafe_objects.unnamed)
+        return bool(self._by(judgement).objects.unnamed)
 
     async def analysed(
         self,
@@ -457,43 +534,63 @@ class CatalogSafetyCache:
         known = await self.joined(text, judgement)
         if known.effect >= Effect.UNKNOWN:
             return known
-        unsafe = self._analysed.get((text, schema))
+        weighed = self._by(judgement)
+        unsafe = weighed.analysed.get((text, schema))
         if unsafe is None:
             tree = await session.analysed(text.encode(), schema, timeout_ms, tuning)
-            unsafe = leads_to(tree, self._unsafe_objects.unnamed)
+            unsafe = leads_to(tree, weighed.objects.unnamed)
             if len(text) <= LONG_TEXT:
-                if len(self._analysed) >= MAX_TEXTS:
-                    self._analysed.clear()
-                self._analysed[text, schema] = unsafe
+                if len(weighed.analysed) >= MAX_TEXTS:
+                    weighed.analysed.clear()
+                weighed.analysed[text, schema] = unsafe
         return _UNNAMED if unsafe else known
 
     def known(self, text: str, judgement: Judgement) -> Judgement | None:
         """`joined`, if that is known already and nothing has to be asked before; else None."""
-        unsafe_objects = self._unsafe_objects
-        if monotonic() >= self._until or unsafe_objects.unnamed:
+        strict, weighed = self._strict, self._by(judgement)
+        if monotonic() >= self._until or weighed.objects.unnamed:
             return None
-        if unsafe_objects.is_empty and judgement.effect <= Effect.READ:
+        if strict.objects.is_empty and judgement.effect <= Effect.READ and weighed is strict:
             return judgement  # as `opinion` says of every text that changes nothing
-        if text not in self._opinions:
+        if text not in weighed.opinions or text not in strict.opinions:
             return None
-        against = self._opinions[text]
-        return judgement if against is None or against.effect <= judgement.effect else against
+        return self._join(judgement, weighed.opinions[text], strict.opinions[text])
 
     async def joined(self, text: str, judgement: Judgement) -> Judgement:
-        """The higher of the text's judgement and the catalog's opinion of it."""
-        opinions = self._opinions
-        against = opinions.get(text) if text in opinions else await self._opinion(text, judgement)
-        return judgement if against is None or against.effect <= judgement.effect else against
-
-    async def _opinion(self, text: str, judgement: Judgement) -> Judgement | None:
-        changes = judgement.effect > Effect.READ
+        """The higher of the text's judgement and the catalog's opinion of it; a read that calls
+        functions only because they are trusted names them in `own`."""
         while True:
-            unsafe_objects = self._unsafe_objects
-            against = await compute(text, opinion, text, unsafe_objects, changes=changes)
-            if unsafe_objects is self._unsafe_objects:
-                break  # else the catalog has changed meanwhile
-        if len(text) <= LONG_TEXT:
-            if len(self._opinions) >= MAX_TEXTS:
-                self._opinions.clear()
-            self._opinions[text] = against
-        return against
+            strict, weighed = self._strict, self._by(judgement)
+            stricter = against = await _opinion(strict, text, judgement)
+            if weighed is not strict:
+                against = await _opinion(weighed, text, judgement)
+            if strict is self._strict:
+                return self._join(judgement, against, stricter)
+            # else the catalog has changed meanwhile
+
+    def _join(
+        self, judgement: Judgement, against: Judgement | None, stricter: Judgement | None
+    ) -> Judgement:
+        if against is not None and against.effect > judgement.effect:
+            return against
+        if judgement.own or self._by(judgement) is self._strict:
+            return judgement
+        if stricter is not None:
+            return structs.replace(judgement, own=stricter.functions)
+        if self._strict.objects.unnamed:
+            return structs.replace(judgement, own=judgement.trusted)  # by an operator or a cast
+        return judgement
+
+
+async def _opinion(weighed: _Weighed, text: str, judgement: Judgement) -> Judgement | None:
+    """The opinion of a text, kept if that is not long."""
+    opinions = weighed.opinions
+    if text in opinions:
+        return opinions[text]
+    changes = judgement.effect > Effect.READ
+    against = await compute(text, opinion, text, weighed.objects, changes=changes)
+    if len(text) <= LONG_TEXT:
+        if len(opinions) >= MAX_TEXTS:
+            opinions.clear()
+        opinions[text] = against
+    return against

@@ -354,4 +354,6 @@ DIALECT = _Duckdb(
     table_clauses=frozenset({"sample", "pivots"}),
     table_macros=words("histogram histogram_values"),
     masked_shows=words("TABLES ALL DATABASES SCHEMAS"),
+    own_functions="any case",
+    own_functions_by_name=True,
 )

@@ -98,6 +98,8 @@ class Dialect(msgspec.Struct, frozen=True):
     `statement_state` are functions and variables (with their `@@`) that tell of the statement
     before on the same session, and `session_state` functions that tell of what the session did:
     both of others' statements, where sessions are shared; the latter are right in a block.
+    `trusted` maps functions of users that may be called, as `function_key` has them, to how their
+    source names them; only a copy of a dialect has some (`judge`).
     `worded` maps functions whose arguments are parted by words to some that have commas. With
     `remotes` a name with `@` behind it is looked for in another database.
 
@@ -137,6 +139,7 @@ class Dialect(msgspec.Struct, frozen=True):
     assigns: bool = False
     reads_files: bool = False
     remotes: bool = False
+    trusted: dict[str, str] = {}
     title: str = ""
     """The product's name."""
     titles: dict[str, str] = {}
@@ -156,6 +159,12 @@ class Dialect(msgspec.Struct, frozen=True):
     """One connection reads all databases of its server that its account may read."""
     dummy_tables: frozenset[str] = frozenset()
     """Names of a table of one row without columns."""
+
+    own_functions: Literal["", "as written", "schema as written", "any case"] = ""
+    """Users write functions in its databases, and how the names of these are compared."""
+    own_functions_by_name: bool = False
+    """A function of a user is also called without its schema; the engine sees to it that no other
+    one of that name is meant."""
 
     path_schemas: bool = False
     """A schema's name is a path of names with points between them: `provider.service`."""

@@ -317,4 +317,5 @@ DIALECT = _Mysql(
     exact_collation=" COLLATE utf8mb4_bin",
     server_views=_VIEWS,
     colon_casts=False,
+    own_functions="schema as written",
 )

@@ -619,4 +619,6 @@ DIALECT = _Postgres(
     tables_are_types=True,
     setting_shows=None,
     server_views=_VIEWS,
+    own_functions="as written",
+    own_functions_by_name=True,
 )

@@ -31,6 +31,7 @@ _RULES = (
     "options",
     "undo",
     "max_rows_changed",
+    "functions",
 )
 _DEFAULTS = msgspec.structs.asdict(Source("", "", "", "", ""))
 
