@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.app import App
 from tidegate.cli.local_actor import ask
 from tidegate.cli.source_account import account_risks
+from tidegate.cli.source_functions import unmatched_functions
 from tidegate.cli.terminal import show, show_json
 from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.model.replies import ConnectionState
@@ -39,6 +40,7 @@ async def test_source(app: App, name: str) -> dict[str, Any]:
     # Warnings about the database, such as an account with too many privileges.
     warned = state.current.warnings if state.current else ()
     risks = await account_risks(app, tested, state)
+    unmatched = await unmatched_functions(app, tested, _TOOL)
     return {
         "source": name,
         "database": catalog.database,
@@ -47,7 +49,7 @@ async def test_source(app: App, name: str) -> dict[str, Any]:
         "views": sum(table.kind == "view" for table in catalog.tables),
         "opened_ms": round(opened_ms, 1),
         "latency_ms": round(latency_ms, 2),
-        "warnings": [*_warnings(app, name, catalog, latency_ms), *warned],
+        "warnings": [*_warnings(app, name, catalog, latency_ms), *unmatched, *warned],
         "risks": [risk._asdict() for risk in risks],
     }
 

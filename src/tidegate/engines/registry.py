@@ -381,7 +381,7 @@ def check_settings(source: Source) -> None:
     check_run_as(source.url, source.run_as)
     check_options(source.url, [name for name, _ in source.options])
     check_access(source.url, source.access)
-    check_functions(source.url, source.functions)
+    check_functions(source)
 
 
 def check_run_as(url: str, run_as: RunAs | None) -> None:
@@ -410,11 +410,18 @@ def check_access(url: str, access: str) -> None:
         )
 
 
-def check_functions(url: str, functions: Sequence[str]) -> None:
+def check_functions(source: Source) -> None:
     """Refuse functions of users where the setting would do nothing, or more than it says. Raises:
     TidegateError CONFIG_INVALID, SOURCE_URL."""
-    entry = find(url)
-    if functions and not entry.own_functions:
+    entry = find(source.url)
+    if source.functions and source.run_as is not None:
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            "A source cannot have `functions` and `run_as`: a function that a user wrote can set"
+            " the role and the variables by which the database knows the caller.",
+            hint="Leave one of them out, or make two sources of the database.",
+        )
+    if source.functions and not entry.own_functions:
         raise TidegateError(
             Code.CONFIG_INVALID,
             f"A source on the engine `{entry.engine}` cannot have `functions`: its databases"

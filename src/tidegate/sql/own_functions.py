@@ -26,11 +26,14 @@ STAND_IN = "TIDEGATE_OWN_FUNCTION"
 def trusting(dialect: str, functions: tuple[str, ...]) -> Dialect:
     """The dialect, with functions of users (`schema.name`) that may be called."""
     plain = find(dialect)
-    keys: dict[str, str] = {}
-    for name in functions:
-        schema, _, bare = name.partition(".")
-        keys[_key(schema, bare, plain)] = name
+    keys = {key_of(name, plain): name for name in functions}
     return msgspec.structs.replace(plain, trusted=keys)
+
+
+def key_of(function: str, dialect: Dialect) -> str:
+    """What two names (`schema.name`) of one function have in common."""
+    schema, _, bare = function.partition(".")
+    return _key(schema, bare, dialect)
 
 
 def own_call(tokens: Sequence[Token], index: int, dialect: Dialect) -> tuple[str, int]:

@@ -11,9 +11,12 @@ import pytest
 
 from support.eventually import HANG_S, until
 from support.loop_server import loop_server
+from support.surface_gateway import SqliteGate
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
@@ -208,3 +211,25 @@ async def test_a_line_that_stalls_before_the_first_look_names_the_calls_own_limi
         assert (error.code, "after 0.2 s" in error.message) == (Code.LIMIT_TIME, True)
         proxy.flow()
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_an_explanation_over_a_stalled_line_has_the_calls_own_limit(
+    shop, proxied, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("tidegate.engines.mysql.connection.MysqlSession.grace_s", 0.1)
+    async with proxied() as (_, proxy):
+        gate = SqliteGate(tmp_path, shop.source)
+        async with gate.opened():
+            limits = Limits(timeout_s=0.2)
+
+            def asked(text):
+                query = Query(Statement(text), limits=limits)
+                return Call(Actor("a", "a", Scope.READ_ONLY), "test", "test", query, "shop")
+
+            await gate.explain(asked("SELECT 1 AS seen FROM items"))
+            proxy.stall()
+            looked = gate.explain(asked("SELECT 2 AS never_seen FROM items"))
+            error = await failure(asyncio.ensure_future(asyncio.wait_for(looked, 5)))
+            assert (error.code, "after 0.2 s" in error.message) == (Code.LIMIT_TIME, True)
+            proxy.flow()
+            await gate.explain(asked("SELECT 3 AS seen FROM items"))

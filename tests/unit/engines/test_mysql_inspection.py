@@ -278,7 +278,8 @@ async def test_a_stored_function_with_a_listed_name_is_refused() -> None:
     plain = canned()
     assert await checked(Inspector("shop"), plain, "SELECT 1", READ)
     assert plain.asked == []  # what names nothing needs no catalog
-    assert Views().recall(READ, "shop") == (True, None)
+    known = Views().recall(READ, "shop")
+    assert known is not None and (known.objection, known.stored) == (None, ())
     tables = Judgement(Effect.READ, "r", "It reads", tables=("t",))
     assert await checked(Inspector("shop"), plain, "SELECT 1", tables)
     assert plain.asked == [catalog.views([("shop", "t")])]
@@ -289,6 +290,27 @@ async def test_the_objection_names_the_functions_of_the_opinion() -> None:
     opinion = await Inspector("shop").inspect("SELECT 1", read, canned())
     assert opinion is not None
     assert (opinion.tables, opinion.functions) == (("t",), ("abs",))
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("SELECT lower(a), LOWER(b) FROM t", True),
+        ("SELECT lower (a) FROM t", False),
+        ("SELECT `lower`(a) FROM t", False),
+        ("SELECT lower(a), lower/**/(b) FROM t", False),
+        ("SELECT 1", False),
+        ("SELECT 'lower(a)' FROM t", False),
+    ],
+)
+async def test_a_stored_function_is_not_meant_where_the_server_has_its_own_for_sure(
+    text: str, runs: bool
+) -> None:
+    read = Judgement(Effect.READ, "node.Select", "It reads", functions=("lower",))
+    if runs:
+        assert await checked(Inspector("shop"), canned(functions=["lower"]), text, read)
+    else:
+        await refused(Inspector("shop"), canned(functions=["lower"]), text, read)
 
 
 async def test_what_the_catalog_says_holds_for_some_seconds(clock: Clock) -> None:
@@ -316,17 +338,17 @@ async def test_after_a_change_the_catalog_is_asked_again() -> None:
     inspector.forget()
     await refused(inspector, server, "SELECT a", read)
     views = Views()
-    assert await views.objection(server, read, "shop") is not None
+    assert (await views.look(server, read, "shop")).stored == ("abs",)
     server.functions, server.views = [], {("shop", "v"): ""}
     views.forget()
-    assert views.recall(read, "shop") == (False, None)
-    objection = await views.objection(server, read, "shop")
-    assert objection is not None
-    assert views.recall(read, "shop") == (True, objection)
-    assert not views.recall(read, "other")[0]
+    assert views.recall(read, "shop") is None
+    found = await views.look(server, read, "shop")
+    assert found.objection is not None
+    assert views.recall(read, "shop") == found
+    assert views.recall(read, "other") is None
     server.views = {}
     views.forget()
-    assert await views.objection(server, read, "shop") is None
+    assert (await views.look(server, read, "shop")).objection is None
 
 
 async def test_what_one_role_sees_says_nothing_of_another() -> None:
@@ -365,8 +387,9 @@ async def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     views = Views()
     for number in range(9):
         read = Judgement(Effect.READ, "r", "It reads", tables=(f"t{number}",))
-        assert await views.objection(server, read, "shop") is None
-        assert views.recall(read, "shop") == (True, None)
+        found = await views.look(server, read, "shop")
+        assert found.objection is None
+        assert views.recall(read, "shop") == found
         assert len(views._definitions) <= 3
         assert len(views._answers) <= 3
     assert len(views._answers) > 1

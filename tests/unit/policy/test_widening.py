@@ -95,6 +95,7 @@ def test_each_setting_of_a_source_either_grants_something_or_says_only_what_it_i
         "masks": (),
         "filters": (),
         "max_rows_changed": None,
+        "functions": ("app.f",),
     }
     strict: dict[str, Any] = {
         **{name: words[0] for name, words in STRICTEST_FIRST.items()},

@@ -15,6 +15,7 @@ from tidegate.cli.local_actor import ask
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import place_of
+from tidegate.cli.source_functions import unmatched_functions
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -100,6 +101,7 @@ async def _check_source(app: App, source: Source, patience_s: float) -> list[Fin
         return [
             *_reached(label, source, state, took_ms),
             *await _account(app, source, state, rest_s),
+            *await _functions(app, source, label),
         ]
     except TimeoutError:
         return [
@@ -127,11 +129,20 @@ def _reached(
     for count, noun in ((len(source.masks), "mask"), (len(source.filters), "filter")):
         if count:
             fences.append(f"{count} {noun}{'s' if count > 1 else ''}")
+    if source.functions:
+        count = len(source.functions)
+        fences.append(f"reads may call {count} function{'s' if count > 1 else ''} of users")
     if source.run_as is not None:
         fences.append("callers run as roles of their own")
     if source.approval_for != "nothing":
         fences.append(f"a person approves {source.approval_for}")
     yield ok(label, f"{server} answers in {took_ms:.0f} ms; {', '.join(fences)}")
+
+
+async def _functions(app: App, source: Source, label: str) -> list[Finding]:
+    """What is wrong with the functions of users that the source lets reads call."""
+    remedy = "Correct the name in the source's `functions`, or take it out"
+    return [fault(label, text, remedy) for text in await unmatched_functions(app, source, "doctor")]
 
 
 async def _account(

@@ -186,16 +186,17 @@ def _means_stored(text: str, names: tuple[str, ...]) -> str:
     if doubtful:
         return doubtful[0]
     sought = {name.upper() for name in names}
+    direct: set[str] = set()
     try:
         tokens = lex(text, _LEXICAL_RULES)
     except Refusal:
         return names[0]
     for token, after in pairwise(tokens):
         if after.key == "(" and token.kind in (WORD, NAME) and token.text.upper() in sought:
-            direct = text[token.at : after.at].upper() == token.key
-            if token.kind != WORD or not direct:
+            if token.kind != WORD or text[token.at : after.at].upper() != token.key:
                 return token.text
-    return ""
+            direct.add(token.key)
+    return next((name for name in names if name.upper() not in direct), "")
 
 
 _LEXICAL_RULES = dialects.find("mysql").lexical_rules

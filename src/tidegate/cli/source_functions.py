@@ -1,0 +1,56 @@
+"""Which names in a source's setting `functions` match no function that its account may call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from tidegate.app import App
+from tidegate.cli.local_actor import ask
+from tidegate.errors import TidegateError
+from tidegate.model.requests import Query
+from tidegate.model.results import Limits, Page
+from tidegate.model.sources import Source
+from tidegate.model.statements import Statement
+from tidegate.sql.dialects import find
+from tidegate.sql.own_functions import key_of
+
+_MOST = 10_000
+_NAMES = {
+    "postgres": "SELECT DISTINCT routine_schema, routine_name FROM information_schema.routines"
+    " WHERE routine_type = 'FUNCTION' AND routine_schema <> 'pg_catalog'",
+    "mysql": "SELECT DISTINCT ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES"
+    " WHERE ROUTINE_TYPE = 'FUNCTION'",
+    "duckdb": "SELECT DISTINCT schema_name, function_name FROM duckdb_functions()"
+    " WHERE NOT internal",
+}
+"""The functions of users that an account may call, by dialect."""
+
+
+async def unmatched_functions(app: App, source: Source, tool: str) -> list[str]:
+    """What is wrong with the setting, one sentence each; nothing where all names match."""
+    if not source.functions:
+        return []
+    query = Query(Statement(_NAMES[source.dialect]), limits=Limits(max_rows=_MOST))
+    try:
+        page = await ask(app, tool, query, source.name, Page)
+    except TidegateError as error:
+        return [f"whether `functions` names functions that are there was not found out: {error}"]
+    known = [f"{schema}.{name}" for schema, name in msgspec.json.decode(page.rows)]
+    return list(_sentences(source, known))
+
+
+def _sentences(source: Source, known: list[str]) -> Iterator[str]:
+    dialect = find(source.dialect)
+    there = {key_of(name, dialect) for name in known}
+    folded = {name.lower(): name for name in known}
+    for name in source.functions:
+        if key_of(name, dialect) in there:
+            continue
+        near = folded.get(name.lower())
+        meant = f"; did you mean `{near}`?" if near is not None else ""
+        yield (
+            f"`functions` names `{name}`, and the database has no function of a user of this name"
+            f" that the source's account may call{meant}"
+        )
