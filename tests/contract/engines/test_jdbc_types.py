@@ -201,7 +201,11 @@ async def test_times_and_texts_are_those_of_the_database_in_every_time_zone(tmp_
     _, row = await _result(
         source,
         "SELECT a, TIMESTAMP '2026-03-08 02:30:00', DATE '2026-03-08', TIME '02:30:00',"
-        " TIMESTAMP WITH TIME ZONE '2026-01-01 00:00:00+05:30' FROM t",
+        " TIMESTAMP WITH TIME ZONE '2026-01-01 00:00:00+05:30',"
+        " TIME '23:59:59.999999999', TIMESTAMP '2026-03-08 02:30:00.0000001',"
+        " DATE '12026-01-02', DATE '-0043-03-15',"
+        " ARRAY[TIMESTAMP '2026-03-08 02:30:00', TIMESTAMP '2026-03-08 02:30:00.5'],"
+        " ARRAY[TIME '12:00:00'], ARRAY[JSON '{\"a\":1}'] FROM t",
     )
     assert row == [
         "naïve 日本 🌊",
@@ -209,4 +213,11 @@ async def test_times_and_texts_are_those_of_the_database_in_every_time_zone(tmp_
         "2026-03-08",
         "02:30:00",
         "2026-01-01T00:00:00+05:30",
+        "23:59:59.999999999",
+        "2026-03-08T02:30:00.000000100",
+        "12026-01-02",
+        "0044-03-15 BC",
+        ["2026-03-08T02:30:00", "2026-03-08T02:30:00.500000"],
+        ["12:00:00"],
+        ['{"a":1}'],
     ]

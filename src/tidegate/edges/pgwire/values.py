@@ -346,6 +346,8 @@ _BY_KIND: dict[ColumnKind, WireType] = {
     "other": _TEXT,
 }
 _WIDER_THAN_INT8 = frozenset({"hugeint", "uhugeint", "ubigint", "bigint unsigned", "varint"})
+_CLOCKS = frozenset({"time", "time_tz", "timestamp", "timestamp_tz"})
+_MOST_FRACTION = 6
 _FINER_THAN_OURS = frozenset({"timestamp_ns", "timestamptz_ns", "time_ns"})
 """Their nanoseconds have no place in PostgreSQL's types: such values are text, whole."""
 ARRAY_ELEMENTS = {each.array: each for each in _BY_NAME.values()}
@@ -366,6 +368,8 @@ def wire_type(column: Column, dialect: str) -> WireType:
         return _BY_NAME["numeric"]
     if column.kind == "integer" and column.type == "BOOLEAN":  # cloud: it holds them as 1 and 0
         return _BY_NAME["boolean"]
+    if column.kind in _CLOCKS and (column.scale or 0) > _MOST_FRACTION:  # JDBC drivers say so
+        return _TEXT
     if column.type.lower() in _FINER_THAN_OURS or column.type.startswith("UNION("):
         return _TEXT  # the value of a union is that of any of its members
     return _BY_KIND[column.kind]

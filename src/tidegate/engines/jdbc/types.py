@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -38,6 +39,9 @@ _KINDS: dict[int, ColumnKind] = {
 
 _FORMS: dict[str, ColumnKind] = {"uuid": "uuid", "json": "json", "timestamp_tz": "timestamp_tz"}
 _SIZED = frozenset({"decimal", "text", "bytes"})
+_CLOCKS = frozenset({"time", "time_tz", "timestamp", "timestamp_tz"})
+_MICROSECONDS = 6
+"""Digits behind the second that Python's types hold."""
 _NO_TYPE = frozenset({"NULL", "UNKNOWN"})
 """What drivers say that do not know the type of a parameter."""
 _TYPED = (int, Decimal, datetime.date, datetime.time, UUID)
@@ -58,6 +62,8 @@ def column_of(column: JdbcColumn) -> Column:
     if kind in _SIZED and 0 < column.precision < _MOST_DIGITS:
         precision = column.precision
         scale = column.scale if kind == "decimal" else None
+    elif kind in _CLOCKS and column.scale > _MICROSECONDS:
+        scale = column.scale
     label = column.label[:MAX_NAME]
     driver_type = JdbcType(column.code, column.type_name[:MAX_NAME], column.class_name[:MAX_NAME])
     return Column(label, column.type_name.lower(), kind, precision, scale, driver_type)
@@ -92,7 +98,7 @@ def parameter_types(types: Sequence[str], product: Product) -> tuple[str, ...]:
 
 def rows_of(portion: Portion, columns: Sequence[JdbcColumn]) -> list[Row]:
     """The rows of a portion. A text that is no value of its column's form stays a text: an
-    infinite date, a year of five digits."""
+    infinite date, a year of five digits, a moment with more digits than microseconds have."""
     if not portion.rows:
         return []
     values = [
@@ -124,6 +130,49 @@ def _single(value: Any, kind: Any) -> Any:
         return value
 
 
+_FINE: Any = re.compile(rb"\.\d{6}[1-9]|\.\d{7}[1-9]|\.\d{8}[1-9]")
+_FINE_TEXT = re.compile(r"\.(\d{7,9})(?!\d)")
+_FAR = re.compile(r"([+-]?)(\d{4,9})(-\d\d-\d\d)(?:[T ](.+))?")
+
+
+def _moments(kind: Any) -> _Decode:
+    """Of dates and times, whose nanoseconds msgspec would round away."""
+    decode: _Decode = msgspec.msgpack.Decoder(list[kind]).decode
+
+    def read(raw: msgspec.Raw) -> list[Any]:
+        if _FINE.search(raw) is None:
+            try:
+                return decode(raw)
+            except msgspec.ValidationError:
+                pass
+        return [_moment(value, kind) for value in _plain(raw)]
+
+    return read
+
+
+def _moment(value: Any, kind: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    fraction = _FINE_TEXT.search(value)
+    if fraction is not None and fraction[1][6:].strip("0"):
+        text = f"{value[: fraction.start()]}.{fraction[1]:0<9}{value[fraction.end() :]}"
+        return _far(f"{text[:10]}T{text[11:]}" if text[10:11] == " " else text)
+    found = _single(value, kind)
+    return _far(found) if isinstance(found, str) else found
+
+
+def _far(text: str) -> str:
+    """A text of Java with a year that Python has not, as other engines write it."""
+    found = _FAR.fullmatch(text)
+    if found is None:
+        return text
+    sign, year, day, time = found.groups()
+    if sign != "-" and int(year):
+        return text.removeprefix("+")
+    # ISO 8601 has a year 0, which is the first before the common era.
+    return f"{int(year) + 1:04}{day}{f' {time}' if time else ''} BC"
+
+
 def _integers(raw: msgspec.Raw) -> list[Any]:
     return [None if value is None else int(value) for value in _plain(raw)]
 
@@ -136,11 +185,11 @@ _DECODE: dict[str, _Decode] = {
     "plain": _plain,
     "integer": _integers,
     "decimal": _typed(Decimal | None),
-    "date": _typed(datetime.date | None),
-    "time": _typed(datetime.time | None),
-    "time_tz": _typed(datetime.time | None),
-    "timestamp": _typed(datetime.datetime | None),
-    "timestamp_tz": _typed(datetime.datetime | None),
+    "date": _moments(datetime.date | None),
+    "time": _moments(datetime.time | None),
+    "time_tz": _moments(datetime.time | None),
+    "timestamp": _moments(datetime.datetime | None),
+    "timestamp_tz": _moments(datetime.datetime | None),
     "uuid": _typed(UUID | None),
     "json": _json,
 }

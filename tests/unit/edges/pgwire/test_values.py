@@ -98,6 +98,12 @@ def test_any_bytes_are_a_value_or_a_clear_error(oid: int, data: bytes):
         assert refused.details["sqlstate"] in ("22P03", "0A000")
 
 
+@pytest.mark.parametrize(("scale", "oid"), [(None, 1114), (6, 1114), (7, 25), (9, 25)])
+def test_moments_of_more_digits_than_postgresql_has_are_text(scale: int | None, oid: int):
+    column = Column("x", "timestamp", "timestamp", None, scale)
+    assert wire_type(column, "h2").oid == oid
+
+
 def test_a_number_with_more_digits_than_numeric_has_is_not_written_out():
     encoder = RowEncoder([Column("n", "decfloat", "decimal")], "h2", (1,))
     for text in ("1E+99999999", "1E-99999999"):

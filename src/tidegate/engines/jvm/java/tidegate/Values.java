@@ -373,15 +373,23 @@ final class Values {
             return characters(clob);
         }
         if (value instanceof Array array) {
-            return elements(array.getArray());
+            return elements(array.getArray(), isJson(array));
         }
         if (value instanceof Struct struct) {
-            return elements(struct.getAttributes());
+            return elements(struct.getAttributes(), false);
         }
-        return value instanceof Object[] ? elements(value) : UNKNOWN;
+        return value instanceof Object[] ? elements(value, false) : UNKNOWN;
     }
 
-    private static Object elements(Object array) throws SQLException, IOException {
+    private static boolean isJson(Array array) {
+        try {
+            return "JSON".equalsIgnoreCase(array.getBaseTypeName());
+        } catch (SQLException | RuntimeException unknown) {
+            return false;
+        }
+    }
+
+    private static Object elements(Object array, boolean json) throws SQLException, IOException {
         if (array == null) {
             return null;
         }
@@ -389,8 +397,12 @@ final class Values {
         List<Object> values = new ArrayList<>(length);
         for (int i = 0; i < length; i++) {
             Object element = java.lang.reflect.Array.get(array, i);
+            if (json && element instanceof byte[] content) {
+                values.add(new String(content, java.nio.charset.StandardCharsets.UTF_8));
+                continue;
+            }
             Object known = portable(element);
-            values.add(known == UNKNOWN ? String.valueOf(element) : known);
+            values.add(known == UNKNOWN ? InnerMoments.text(element) : known);
         }
         return values;
     }
