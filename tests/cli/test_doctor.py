@@ -65,6 +65,21 @@ def test_a_sound_installation_has_no_fault(run: Run, towns: Path) -> None:
     assert "SQLite" in found(ended, "source towns")[0]["text"]
 
 
+def test_a_rule_that_closes_a_source_is_a_fault(run: Run, towns: Path, tmp_path: Path) -> None:
+    run("source", "update", "towns", "--mask", "towns.name=hash", "--filter", "towns: di > 1")
+    is_faulty(run("doctor", "--json"), "source towns", "there is no column `di`")
+    run("source", "update", "towns", "--filter", "towns: id > 1")
+    assert "fault" not in states(run("doctor", "--json"), "source towns")
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        f'[[sources]]\nname = "hills"\nurl = "sqlite:///{towns}"\n'
+        '[[masks]]\ncolumn = "towns.nmae"\ntokens = ["some"]\n'
+    )
+    settings.chmod(0o600)
+    ended = run("doctor", "--json", "--config", str(settings))
+    is_faulty(ended, "source hills", "names a column that `towns` does not have")
+
+
 def test_each_line_says_its_state_and_what_to_do(run: Run, towns: Path) -> None:
     ended = run("doctor")
     lines = ended.out.splitlines()

@@ -40,6 +40,27 @@ def test_masks_and_filters_are_saved_with_the_source(run: Run, database: Path) -
     assert [(rule["table"], rule["where"]) for rule in entry["filters"]] == [("towns", "id > 1")]
 
 
+UNFIT = [
+    (("--mask", "towns.nmae=hash"), "The mask `towns.nmae` names a column"),
+    (("--mask", "twons.name=hash"), "names a table that is not there"),
+    (("--filter", "twons: id > 1"), "names a table that is not there"),
+    (("--filter", "towns: di > 1"), "there is no column `di`"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), UNFIT)
+def test_a_rule_that_closes_the_source_is_named_when_it_is_saved(
+    run: Run, database: Path, words: tuple[str, str], said: str
+) -> None:
+    added = run("source", "add", "towns", f"sqlite:///{database}", *words)
+    assert (added.status, said in added.err) == (0, True)
+    updated = run("source", "update", "towns", *words, "--mask", "visits.town_id")
+    assert (updated.status, said in updated.err, "visits" in updated.err) == (0, True, False)
+    assert run("query", "towns", "SELECT id FROM towns").status == 77
+    mended = run("source", "update", "towns", "--clear", "filters", "--mask", "towns.name=hash")
+    assert "note" not in mended.err
+
+
 @pytest.mark.parametrize(
     "words",
     [("--mask", "name=hash"), ("--mask", "a.b=shown"), ("--filter", "towns"), ("--filter", ": 1")],

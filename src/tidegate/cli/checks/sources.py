@@ -16,6 +16,7 @@ from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import place_of
 from tidegate.cli.source_functions import unmatched_functions
+from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -100,6 +101,7 @@ async def _check_source(app: App, source: Source, patience_s: float) -> list[Fin
         rest_s = max(1.0, patience_s - took_ms / 1_000)
         return [
             *_reached(label, source, state, took_ms),
+            *await _rules(app, source, rest_s),
             *await _account(app, source, state, rest_s),
             *await _functions(app, source, label),
         ]
@@ -143,6 +145,23 @@ async def _functions(app: App, source: Source, label: str) -> list[Finding]:
     """What is wrong with the functions of users that the source lets reads call."""
     remedy = "Correct the name in the source's `functions`, or take it out"
     return [fault(label, text, remedy) for text in await unmatched_functions(app, source, "doctor")]
+
+
+async def _rules(app: App, source: Source, patience_s: float) -> list[Finding]:
+    """Masks and filters that close the source, because the database does not have what they
+    name."""
+    label = f"source {source.name}"
+    try:
+        unfit = await asyncio.wait_for(unfit_rules(app, source, "doctor"), patience_s)
+    except TimeoutError:
+        return [note(label, "whether its masks and filters fit was not found out in time")]
+    where = (
+        "the settings file"
+        if source.ephemeral
+        else f"`tidegate source update {source.name}` with --mask or --filter"
+    )
+    to_do = f"Correct the rule in {where}: until then nothing of it is read by its callers"
+    return [fault(label, each, to_do) for each in unfit]
 
 
 async def _account(

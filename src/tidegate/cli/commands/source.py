@@ -34,6 +34,7 @@ from tidegate.cli.source_harden import apply_script, print_script
 from tidegate.cli.source_rename import rename_source
 from tidegate.cli.source_report import show_report, test_source
 from tidegate.cli.terminal import print_status, show, show_json, show_table
+from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
 from tidegate.config.state import state_directory
@@ -195,8 +196,9 @@ def save_new(
 
 
 async def _save_added(app: App, arguments: argparse.Namespace) -> None:
-    save_new(app, arguments.name, arguments)
+    source = save_new(app, arguments.name, arguments)
     _warn_of_callers(app, arguments)
+    await _warn_of_rules(app, source, arguments)
 
 
 def _tried(
@@ -295,6 +297,7 @@ async def _save_change(
         forget_password(app, was)
     _warn_of_callers(app, arguments)
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
+    await _warn_of_rules(app, now, arguments)
 
 
 def _edit(arguments: argparse.Namespace) -> None:
@@ -328,6 +331,20 @@ def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
         near = difflib.get_close_matches(name, known, 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         print_status(f"note: no active token is named {name}{meant}")
+
+
+async def _warn_of_rules(app: App, source: Source, arguments: argparse.Namespace) -> None:
+    """Print a note for each rule given now that closes the source. The table may come later, so the
+    rule is saved; where the source cannot be asked now, `tidegate doctor` says the same later."""
+    if not (arguments.mask or arguments.filter):
+        return
+    with suppress(TidegateError):
+        for problem in await unfit_rules(app, source, f"source {arguments.action}"):
+            print_status(
+                f"note: {problem}. Until that is corrected nothing of the source is read by the"
+                f" callers of the rule: `tidegate source update {source.name}` with --mask or"
+                " --filter gives other rules."
+            )
 
 
 def save(app: App, name: str) -> None:
