@@ -147,3 +147,68 @@ def test_a_server_says_in_its_log_what_holds_only_when_it_starts_again(
         ended = server.ended()
     (line,) = ended.err.splitlines()
     assert "limits.max_rows" in line and "restart" in line
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sqlite:///{}?mod=ro", "unknown option `mod`. Did you mean `mode`?"),
+        ("duckdb:///:memory:?treads=2", "Did you mean `threads`?"),
+        ("files://{}?fils=2", "Did you mean `files`?"),
+        ("postgresql://me:${{ENV:UNSET}}@db/x?sslmod=require", "Did you mean `sslmode`?"),
+        ("postgresql://me@db/x?ssh=me@jump&sslmod=require", "Did you mean `sslmode`?"),
+        ("mysql://me@db/x?tls=maybe", "`tls` is one of"),
+        ("cloud://{}?page_limt=3", "Did you mean `page_limit`?"),
+        ("jdbc:h2:mem:a;FOO=1", "parameter `FOO` is not taken"),
+    ],
+)
+def test_a_check_names_what_an_engine_would_refuse_in_a_url(
+    run: Run, database: Path, settings: Any, url: str, said: str
+) -> None:
+    where = database.parent if url.startswith(("files", "cloud")) else database
+    source = {"name": "one", "url": url.format(where)}
+    ended = run("config", "check", "--config", settings(sources=[source]))
+    assert (ended.status, said in ended.err) == (78, True), ended.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:${ENV:UNSET}@db:${ENV:PORT}/x?sslmode=require&pool=3",
+        "postgresql://me@db/x?ssh=me@jump&sslmode=require",
+        "mysql://me@db/x?tls=${ENV:TLS}",
+        "mysql://me:${FILE:/absent/pw}@db/x?tls=verify",
+    ],
+)
+def test_a_check_reads_no_secret_and_reaches_no_server(run: Run, settings: Any, url: str) -> None:
+    path = settings(sources=[{"name": "one", "url": url}])
+    assert run("config", "check", "--config", path).status == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"http": "127.0.0.1:0", "tls": {"cert": "a.pem", "key": "a.key"}}, "certificate `a.pem`"),
+        ({"token_files": ["absent.txt"]}, "token file `absent.txt`"),
+        ({"auth": False, "allow_writes": True}, "(in the settings `auth = false`)"),
+        ({"allowed_hosts": ["https://gate.example.com/"]}, "which is no name of a host"),
+        ({"allowed_hosts": ["*"]}, "which is no name of a host"),
+        ({"allowed_origins": ["*"]}, "which is no origin"),
+        ({"allowed_origins": ["https://gate.example.com/app"]}, "which is no origin"),
+    ],
+)
+def test_a_check_names_what_a_server_would_not_start_with_or_never_apply(
+    run: Run, settings: Any, given: dict[str, Any], said: str
+) -> None:
+    ended = run("config", "check", "--config", settings(**given))
+    assert (ended.status, said in ended.err) == (78, True), ended.err
+    hosts = {"allowed_hosts": ["gate.example.com", "Gate.example.com:8443", "[fd00::7]:80"]}
+    origins = {"allowed_origins": ["https://gate.example.com:8443/", "vscode-webview://a1"]}
+    assert run("config", "check", "--config", settings(**hosts, **origins)).status == 0
+
+
+def test_a_console_without_an_address_is_named_when_the_server_starts(
+    run: Run, settings: Any
+) -> None:
+    ended = run("serve", "--config", settings(console={"enabled": True}))
+    assert (ended.status, "`console.enabled` has no effect" in ended.err) == (0, True)

@@ -115,8 +115,7 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     if dsn is not None:
         access = "write" if arguments.allow_writes or config.allow_writes else "read"
         config = with_backing_server(config, dsn, access=access)
-    if not config.auth and config.allow_writes:
-        raise _refuse_open_writes()
+    check_open_writes(config)
     listens = config.http is not None or config.pg.listen is not None
     if (arguments.tls_cert or arguments.tls_key) and not listens:
         raise TidegateError(
@@ -125,6 +124,12 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
             hint="Add --http HOST:PORT.",
         )
     return config
+
+
+def check_open_writes(config: Config) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID for writes by callers whom no one knows."""
+    if not config.auth and config.allow_writes:
+        raise _refuse_open_writes()
 
 
 def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, object]:
@@ -245,6 +250,8 @@ def _check_no_auth(arguments: argparse.Namespace) -> None:
 def _refuse_open_writes() -> TidegateError:
     return TidegateError(
         Code.ARGUMENT_INVALID,
-        "--no-auth does not allow writes, because no caller could be held accountable for them.",
-        hint="Leave out --no-auth and create a token, or leave out --allow-writes.",
+        "A server without authentication does not allow writes, because no caller could be held"
+        " accountable for them.",
+        hint="Leave out --no-auth (in the settings `auth = false`) and create a token, or leave out"
+        " --allow-writes (`allow_writes`).",
     )

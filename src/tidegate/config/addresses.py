@@ -107,6 +107,29 @@ def check_private_url(url: str, setting: str) -> None:
         )
 
 
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+_PAGE_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s*]+/?|null")
+
+
+def check_allowed_host(text: str) -> None:
+    """Raises: TidegateError CONFIG_INVALID for what no Host header could be."""
+    if not _HOST_NAME.fullmatch(text):
+        raise invalid(
+            f"`allowed_hosts` has `{text[:80]}`, which is no name of a host.",
+            hint="Write names without a scheme, a path or `*`, such as gate.example.com,"
+            " gate.example.com:8443 or [fd00::7].",
+        )
+
+
+def check_allowed_origin(text: str) -> None:
+    """Raises: TidegateError CONFIG_INVALID for what no Origin header could be."""
+    if not _PAGE_ORIGIN.fullmatch(text):
+        raise invalid(
+            f"`allowed_origins` has `{text[:80]}`, which is no origin.",
+            hint="Write scheme and host without a path or `*`, such as https://app.example.com.",
+        )
+
+
 def check_proxy(text: str) -> None:
     """Raises: TidegateError CONFIG_INVALID unless it is an address or a network of proxies."""
     from ipaddress import ip_network

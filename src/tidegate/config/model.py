@@ -11,7 +11,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK, check_proxy, http_address
+from tidegate.config.addresses import (
+    LOOPBACK,
+    check_allowed_host,
+    check_allowed_origin,
+    check_proxy,
+    http_address,
+)
 from tidegate.config.cloud import CloudSettings
 from tidegate.config.drivers import DriverSettings
 from tidegate.config.embeddings import EmbeddingSettings
@@ -227,6 +233,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             names.add(source.name)
         for proxy in self.trusted_proxies:
             check_proxy(proxy)
+        for host in self.allowed_hosts:
+            check_allowed_host(host)
+        for origin in self.allowed_origins:
+            check_allowed_origin(origin)
         if self.oauth is not None and not self.auth:
             raise invalid("With `oauth` there is authentication: `auth` cannot be false.")
         if self.http is not None:

@@ -8,6 +8,7 @@ folder with a class that has the members of `api.Engine`, one line in `ENGINES`,
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib import import_module
@@ -49,6 +50,7 @@ class Entry(NamedTuple):
     `path` is the absolute path of the file or folder that a URL names, None where it names none.
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
+    `reader` is the `module:function` by which the engine reads a URL and the source's options.
     """
 
     engine: str
@@ -65,6 +67,7 @@ class Entry(NamedTuple):
     locate: Callable[[str], Location] | None = None
     path: Callable[[str], str | None] | None = None
     own_functions: bool = False
+    reader: str = ""
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database behind `url` speaks. The URL is not opened."""
@@ -136,6 +139,7 @@ POSTGRES = Entry(
     identities=True,
     compares_rows=True,
     own_functions=True,
+    reader="tidegate.engines.postgres.url:parse_conninfo",
 )
 
 MYSQL = Entry(
@@ -143,6 +147,7 @@ MYSQL = Entry(
     identities=True,
     compares_rows=True,
     own_functions=True,
+    reader="tidegate.engines.mysql.url:parse_conninfo",
 )
 
 ENGINES: dict[str, Entry] = {
@@ -154,6 +159,7 @@ ENGINES: dict[str, Entry] = {
         compares_rows=True,
         options=("timeout",),
         path=file_of,
+        reader="tidegate.engines.sqlite.url:read_url",
     ),
     "postgres": POSTGRES,
     "postgresql": POSTGRES,
@@ -167,6 +173,7 @@ ENGINES: dict[str, Entry] = {
         options=("memory_limit", "threads", "timeout", "workers"),
         path=file_of,
         own_functions=True,
+        reader="tidegate.engines.duckdb.url:DuckUrl",
     ),
     FOLDER_SCHEME: Entry(
         "files",
@@ -177,6 +184,7 @@ ENGINES: dict[str, Entry] = {
         options=("files", "memory_limit", "threads", "workers"),
         reads_only=True,
         path=folder_path,
+        reader="tidegate.engines.duckdb.url:FolderUrl",
     ),
     "mysql": MYSQL,
     "mariadb": MYSQL,
@@ -191,12 +199,14 @@ ENGINES: dict[str, Entry] = {
         ),
         locate=_locate_cloud,
         path=_cloud_path,
+        reader="tidegate.engines.cloud.options:read_cloud_options",
     ),
     "cloud+postgresql:": Entry(
         *("cloud", "cloud", "tidegate.engines.cloud_proxy", "CloudProxyEngine", "postgres"),
         language="tidegate.cloud.language",
         options=("application_name", "connect_timeout", "plain_postgresql", "pool"),
         locate=_locate_cloud_proxy,
+        reader="tidegate.engines.cloud_proxy.url:read_target",
     ),
     "jdbc:": Entry(
         "jdbc",
@@ -382,6 +392,29 @@ def check_settings(source: Source) -> None:
     check_options(source.url, [name for name, _ in source.options])
     check_access(source.url, source.access)
     check_functions(source)
+
+
+def check_url(source: Source) -> None:
+    """Refuse a URL that the source's engine cannot be opened with, such as one with an option that
+    it does not have. Opens no database and reads no secret: what could depend on one, and an engine
+    whose library is not there, is left for the opening.
+
+    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE for a file or folder that is not there.
+    """
+    entry = find(source.url)
+    url = re.sub(r"\$\{[^}]*\}", "1", source.url)  # also where a port is expected
+    if entry.path is not None:
+        entry.path(url)
+    if not entry.reader or "${" in source.url.partition("?")[2]:
+        return
+    route = _route(entry, url)
+    module, _, name = entry.reader.partition(":")
+    try:
+        read = getattr(import_module(module), name)
+    except ImportError:
+        return
+    given = (dict(source.options),) if entry.options else ()
+    read(url if route is None else route.url_at(1), *given)
 
 
 def check_run_as(url: str, run_as: RunAs | None) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tidegate.cli.settings import config_path, load_for_query
+from tidegate.cli.settings import check_open_writes, config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
+from tidegate.engines.registry import check_url
 from tidegate.errors import FATES, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.surfaces.registry import check_surfaces
@@ -43,12 +45,35 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _faults(config: Config) -> Iterator[str]:
-    """What is wrong with each source, one line each. No source is opened."""
+    """What would keep each source, or the server, from starting, one line each. No source is
+    opened."""
     for settings in config.sources:
         try:
-            source_from_settings(settings)
+            check_url(source_from_settings(settings))
         except TidegateError as error:
-            yield f"source {settings.name}: {error.message} {error.hint}"
+            yield f"source {settings.name}: {error.message} {error.hint}".rstrip()
+    for check in (check_open_writes, _check_certificate, _check_token_files):
+        try:
+            check(config)
+        except TidegateError as error:
+            yield f"{error.message} {error.hint}".rstrip()
+
+
+def _check_certificate(config: Config) -> None:
+    """Read the files that TLS takes. Raises: TidegateError CONFIG_INVALID."""
+    if config.tls is not None:
+        from tidegate.edges.http.certificate import ServerCertificate
+
+        ServerCertificate(config.tls, client_ca=config.pg.client_ca)
+
+
+def _check_token_files(config: Config) -> None:
+    """Read the files with tokens. Raises: TidegateError CONFIG_INVALID."""
+    if config.token_files:
+        from tidegate.identity.token_files import TokenFiles
+
+        paths = [Path(each) for each in config.token_files]
+        TokenFiles(paths, check=lambda name, tables: None, accounts=config.agent_accounts).load()
 
 
 def _shown(config: Config, *, everything: bool) -> dict[str, Any]:

@@ -40,6 +40,11 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     log_to_stderr()
     app = App.open(config, default_actor="server")
     _announce_calls(config)
+    if config.console.enabled and config.http is None:
+        print_status(
+            "note: the setting `console.enabled` has no effect on a server without HTTP: add --http"
+            " HOST:PORT, or run `tidegate console`"
+        )
     certificate = _certificate(config)
     wire = _wire_certificate(config)
     reread: list[Callable[[], None]] = []
