@@ -77,6 +77,11 @@ def _spoil(
     from sqlglot import exp
 
     if kind == "no condition":
+        join = node.parent
+        if isinstance(join, exp.Join) and not join.side and chance.random() < 0.5:
+            join.set("on", None)
+            join.set("kind", chance.choice(["CROSS", None]))
+            return True
         node.replace(exp.EQ(this=exp.Literal.number(1), expression=exp.Literal.number(1)))
     elif kind == "wrong join column":
         side = chance.choice([node.left, node.right])
@@ -85,12 +90,24 @@ def _spoil(
             return False
         side.this.replace(exp.to_identifier(chance.choice(others)))
     elif kind == "misspelt":
-        text, at = node.name, len(node.name) // 2
-        node.replace(exp.Literal.string(text[:at] + text[at + 1 :]))
+        node.replace(exp.Literal.string(_misspelt(node.name, chance)))
     else:
         text = node.name
         node.replace(exp.Literal.string(text.lower() if text != text.lower() else text.upper()))
     return True
+
+
+def _misspelt(text: str, chance: random.Random) -> str:
+    """The text with one letter left out, twice, another one or in another place."""
+    at = chance.choice([i for i in range(1, len(text)) if text[i].isalpha()] or [len(text) // 2])
+    return chance.choice(
+        [
+            text[:at] + text[at + 1 :],
+            text[:at] + text[at] + text[at:],
+            text[:at] + ("x" if text[at] != "x" else "y") + text[at + 1 :],
+            text[: at - 1] + text[at] + text[at - 1] + text[at + 1 :],
+        ]
+    )
 
 
 def _other_columns(side: Any, tree: Any, database: defog.Database) -> list[str]:

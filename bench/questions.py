@@ -14,6 +14,9 @@ thresholds are in `bench/questions.toml`; the exit status is 1 if one is missed.
   are then answered; `accepted` the share of mutations that ran although they are wrong.
 * `linking`: the share of questions of which all tables are among the first 10 and 40, of Defog's
   tables in one schema with 1,000 decoys, partition families among them, and without foreign keys.
+* `prompts`: the share of questions of which all tables stand in the prompt of the default size, of
+  Defog's databases as schemas among 5,000 tables, without comments and keys; `linked` without the
+  rest of small schemas. Some other schemas have a table of the same name as one that is needed.
 * `knowledge`: what the set says of columns (`NAME.json`), its glossary, and the instructions of
   questions, each in the source's knowledge file: the share of prompts that have all instructions of
   their question and the whole glossary, the share of descriptions that are in the prompt with the
@@ -38,6 +41,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from bench import defog
@@ -49,6 +54,7 @@ from support.scripted_model import (  # pyright: ignore[reportMissingImports] - 
     wrote,
 )
 from tidegate.app import App
+from tidegate.config.language import LanguageSettings
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
 from tidegate.model.requests import Query
@@ -60,9 +66,12 @@ from tidegate.text_to_sql.answering import answer, show_prompt
 from tidegate.text_to_sql.knowledge import Knowledge
 from tidegate.text_to_sql.linking import Linker
 from tidegate.text_to_sql.model import Question
+from tidegate.text_to_sql.prompts import write_schema
+from tidegate.text_to_sql.schema_linking import MOST_LINKED, linked_families
 
 THRESHOLDS = Path(__file__).with_suffix(".toml")
 DECOYS = 1_000
+_OTHERS = 4_950
 _LIMITS = Limits(10_000, timeout_s=60.0)
 _FORMS = (
     wrote,
@@ -98,7 +107,7 @@ def measure_judge(folder: Path) -> dict[str, Any]:
 
 
 async def measure_answers(
-    folder: Path, urls: dict[str, str], dialect: defog.Dialect, directory: Path
+    folder: Path, urls: dict[str, str], dialect: defog.Dialect, directory: Path, seed: int = 7
 ) -> dict[str, Any]:
     """`accuracy`, `checks` and `repair` on one engine; `urls` are the databases."""
     oracle = Oracle()
@@ -123,7 +132,7 @@ async def measure_answers(
         app = App.open(convert_table(settings, Config))
         try:
             caller = GateCaller(app)
-            chance = random.Random(7)
+            chance = random.Random(seed)
             for question in questions:
                 source = question.database
                 expected, usual = list[Any](), list[str]()
@@ -345,12 +354,71 @@ def measure_linking(folder: Path) -> dict[str, Any]:
     }
 
 
-def _table(table: defog.Table) -> Table:
+def measure_prompts(folder: Path) -> dict[str, Any]:
+    """How often all tables of a question stand in its prompt."""
+    databases = [defog.read_database(folder, name) for name in defog.list_databases(folder)]
+    tables = [
+        _table(table, base.name, comments=False) for base in databases for table in base.tables
+    ]
+    catalog = Catalog(
+        "all", "public", (), (*tables, *_other_schemas(tables, random.Random(13))), "1", (),
+        "postgres",
+    )  # fmt: skip
+    linker = Linker(catalog, Knowledge())
+    hits: Counter[str] = Counter()
+    absent: list[str] = []
+    questions = defog.read_questions(folder, "postgres")
+    for question in questions:
+        words = {word.lower() for word in re.findall(r"\w+", question.accepted[0])}
+        gold = {
+            (table.schema, table.name)
+            for table in tables
+            if table.schema == question.database and table.name.lower() in words
+        }
+        ranked = linker.rank(question.text)
+        linked = [linker.families[at] for at in linker.with_joining(ranked[:MOST_LINKED])]
+        for name, families in (
+            ("linked", linked),
+            ("in_prompt", linked_families(linker, ranked)),
+        ):
+            _, shown = write_schema(linker, families, {}, LanguageSettings().schema_bytes)
+            held = gold <= {family.place for family in families[:shown]}
+            hits[name] += held
+            if name == "in_prompt" and not held:
+                absent.append(f"{question.database}: {question.text}")
+    count = len(questions)
+    return {
+        "questions": count,
+        "tables": len(catalog.tables),
+        "linked": hits["linked"] / count,
+        "share": hits["in_prompt"] / count,
+        "absent": absent[:5],
+    }
+
+
+def _other_schemas(real: Sequence[Table], chance: random.Random) -> list[Table]:
+    """Schemas of 3 to 100 tables; every fifth has a table that is named as a real one."""
+    made: list[Table] = []
+    while len(made) < _OTHERS:
+        schema = f"{chance.choice(_WORDS)}_{len(made)}"
+        own = _decoys(real, chance, chance.choice((3, 8, 15, 30, 60, 100)))
+        if chance.random() < 0.2:
+            twin = chance.choice(real)
+            columns = (*twin.columns[:2], *own[0].columns[1:])
+            own[0] = msgspec.structs.replace(own[0], name=twin.name, columns=columns)
+        made += [msgspec.structs.replace(table, schema=schema) for table in own]
+    return made
+
+
+def _table(table: defog.Table, schema: str = "public", *, comments: bool = True) -> Table:
     columns = tuple(
-        ColumnInfo(each.name, each.type, each.nullable, None, int(each.key), each.comment or None)
+        ColumnInfo(
+            each.name, each.type, each.nullable, None, int(each.key),
+            each.comment or None if comments else None,
+        )
         for each in table.columns
-    )
-    return Table("public", table.name, "table", columns, foreign_keys=())
+    )  # fmt: skip
+    return Table(schema, table.name, "table", columns, foreign_keys=())
 
 
 _WORDS = """
@@ -370,7 +438,7 @@ _COLUMNS = """
 """.split()  # noqa: SIM905
 
 
-def _decoys(real: Sequence[Table], chance: random.Random) -> list[Table]:
+def _decoys(real: Sequence[Table], chance: random.Random, count: int = DECOYS) -> list[Table]:
     """Tables of other domains: a third of them in partition families, some with foreign keys."""
     made: dict[str, Table] = {}
     taken = {table.name.lower() for table in real}
@@ -382,7 +450,7 @@ def _decoys(real: Sequence[Table], chance: random.Random) -> list[Table]:
             *(ColumnInfo(each, "text") for each in dict.fromkeys(chosen)),
         )
 
-    while len(made) < DECOYS:
+    while len(made) < count:
         name = "_".join(chance.sample(_WORDS, chance.choice((1, 2, 2, 3))))
         if name in made or name in taken:
             continue
@@ -400,7 +468,7 @@ def _decoys(real: Sequence[Table], chance: random.Random) -> list[Table]:
                 key = other.columns[0].name
                 keys = (ForeignKey("fk", (f"{other.name}_id",), other.name, (key,)),)
         made[name] = Table("public", name, "table", own, foreign_keys=keys)
-    return list(made.values())[:DECOYS]
+    return list(made.values())[:count]
 
 
 def missed(found: dict[str, Any], wanted: dict[str, Any], path: str = "") -> list[str]:
@@ -419,9 +487,13 @@ def missed(found: dict[str, Any], wanted: dict[str, Any], path: str = "") -> lis
     return complaints
 
 
-async def run(folder: Path, *, postgres: bool) -> dict[str, Any]:
+async def run(folder: Path, *, postgres: bool, seed: int = 7) -> dict[str, Any]:
     """Everything, as one document."""
-    found: dict[str, Any] = {"judge": measure_judge(folder), "linking": measure_linking(folder)}
+    found: dict[str, Any] = {
+        "judge": measure_judge(folder),
+        "linking": measure_linking(folder),
+        "prompts": measure_prompts(folder),
+    }
     with tempfile.TemporaryDirectory() as place:
         directory = Path(place)
         names = defog.list_databases(folder)
@@ -430,7 +502,7 @@ async def run(folder: Path, *, postgres: bool) -> dict[str, Any]:
             defog.make_database(name, directory / f"{name}.sqlite", folder)
             urls[name] = f"sqlite:///{directory / name}.sqlite"
         found["knowledge"] = await measure_knowledge(folder, urls, directory)
-        found |= await measure_answers(folder, urls, "sqlite", directory)
+        found |= await measure_answers(folder, urls, "sqlite", directory, seed)
         if postgres:
             from support import postgres_server  # pyright: ignore[reportMissingImports]
 
@@ -438,7 +510,7 @@ async def run(folder: Path, *, postgres: bool) -> dict[str, Any]:
             for name in names:
                 defog.make_database(name, server, folder)
             served = {name: server.url(name) for name in names}
-            found["postgres"] = await measure_answers(folder, served, "postgres", directory)
+            found["postgres"] = await measure_answers(folder, served, "postgres", directory, seed)
     return found
 
 
@@ -446,8 +518,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.questions", description=__doc__)
     parser.add_argument("--folder", type=Path, help=f"the data (default: ${defog.VARIABLE})")
     parser.add_argument("--postgres", action="store_true", help="on PostgreSQL as well")
+    parser.add_argument("--seed", type=int, default=7, help="of the mistakes")
     arguments = parser.parse_args()
-    found = asyncio.run(run(defog.find_folder(arguments.folder), postgres=arguments.postgres))
+    folder = defog.find_folder(arguments.folder)
+    found = asyncio.run(run(folder, postgres=arguments.postgres, seed=arguments.seed))
     print(json.dumps(found, indent=1))
     complaints = missed(found, tomllib.loads(THRESHOLDS.read_text()))
     for complaint in complaints:

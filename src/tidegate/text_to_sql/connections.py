@@ -392,6 +392,12 @@ def _better(one: Table, other: Table, joins: Joins, profiles: Mapping[Place, Tab
         same = column_of(to, first)
         if same is not None and not _LAST_WORDS.issuperset(split(first)):
             return f"{to.name}.{same.name} = {table.name}.{first}"
+    for column in one.columns:
+        # So is what both call an id of something.
+        name = column.name.casefold()
+        same = column_of(other, name) if name.endswith("id") else None
+        if same is not None and not _LAST_WORDS.issuperset(split(name)):
+            return f"{one.name}.{column.name} = {other.name}.{same.name}"
     return ""
 
 

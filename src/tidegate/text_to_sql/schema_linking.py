@@ -58,11 +58,15 @@ async def link_schema(
     if guidance.embeddings:
         near = await _nearest(caller, source, linker, question)
         ranked = linker.rank(question, near, profiles)
-    places = linker.with_joining(ranked[:MOST_LINKED]) or list(range(len(linker.families)))
-    places = linker.with_schemas(places, ranked[:_BEST])
-    families = [linker.families[at] for at in places]
+    families = linked_families(linker, ranked)
     text, shown = write_schema(linker, families, profiles, guidance.schema_bytes)
     return LinkedSchema(shared, _newest(families[:shown]), text, whole=False)
+
+
+def linked_families(linker: Linker, ranked: list[int]) -> list[Family]:
+    """The families for a prompt in their order, more than may fit into it."""
+    places = linker.with_joining(ranked[:MOST_LINKED]) or list(range(len(linker.families)))
+    return [linker.families[at] for at in linker.with_schemas(places, ranked[:_BEST])]
 
 
 async def _nearest(caller: Caller, source: str | None, linker: Linker, question: str) -> list[int]:

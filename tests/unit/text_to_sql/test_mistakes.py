@@ -31,6 +31,8 @@ CATALOG = Catalog(
         table("venue", "cid* name city_name"),
         table("writes", "aid pid place", ("aid", "author", "aid"), ("pid", "paper", "pid")),
         table("cites", "citing cited weight"),
+        table("lab", "country lid"),
+        table("person", "nid born lid"),
     ),
     "1",
     (),
@@ -100,9 +102,15 @@ def test_a_join_by_another_column_than_the_key_is_doubtful(condition: str) -> No
     assert said(f"SELECT count(*) FROM author a JOIN writes w ON {condition}") == ["doubtful"]
 
 
+@pytest.mark.parametrize("condition", ["p.nid = l.lid", "l.lid = p.born"])
+def test_what_both_tables_call_an_id_is_better_than_another_column(condition: str) -> None:
+    assert said(f"SELECT count(*) FROM person p JOIN lab l ON {condition}") == ["doubtful"]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT count(*) FROM person p JOIN lab l ON p.lid = l.lid",
         "SELECT count(*) FROM author a JOIN writes w ON w.aid = a.aid",
         "SELECT count(*) FROM writes w JOIN writes v ON w.pid = v.pid AND w.aid <> v.aid",
         "SELECT count(*) FROM author a JOIN writes w ON w.aid = a.aid AND w.place = a.born",
