@@ -1,14 +1,53 @@
 package tidegate;
 
+import java.sql.Array;
+import java.sql.ResultSet;
+import java.sql.SQLException;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.OffsetDateTime;
 import java.time.OffsetTime;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 
 /** Dates and times within arrays and structures, as those of whole columns are shown. */
 final class InnerMoments {
     private InnerMoments() {}
+
+    /**
+     * The elements of an array whose driver has dates and times of the Java process's own time zone,
+     * in which some do not exist; null if it is none of these.
+     */
+    static List<Object> elements(Array array, Object content) {
+        Class<?> kind = null;
+        for (int i = 0; content instanceof Object[] all && i < all.length; i++) {
+            if (all[i] != null && !(all[i] instanceof java.util.Date)) {
+                return null;
+            }
+            kind = all[i] == null ? kind : ZONELESS.get(all[i].getClass());
+        }
+        if (kind == null) {
+            return null;
+        }
+        List<Object> values = new ArrayList<>();
+        try (ResultSet rows = array.getResultSet()) {
+            while (rows.next()) {
+                Object value = rows.getObject(2, kind);
+                values.add(value == null ? null : text(value));
+            }
+        } catch (SQLException | RuntimeException unsupported) {
+            return null;
+        }
+        return values;
+    }
+
+    private static final Map<Class<?>, Class<?>> ZONELESS =
+            Map.of(
+                    java.sql.Timestamp.class, LocalDateTime.class,
+                    java.sql.Date.class, LocalDate.class,
+                    java.sql.Time.class, LocalTime.class);
 
     /** The text of a value; of one that is no date and no time, what it says of itself. */
     static String text(Object value) {

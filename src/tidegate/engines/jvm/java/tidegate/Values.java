@@ -373,7 +373,9 @@ final class Values {
             return characters(clob);
         }
         if (value instanceof Array array) {
-            return elements(array.getArray(), isJson(array));
+            Object content = array.getArray();
+            Object moments = InnerMoments.elements(array, content);
+            return moments != null ? moments : elements(content, isJson(array));
         }
         if (value instanceof Struct struct) {
             return elements(struct.getAttributes(), false);
