@@ -75,3 +75,33 @@ def test_a_number_that_no_column_of_parquet_holds_stays_text_and_is_named(
     assert ended.status == 0, ended.err
     assert "a" in ended.err
     assert duckdb.sql(f"FROM '{path}'").fetchall() == [(str(2**128 - 1), 5)]
+
+
+def test_statements_of_a_result_make_the_same_rows_again(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "nested.duckdb"
+    values = {
+        "listed": "MAP {[1, 2]: {'x': 1}}",
+        "struct_key": "MAP {{'k': 1}: 5}",
+        "map_key": "MAP {MAP {1: 2}: [DATE '2020-01-01']}",
+        "plain_key": "MAP {'key': [1], 'value': [2]}",
+        "label_key": "MAP {'x,y'::ENUM('x,y', 'z('): 1}",
+        "label": "{'a': 'x,y'::ENUM('x,y', 'z(')}",
+        "pair": "row(1, 'x')",
+        "single": "row([1.50::DECIMAL(3, 2)])",
+        "ancient": "TIMESTAMP '0044-03-15 (BC) 01:02:03'",
+        "ancients": "[DATE '0044-03-15 (BC)', NULL]",
+    }
+    made = "CREATE TABLE rows AS SELECT " + ", ".join(f"{v} AS {k}" for k, v in values.items())
+    with duckdb.connect(str(path)) as database:
+        database.execute(made)
+    assert run("source", "add", "nested", f"duckdb:///{path}").status == 0
+    script = tmp_path / "rows.sql"
+    ended = run("query", "nested", "SELECT * FROM rows", "--output", str(script))
+    assert ended.status == 0, ended.err
+    with duckdb.connect() as database:
+        database.execute(made)
+        shown = "SELECT " + ", ".join(f"CAST({name} AS VARCHAR)" for name in values) + " FROM rows"
+        expected = database.execute(shown).fetchall()
+        database.execute("DELETE FROM rows")
+        database.execute(script.read_text())
+        assert database.execute(shown).fetchall() == expected

@@ -203,6 +203,9 @@ _PARTIAL_TABLES = {
 }  # fmt: skip
 
 
+_NESTED = ("STRUCT(", "MAP(", "UNION(", "TUPLE(")
+
+
 class _Duckdb(Dialect, frozen=True):
     """DuckDB's own spellings. Its types nest."""
 
@@ -226,8 +229,13 @@ class _Duckdb(Dialect, frozen=True):
             fields = [self._writer(_behind_name(part), as_text) for part in _parts(kind[7:-1])]
             return lambda value: self._struct(value, fields)
         if kind.startswith("MAP(") and kind.endswith(")"):
-            keys, values = [self._writer(part, as_text) for part in _parts(kind[4:-1])]
-            return lambda value: self._map(value, keys, values)
+            parts = _parts(kind[4:-1])
+            keys, values = [self._writer(part, as_text) for part in parts]
+            is_listed = parts[0].endswith("]") or parts[0].startswith(_NESTED)
+            return lambda value: self._map(value, keys, values, is_listed=is_listed)
+        if kind.startswith("TUPLE(") and kind.endswith(")"):
+            members = [self._writer(part, as_text) for part in _parts(kind[6:-1])]
+            return lambda value: self._tuple(value, members)
         return None
 
     def _writer(self, kind: str, as_text: Callable[[Any], str | None]) -> Write:
@@ -243,19 +251,29 @@ class _Duckdb(Dialect, frozen=True):
         shown = [f"{self.literal(name)}: {write(inner)}" for (name, inner), write in pairs]
         return "{" + ", ".join(shown) + "}"
 
-    def _map(self, value: Any, keys: Write, values: Write) -> str:
+    def _tuple(self, value: Any, members: Sequence[Write]) -> str:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            return self.literal(value)
+        pairs = zip(members, cast("Sequence[Any]", value), strict=True)
+        return f"row({', '.join([write(each) for write, each in pairs])})"
+
+    def _map(self, value: Any, keys: Write, values: Write, *, is_listed: bool) -> str:
         if not isinstance(value, Mapping):
             return self.literal(value)
         pairs = cast("Mapping[Any, Any]", value)
-        return f"MAP({self._list(list(pairs), keys)}, {self._list(list(pairs.values()), values)})"
+        known, held = list(pairs), list(pairs.values())
+        if is_listed and known == ["key", "value"]:
+            known, held = held  # keys that Python cannot look up come as two lists
+        return f"MAP({self._list(known, keys)}, {self._list(held, values)})"
 
 
 def _parts(inside: str) -> list[str]:
     """What commas part, outside of parentheses and quotes."""
-    parts, depth, quoted = [""], 0, False
+    parts, depth, quote = [""], 0, ""
     for sign in inside:
-        quoted ^= sign == '"'
-        if not quoted:
+        if sign in ("'", '"') and quote in ("", sign):
+            quote = "" if quote else sign
+        elif not quote:
             depth += (sign in "([") - (sign in ")]")
             if sign == "," and not depth:
                 parts.append("")
@@ -275,7 +293,8 @@ def _offset(value: Any) -> Any:
 
 
 def _ancient(value: Any) -> Any:
-    return f"{value[:-2]}(BC)" if isinstance(value, str) and value.endswith(" BC") else value
+    """DuckDB's spelling of `0044-03-15 BC`, also before a time of day."""
+    return re.sub(r" BC\b", " (BC)", value) if isinstance(value, str) else value
 
 
 DIALECT = _Duckdb(
