@@ -88,7 +88,7 @@ def _lines(question: PendingApproval) -> list[str]:
     if subject.withheld:
         lines.append("*** replaces what may be a secret; the statement runs with the real value.")
     if subject.unqualified:
-        lines.append("It has no WHERE that selects rows: it is about every row.")
+        lines.append("It may change every row of a table.")
     if subject.outside_transaction:
         lines.append("It runs outside a transaction: what it has done stays if it fails.")
     if subject.max_rows_changed is not None:

@@ -81,7 +81,7 @@ class Source(msgspec.Struct, frozen=True):
     `approval` says where a person may answer: in the client (elicitation) or the inbox, or in the
     inbox alone. `unattended` says what happens to a call that needs approval when the client
     cannot ask a person; where the inbox alone counts, the question always goes there.
-    `unqualified` is about UPDATE and DELETE without WHERE; `destructive_scope` is the scope that
+    `unqualified` is about changes of every row of a table; `destructive_scope` is the scope that
     DROP, TRUNCATE and ALTER...DROP need. `options` are (name, value) pairs for an engine whose URL
     cannot say everything: a driver, its dependencies, a user, a reference to a password. As in
     `url`, secrets are references only. `temporary`: a caller opened it, with a login of its own, so

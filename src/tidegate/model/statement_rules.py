@@ -18,7 +18,7 @@ class StatementRules(msgspec.Struct, frozen=True):
     """How statements that change something are admitted, by the `Judgement.verb` of each, for
     sources where the operator decides so. `name` is what the operator calls the rules.
 
-    Such a source has no further questions about statements without WHERE or about destructive
+    Such a source has no further questions about changes of every row or about destructive
     ones: the rules say all of it.
     """
 

@@ -269,7 +269,7 @@ def _unqualified(case: PolicyInput) -> Verdict | None:
     return _deny(
         "source.unqualified",
         Code.POLICY_DENIED,
-        "The source does not admit UPDATE or DELETE without WHERE",
+        "The source does not admit changes of every row of a table",
         "Add a WHERE that selects the rows" + (_COMPARE if case.judgement.touches else "") + ".",
     )
 
@@ -298,7 +298,7 @@ def _must_confirm(case: PolicyInput) -> str | None:
                 " constant, and this source cannot compare the rows. It needs a confirmation"
             )
         return (
-            "The statement has no WHERE that selects rows, and so changes every row: it needs a"
+            "The statement changes every row of a table, by its text or by the rows: it needs a"
             " confirmation"
         )
     return None
@@ -349,7 +349,7 @@ RULES: tuple[Rule, ...] = (
     Rule("source.administration", "The source admits what administers it", _source_administration),
     Rule("actor.administration", "The caller's scope covers administration", _administration_scope),
     Rule("source.run_as", "Administration needs no role of the caller", _administration_identity),
-    Rule("source.unqualified", "The source admits changes without WHERE", _unqualified),
+    Rule("source.unqualified", "The source admits changes of every row", _unqualified),
     Rule("sql.irreversible", "The statement needs no confirmation", _irreversible),
     Rule("source.approval", "The call needs no person's approval", _needs_approval),
 )

@@ -22,7 +22,7 @@ DESTRUCTIVE = (
     " execute_query. Use confirm_destructive_operation."
 )
 UNQUALIFIED = (
-    "Forbidden: UPDATE and DELETE without WHERE cannot be executed via execute_query."
+    "Forbidden: Changes of every row of a table cannot be executed via execute_query."
     " Use confirm_destructive_operation."
 )
 MULTIPLE = (
@@ -198,7 +198,7 @@ def test_another_phrase_is_an_invalid_confirmation(engine_shop: EngineShop, phra
         (WRITER, {}, "SELECT 1", -32602, NEEDLESS),
         (WRITER, {}, "INSERT INTO void VALUES (1, 'a')", -32602, NEEDLESS),
         (WRITER, {"unqualified": "deny"}, "DELETE FROM orders", -32007,
-         "Forbidden: The source does not admit UPDATE or DELETE without WHERE"),
+         "Forbidden: The source does not admit changes of every row of a table"),
         (WRITER, {}, "DROP TABLE orders; DROP TABLE void", -32602, MULTIPLE),
     ],
 )  # fmt: skip

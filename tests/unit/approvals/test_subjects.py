@@ -155,7 +155,7 @@ def test_each_line_of_a_question_says_what_it_is() -> None:
         "Statement:",
         "  | DELETE",
         "  | FROM t",
-        "It has no WHERE that selects rows: it is about every row.",
+        "It may change every row of a table.",
         "Dry run:   none was made.",
     ]
 

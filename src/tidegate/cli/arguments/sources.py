@@ -45,7 +45,7 @@ SOURCE_RULES = {
     ),
     "unqualified": (
         ("confirm", "allow", "deny"),
-        "what happens to UPDATE and DELETE without WHERE",
+        "what happens to a change of every row of a table, whatever its form",
     ),
     "destructive_scope": (
         ("readWrite", "fullAccess"),

@@ -38,7 +38,7 @@ def confirm_destructive_operation(settings: LimitSettings) -> SurfaceTool:
         name="confirm_destructive_operation",
         title="Confirm Destructive Operation",
         description=(
-            "Run a DROP, TRUNCATE or ALTER...DROP, or an UPDATE or DELETE without WHERE, after the"
+            "Run a DROP, TRUNCATE or ALTER...DROP, or a change of every row of a table, after the"
             " exact phrase of confirmation. A person may be asked to approve it."
         ),
         args=Confirmation,

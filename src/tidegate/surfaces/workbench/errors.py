@@ -131,7 +131,7 @@ def _words_on_confirmation(error: TidegateError) -> str:
     if error.details.get("effect") == "destructive":
         what = "Destructive queries (DROP, TRUNCATE, ALTER...DROP)"
     else:
-        what = "UPDATE and DELETE without WHERE"
+        what = "Changes of every row of a table"
     return f"{what} cannot be executed via execute_query. Use confirm_destructive_operation."
 
 

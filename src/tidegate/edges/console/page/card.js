@@ -64,7 +64,7 @@ function undoFact({ undo, irreversible }) {
 /** @param {Card} card */
 function warnings(card) {
   const texts = [
-    card.unqualified && "It has no WHERE that selects rows: it is about every row.",
+    card.unqualified && "It may change every row of a table.",
     card.outside_transaction && "It runs outside a transaction: what it has done stays if it fails.",
     card.withheld && "*** stands for what may be a secret; the statement runs with the real value.",
   ].filter((text) => typeof text === "string");
