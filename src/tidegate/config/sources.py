@@ -52,10 +52,10 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `approval`: a person may answer in the client or the inbox, or in the inbox alone.
     `unattended`: what happens to a call that needs approval when the client cannot show a
     question. `unqualified`: changes of every row of a table, whatever their form.
-    `destructive_scope`: the scope that DROP, TRUNCATE, ALTER...DROP and other definitions that may lose data need. `masks` hide
-    columns, `filters` hide rows. `run_as`: the role and variables that a caller gets in the
-    database. `options` are for engines whose URL cannot say everything, such as a driver or a
-    user; a password among them is a reference to a secret.
+    `destructive_scope`: the scope that DROP, TRUNCATE, ALTER...DROP and other definitions that may
+    lose data need. `masks` hide columns, `filters` hide rows. `run_as`: the role and variables that
+    a caller gets in the database. `options` are for engines whose URL cannot say everything, such
+    as a driver or a user; a password among them is a reference to a secret.
     `undo`: `keep` keeps the rows of changes, encrypted, so that `tidegate undo` can put them back,
     where the engine can do that; `require` refuses every change of which they cannot be kept.
     `max_rows_changed`: a change of more rows is rolled back and refused; where its rows cannot be

@@ -284,7 +284,7 @@ def test_a_change_of_every_row_may_be_refused_for_good() -> None:
     [
         (DROP, False, "confirm", "Destructive statements"),
         (DROP, True, "confirm", ""),
-        (EVERY, False, "confirm", "The statement has no WHERE"),
+        (EVERY, False, "confirm", "The statement changes every row"),
         (EVERY, True, "confirm", ""),
         (EVERY, False, "allow", ""),
         (WRITE, False, "confirm", ""),
