@@ -45,8 +45,11 @@ __all__ = ["Handle", "search"]
 
 CANDIDATES_PER_ROW = 10
 LEAST_CANDIDATES, MOST_CANDIDATES = 100, 1_000
-WEIGHTS = {"equal": 1.0, "less": 0.25, "off": 0.0}
+WEIGHTS = {"equal": 1.0, "less": 0.1, "off": 0.0}
 """The weight of the words' ranking in the fusion; those of the vector columns add up to 1."""
+_NAMING_SENTENCE = 0.25
+"""The same for a sentence that names something by its capitals alone: measured by
+`./dev bench ranking`, as is `less`."""
 _SENTENCE = 5
 """Words from which on a query is a sentence."""
 _NAMING = re.compile(r"[\"`«»“”„]|(?<!\w)'|\d|\w[_@#/.]\w")
@@ -134,10 +137,10 @@ def words_weight(wanted: SimilaritySearch) -> float:
         return WEIGHTS[wanted.words]
     text = wanted.query_text.strip()
     found = text.split()
-    names = _NAMING.search(text) or any(
-        word != "I" and any(map(str.isupper, word)) for word in found[1:]
-    )
-    return WEIGHTS["less" if len(found) >= _SENTENCE and not names else "equal"]
+    if len(found) < _SENTENCE or _NAMING.search(text):
+        return WEIGHTS["equal"]
+    capitals = any(word != "I" and any(map(str.isupper, word)) for word in found[1:])
+    return _NAMING_SENTENCE if capitals else WEIGHTS["less"]
 
 
 def _legs(dialect: str) -> Legs:

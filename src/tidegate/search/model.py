@@ -39,9 +39,9 @@ class SimilaritySearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about `chunk_size_tokens` tokens. Chunks are chosen by relevance and by difference from those
     already chosen (`lambda`: 1 is relevance alone, 0 difference alone), until `max_output_tokens`
     are used. All conditions of `filter` must hold. `words` says what the ranking by words counts
-    beside that by vectors: as much (`equal`), a quarter (`less`), nothing (`off`); `auto` is `less`
-    for a question in a sentence, which names nothing, and else `equal`. `exact` compares every
-    vector and uses no approximate index.
+    beside that by vectors: as much (`equal`), a tenth (`less`), nothing (`off`); `auto` is `less`
+    for a question in a sentence, which names nothing, a quarter for one with capitals in it, and
+    else `equal`. `exact` compares every vector and uses no approximate index.
     """
 
     table_name: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
