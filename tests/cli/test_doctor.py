@@ -80,6 +80,15 @@ def test_a_rule_that_closes_a_source_is_a_fault(run: Run, towns: Path, tmp_path:
     is_faulty(ended, "source hills", "names a column that `towns` does not have")
 
 
+def test_an_entry_is_looked_at_once_where_the_project_is_the_home_directory(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("install", "cursor").status == 0
+    monkeypatch.chdir(home)
+    entries = found(run("doctor", "--json"), "client cursor")
+    assert len([each for each in entries if "starts and answers" in each["text"]]) == 1
+
+
 def test_each_line_says_its_state_and_what_to_do(run: Run, towns: Path) -> None:
     ended = run("doctor")
     lines = ended.out.splitlines()

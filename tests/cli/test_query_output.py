@@ -61,6 +61,12 @@ def test_parquet_keeps_types_and_a_column_of_mixed_values_is_text(
     ]
 
 
+def test_an_error_names_the_file_that_was_asked_for(run: Run, towns: Path, tmp_path: Path):
+    path = tmp_path / "absent" / "rows.csv"
+    ended = run("query", "towns", TOWNS, "--output", str(path))
+    assert (ended.status, f"`{path}`: No such file" in ended.err) == (74, True), ended.err
+
+
 def test_a_file_that_is_there_is_replaced_only_on_request(run: Run, towns: Path, tmp_path: Path):
     path = tmp_path / "rows.csv"
     path.write_text("mine")

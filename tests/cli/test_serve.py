@@ -168,6 +168,14 @@ def test_without_authentication_nothing_more_is_served(
     assert said in ended.err and ended.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("host", ["192.0.2.7", "nowhere.invalid"])
+def test_an_address_of_another_machine_is_refused_in_its_own_words(
+    tmp_path: Path, host: str
+) -> None:
+    ended = tidegate("serve", "--http", f"{host}:0", state=tmp_path)
+    assert (ended.status, "an address of this machine" in ended.err) == (78, True), ended.err
+
+
 def test_settings_cannot_open_writes_without_authentication(tmp_path: Path) -> None:
     settings = '{"auth": false, "allow_writes": true, "http": "127.0.0.1:0"}'
     ended = tidegate("serve", "--config", settings, state=tmp_path)

@@ -48,6 +48,14 @@ def test_a_mask_shows_nothing_that_the_source_hides(run: Run, database: Path, st
     assert (unknown.status, "Did you mean 'towns'?" in unknown.err) == (66, True)
 
 
+def test_masked_columns_are_marked_where_a_table_is_described(run: Run, towns: Path) -> None:
+    assert "masked" not in run("describe", "towns", "towns").out
+    run("source", "update", "towns", "--mask", "towns.name=hash", "--mask", "towns.people")
+    lines = run("describe", "towns", "towns").out.splitlines()
+    marked = {line.split()[0]: line.split("masked: ")[1] for line in lines if "masked: " in line}
+    assert marked == {"name": "hash", "people": "nothing"}
+
+
 def test_a_source_of_the_settings_is_shown(run: Run, database: Path, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(f'[[sources]]\nname = "towns"\nurl = "sqlite:///{database}"\n')

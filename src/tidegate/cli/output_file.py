@@ -76,7 +76,10 @@ def open_output(
             hint="Use another name, or --overwrite.",
         )
     draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:  # says which file was named, not the draft's name
+        raise OSError(error.errno, error.strerror, str(target)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             if format == "parquet":

@@ -112,11 +112,14 @@ def _is_same(one: Path, other: Path) -> bool:
 def _installed(findings: list[Finding]) -> Iterator[Installed]:
     """The entries. What cannot be read goes to `findings`."""
     for client in CLIENTS.values():
+        seen: set[str] = set()
         for scope in ("user", "project"):
             try:
                 path = settings_file(client, scope)
-                if not path.is_file():
+                where = os.path.realpath(path)
+                if where in seen or not path.is_file():  # in the home directory both are one file
                     continue
+                seen.add(where)
                 entries = entries_of(ClientSettingsFile(path), client)
             except TidegateError as error:
                 if "per project" not in error.message:

@@ -13,7 +13,7 @@ from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import load_for_query
 from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.model.requests import Browse
-from tidegate.model.schema import Catalog, Table
+from tidegate.model.schema import Catalog, ColumnInfo, Table
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def _describe(tables: list[Table], as_json: bool) -> None:
                     "yes" if column.nullable else "no",
                     _key(column.name, column.key, table),
                     column.default or "",
-                    column.comment or column.extra or "",
+                    _comment(column),
                 ]
                 for column in table.columns
             ],
@@ -91,6 +91,12 @@ def _as_json(table: Table) -> dict[str, Any]:
         "foreign_keys": [msgspec.structs.asdict(key) for key in table.foreign_keys],
         "indexes": [msgspec.structs.asdict(index) for index in table.indexes],
     }
+
+
+def _comment(column: ColumnInfo) -> str:
+    """What is to say of a column, first of all that it is masked, and how."""
+    masked = f"masked: {column.masked}" if column.masked else ""
+    return "; ".join(filter(None, (masked, column.comment or column.extra)))
 
 
 def _key(name: str, place: int, table: Table) -> str:

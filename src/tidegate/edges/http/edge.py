@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import socket
 from collections.abc import Sequence
@@ -21,6 +22,17 @@ CANCEL_S = 2.0
 """How long cancelled calls may take to answer that they were cancelled."""
 
 
+_OTHER_PORT = "Choose another port; 0 takes a free one."
+_OWN_ADDRESS = "Choose an address of this machine, such as 127.0.0.1; 0.0.0.0 is all of them."
+_HINTS: dict[int | None, str] = {
+    errno.EADDRNOTAVAIL: _OWN_ADDRESS,
+    errno.EACCES: "Choose a port from 1024 on: this account may not take a lower one.",
+    socket.EAI_NONAME: _OWN_ADDRESS,
+    socket.EAI_AGAIN: _OWN_ADDRESS,
+}
+"""What to do about an address that cannot be taken, by the number of the error."""
+
+
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -33,7 +45,7 @@ def bind(host: str, port: int) -> socket.socket:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise TidegateError(
             Code.CONFIG_INVALID, f"Cannot listen on {host}:{port}: {reason}",
-            hint="Choose another port; 0 takes a free one.",
+            hint=_HINTS.get(getattr(error, "errno", None), _OTHER_PORT),
         ) from None  # fmt: skip
     listener.setblocking(False)
     return listener
