@@ -80,6 +80,25 @@ def test_a_rule_that_closes_a_source_is_a_fault(run: Run, towns: Path, tmp_path:
     is_faulty(ended, "source hills", "names a column that `towns` does not have")
 
 
+def test_a_rule_for_a_caller_who_is_not_there_is_noted(
+    run: Run, towns: Path, tmp_path: Path
+) -> None:
+    assert run("token", "create", "reporting", "--scope", "readOnly").status == 0
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        '[[masks]]\ncolumn = "towns.name"\ntokens = ["reprting"]\n'
+        '[[filters]]\ntable = "towns"\nwhere = "id > 1"\ntokens = ["reporting", "bridge"]\n'
+        'operators = ["ada"]\n'
+    )
+    settings.chmod(0o600)
+    ended = run("doctor", "--json", "--config", str(settings))
+    notes = [each["text"] for each in found(ended, "source towns") if "not there" in each["text"]]
+    assert notes == [
+        "the mask `towns.name` names the token `reprting`, which is not there",
+        "the filter on `towns` names the operator `ada`, which is not there",
+    ]
+
+
 def test_an_entry_is_looked_at_once_where_the_project_is_the_home_directory(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
