@@ -12,7 +12,7 @@ CASES = {
     "mysql": """
         ROW_COUNT()| FOUND_ROWS()| @@last_insert_id| @@session.last_insert_id| @@LOCAL.`identity`
         @@identity| @@warning_count| @@session . error_count| @@`insert_id`| found_rows () + 1
-        @@rand_seed1""",
+        @@rand_seed1| @@last_gtid| @@SESSION.last_gtid""",
     "sqlite": "changes()| total_changes()| last_insert_rowid()| CHANGES ( )",
 }
 

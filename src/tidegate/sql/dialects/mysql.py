@@ -226,8 +226,8 @@ DIALECT = _Mysql(
     keywords=frozenset({"PARTITION"}),
     bare_functions=frozenset({"last_insert_id"}),
     statement_state=words("""
-    found_rows row_count @@error_count @@identity @@insert_id @@last_insert_id @@rand_seed1
-    @@rand_seed2 @@warning_count
+    found_rows row_count @@error_count @@identity @@insert_id @@last_gtid @@last_insert_id
+    @@rand_seed1 @@rand_seed2 @@warning_count
     """)
     | {"SHOW COUNT", "SHOW ERRORS", "SHOW WARNINGS"},
     session_state=words("last_insert_id lastval"),
