@@ -81,24 +81,42 @@ def _csv_rows(method: Method, text: str, host: str) -> list[dict[str, str]]:
 
 
 def check_shape(method: Method, body: Any, documented: Collection[str], host: str) -> None:
-    """Refuse an object that lacks the list which the document has, and is not said to be empty.
+    """Refuse a reply that lacks the list which the document has, and is not said to be empty.
 
     `documented` are the fields that the document's reply has. Raises: TidegateError PROVIDER_REPLY.
     """
     key = method.response.object_key
-    if not isinstance(body, Mapping) or not body or not key or isinstance(key, XPath):
+    if not body or not key or isinstance(key, XPath) or key[0] == "*":
+        if isinstance(body, (int, float)) and key and not isinstance(key, XPath):
+            raise _no_reply(method, host, f"is a plain value, and has no `{key[0]}`")
         return
+    if isinstance(body, list):
+        members = cast("list[Any]", body)
+        if not any(isinstance(each, Mapping) and key[0] in each for each in members):
+            raise _no_reply(method, host, f"is a list, and has no `{key[0]}`")
+        return
+    if not isinstance(body, Mapping):
+        raise _no_reply(method, host, f"is a plain value, and has no `{key[0]}`")
     fields = cast("Mapping[str, Any]", body)
-    if key[0] in fields or key[0] == "*":
+    inner: Any = fields
+    for step in key:
+        if isinstance(inner, (list, tuple)) or step == "*" or inner is None:
+            break
+        if not isinstance(inner, Mapping):
+            raise _no_reply(method, host, f"has a plain value in the place of `{step}`")
+        inner = cast("Mapping[str, Any]", inner).get(step)
+    if inner:
         return
     failed = next((name for name in fields if name.lower() in _ERRORS and fields[name]), None)
     if failed is None and fields.get("success") is False:
         failed = "success"
     if failed is None and fields.get("ok") is False:
         failed = "ok"
+    if failed is None and key[0] in fields:
+        return
     if failed is not None:
         raise _no_reply(
-            method, host, f"has no `{key[0]}`, and says in `{failed[:60]}` that it failed"
+            method, host, f"has no `{key[-1]}`, and says in `{failed[:60]}` that it failed"
         )
     if documented and not any(name in documented for name in fields):
         shown = ", ".join(f"`{name[:40]}`" for name in list(fields)[:5])

@@ -84,6 +84,13 @@ def test_rows_of_csv_have_the_names_of_its_first_line() -> None:
         ("application/json", b'{"message":"down"}', LIST, ("items",)),
         ("application/json", b'{"items":{"message":"down"}}', LIST, ("items",)),
         ("application/json", b'{"items":[[1],[2]]}', LIST, ("items",)),
+        ("application/json", b'[{"id":1,"name":"a"}]', LIST, ("items",)),
+        ("application/json", b'"down"', LIST, ("items",)),
+        ("application/json", b"5", LIST, ("items",)),
+        ("text/plain", b"down", LIST, ("items",)),
+        ("application/json", b'{"items":null,"errors":[{"message":"down"}]}', LIST, ("items",)),
+        ("application/json", b'{"success":false,"items":[]}', LIST, ("items",)),
+        ("application/json", b'{"items":"down"}', LIST, ("items", "list")),
     ],
 )
 def test_a_reply_without_what_the_document_names_is_an_error(
@@ -95,7 +102,13 @@ def test_a_reply_without_what_the_document_names_is_an_error(
     assert "down" not in caught.value.message
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"items":[]}', b'{"items":null}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{}", b"[]", b"null", b'{"items":[]}', b'{"items":null}', b'{"items":[],"errors":[]}',
+        b'{"items":[],"success":true,"message":"no error"}',
+    ],
+)  # fmt: skip
 def test_a_list_that_is_empty_is_no_error(content: bytes) -> None:
     assert read(content, "application/json", LIST, ("items",)) == []
 
