@@ -221,3 +221,27 @@ async def test_times_and_texts_are_those_of_the_database_in_every_time_zone(tmp_
         ["12:00:00"],
         ['{"a":1}'],
     ]
+
+
+async def test_moments_by_the_driver_of_postgresql_are_those_of_our_own_engine(monkeypatch):
+    monkeypatch.setenv("TYPES_PASSWORD", PASSWORD)
+    server = postgres_server.shared()
+    options = {
+        "driver_path": jdbc_drivers.driver_path("postgresql"),
+        "jvm_options": jdbc_drivers.QUICK,
+        "user": "postgres",
+        "password": "${ENV:TYPES_PASSWORD}",
+        "time_zone": "America/New_York",
+    }
+    text = (
+        "SELECT 'infinity'::timestamptz, '-infinity'::timestamp, '-infinity'::date,"
+        " '24:00:00'::time, '24:00:00+00'::timetz, '0044-03-15 01:02:03+00 BC'::timestamptz,"
+        " '0044-03-15 BC'::date, '294276-12-31'::timestamp,"
+        " ARRAY['2026-03-08 02:30:00'::timestamp, 'infinity', NULL],"
+        " ARRAY['2026-03-08 02:30:00.5+02'::timestamptz, '-infinity'],"
+        " ARRAY['12:00:00+05:30'::timetz], ARRAY['0044-03-15 BC'::date, 'infinity']"
+    )
+    driver = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
+    _, own = await _result(_source(server.url("postgres")), text)
+    _, given = await _result(_source(driver, **options), text)
+    assert given == own

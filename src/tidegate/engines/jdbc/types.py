@@ -165,12 +165,13 @@ def _far(text: str) -> str:
     """A text of Java with a year that Python has not, as other engines write it."""
     found = _FAR.fullmatch(text)
     if found is None:
-        return text
+        return f"{text[:-3]}Z" if text == "24:00:00+00" else text
     sign, year, day, time = found.groups()
     if sign != "-" and int(year):
         return text.removeprefix("+")
     # ISO 8601 has a year 0, which is the first before the common era.
-    return f"{int(year) + 1:04}{day}{f' {time}' if time else ''} BC"
+    shown = f" {time.replace('Z', '+00')}" if time else ""
+    return f"{int(year) + 1:04}{day}{shown} BC"
 
 
 def _integers(raw: msgspec.Raw) -> list[Any]:

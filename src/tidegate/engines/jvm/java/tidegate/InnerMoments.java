@@ -31,17 +31,33 @@ final class InnerMoments {
         if (kind == null) {
             return null;
         }
+        kind = ZONED.getOrDefault(baseType(array), kind);
         List<Object> values = new ArrayList<>();
         try (ResultSet rows = array.getResultSet()) {
             while (rows.next()) {
                 Object value = rows.getObject(2, kind);
-                values.add(value == null ? null : text(value));
+                if (value == null) {
+                    values.add(null);
+                } else {
+                    values.add(Values.isBeyond(value) ? rows.getString(2) : text(value));
+                }
             }
         } catch (SQLException | RuntimeException unsupported) {
             return null;
         }
         return values;
     }
+
+    private static String baseType(Array array) {
+        try {
+            return array.getBaseTypeName().toLowerCase(java.util.Locale.ROOT);
+        } catch (SQLException | RuntimeException unknown) {
+            return "";
+        }
+    }
+
+    private static final Map<String, Class<?>> ZONED =
+            Map.of("timestamptz", OffsetDateTime.class, "timetz", OffsetTime.class);
 
     private static final Map<Class<?>, Class<?>> ZONELESS =
             Map.of(
@@ -79,7 +95,7 @@ final class InnerMoments {
         if (year > 0) {
             return time.isEmpty() ? day : day + "T" + time;
         }
-        return time.isEmpty() ? day + " BC" : day + " " + time + " BC";
+        return time.isEmpty() ? day + " BC" : day + " " + time.replace("Z", "+00") + " BC";
     }
 
     /** Six digits or none behind the second, nine if they are needed. */

@@ -261,7 +261,7 @@ final class Values {
             if (!asText) {
                 try {
                     value = row.getObject(place, kind);
-                    asText = isInfinite(value);
+                    asText = isBeyond(value);
                 } catch (SQLFeatureNotSupportedException | AbstractMethodError unsupported) {
                     lacking = true;
                     asText = true;
@@ -279,10 +279,18 @@ final class Values {
         }
     }
 
-    /** What drivers give for an infinite date. */
-    private static boolean isInfinite(TemporalAccessor value) {
-        return LocalDate.MAX.equals(value) || LocalDate.MIN.equals(value);
+    /** Whether it is what drivers give for infinite dates and moments, and for 24:00:00. */
+    static boolean isBeyond(Object value) {
+        if (value instanceof OffsetTime time) {
+            return LocalTime.MAX.equals(time.toLocalTime());
+        }
+        return value != null && BEYOND.contains(value);
     }
+
+    private static final java.util.Set<Object> BEYOND =
+            java.util.Set.of(
+                    LocalDate.MAX, LocalDate.MIN, LocalDateTime.MAX, LocalDateTime.MIN,
+                    OffsetDateTime.MAX, OffsetDateTime.MIN, LocalTime.MAX);
 
     private static String string(Object value) {
         return value == null ? null : value.toString();
