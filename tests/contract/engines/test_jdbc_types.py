@@ -245,3 +245,24 @@ async def test_moments_by_the_driver_of_postgresql_are_those_of_our_own_engine(m
     _, own = await _result(_source(server.url("postgres")), text)
     _, given = await _result(_source(driver, **options), text)
     assert given == own
+
+
+async def test_dates_that_there_are_not_are_those_of_mariadb_by_its_driver(monkeypatch):
+    monkeypatch.setenv("TYPES_PASSWORD", PASSWORD)
+    server = mysql_server.shared()
+    database = server.new_database()
+    server.script(
+        "SET sql_mode = ''; CREATE TABLE t (d date, e date, m datetime(6), n date, y year, z year);"
+        " INSERT INTO t VALUES ('2020-00-00', '0000-00-00', '0000-00-00', NULL, 2155, 0)",
+        database,
+    )
+    options = {
+        "driver_path": jdbc_drivers.driver_path("mariadb"),
+        "jvm_options": jdbc_drivers.QUICK,
+        "user": "word",
+        "password": "${ENV:TYPES_PASSWORD}",
+    }
+    driver = f"jdbc:mariadb://127.0.0.1:{server.port}/{database}"
+    _, own = await _result(_source(server.url(database)), "SELECT * FROM t")
+    _, given = await _result(_source(driver, **options), "SELECT * FROM t")
+    assert given == own

@@ -56,6 +56,8 @@ _Decode = Callable[[msgspec.Raw], list[Any]]
 def column_of(column: JdbcColumn) -> Column:
     """The column as replies describe it."""
     kind = _FORMS.get(column.form) or _KINDS.get(column.code)
+    if kind == "date" and column.form == "plain":  # MariaDB's YEAR
+        kind = "integer"
     if kind is None or not column.type_name:
         kind = kind or read_type(column.type_name)[0]
     precision = scale = None
@@ -132,7 +134,7 @@ def _single(value: Any, kind: Any) -> Any:
 
 _FINE: Any = re.compile(rb"\.\d{6}[1-9]|\.\d{7}[1-9]|\.\d{8}[1-9]")
 _FINE_TEXT = re.compile(r"\.(\d{7,9})(?!\d)")
-_FAR = re.compile(r"([+-]?)(\d{4,9})(-\d\d-\d\d)(?:[T ](.+))?")
+_FAR = re.compile(r"([+-]?)(\d{4,9})(-(?!00)\d\d-(?!00)\d\d)(?:[T ](.+))?")
 
 
 def _moments(kind: Any) -> _Decode:

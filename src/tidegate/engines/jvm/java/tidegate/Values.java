@@ -1,5 +1,6 @@
 package tidegate;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.time.format.DateTimeFormatter.ISO_LOCAL_DATE;
 import static java.time.format.DateTimeFormatter.ISO_LOCAL_DATE_TIME;
 import static java.time.format.DateTimeFormatter.ISO_LOCAL_TIME;
@@ -165,8 +166,10 @@ final class Values {
             case Types.REAL, Types.FLOAT, Types.DOUBLE:
                 return written(kind.startsWith("java.lang.") ? Values::real : ResultSet::getString);
             case Types.CHAR, Types.VARCHAR, Types.LONGVARCHAR, Types.NCHAR, Types.NVARCHAR,
-                    Types.LONGNVARCHAR, Types.DATE:
+                    Types.LONGNVARCHAR:
                 return written(ResultSet::getString);
+            case Types.DATE: // MariaDB's YEAR
+                return Values::whole;
             case Types.CLOB, Types.NCLOB:
                 return written(Values::clob);
             case Types.BINARY, Types.VARBINARY, Types.LONGVARBINARY:
@@ -269,13 +272,25 @@ final class Values {
                     asText = true;
                 }
             }
-            if (asText) {
-                target.value(row.getString(place));
-            } else if (value == null) {
-                target.nil();
+            if (asText && !lacking && kind == LocalDate.class && value == null) {
+                String written = writtenDate(row, place);
+                target.value(written != null ? written : row.getString(place));
+            } else if (asText || value == null) {
+                target.value(row.getString(place)); // not NULL where it is MariaDB's 0000-00-00
             } else {
                 moments.write(value, form, target);
             }
+        }
+    }
+
+    /** The bytes of a date that there is not, which MariaDB's driver shows as another one. */
+    private static String writtenDate(ResultSet row, int place) {
+        try {
+            byte[] content = row.getBytes(place);
+            String text = content == null ? "" : new String(content, ISO_8859_1);
+            return text.matches("\\d{4}-\\d\\d-\\d\\d") ? text : null;
+        } catch (SQLException | RuntimeException unsupported) {
+            return null;
         }
     }
 
