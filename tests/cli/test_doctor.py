@@ -99,6 +99,33 @@ def test_a_rule_for_a_caller_who_is_not_there_is_noted(
     ]
 
 
+def test_a_rule_for_a_tag_that_no_source_has_is_noted(
+    run: Run, towns: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[[masks]]\ncolumn = "towns.name"\ntag = "prodution"\n')
+    settings.chmod(0o600)
+    ended = run("doctor", "--json", "--config", str(settings))
+    assert "the tag `prodution`, and none has it" in str(found(ended, "settings"))
+    assert run("source", "update", "towns", "--tag", "prodution").status == 0
+    ended = run("doctor", "--json", "--config", str(settings))
+    assert "none has it" not in str(found(ended, "settings"))
+
+
+def test_a_login_for_a_provider_without_a_document_is_noted(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "registry" / "src" / "shop" / "v1"
+    folder.mkdir(parents=True)
+    (folder / "provider.yaml").write_text("id: shop\nname: shop\nversion: v1\n")
+    assert run("source", "add", "api", f"cloud://{tmp_path}/registry").status == 0
+    settings = tmp_path / "settings.toml"
+    login = 'auth = { type = "bearer", credentialsenvvar = "SHOP" }'
+    settings.write_text("".join(f"[cloud.providers.{n}]\n{login}\n" for n in ("shop", "shp")))
+    settings.chmod(0o600)
+    said = str(found(run("doctor", "--json", "--config", str(settings)), "source api"))
+    assert "`cloud.providers.shp` is in the settings" in said
+    assert "`cloud.providers.shop` is" not in said
+
+
 def test_an_entry_is_looked_at_once_where_the_project_is_the_home_directory(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

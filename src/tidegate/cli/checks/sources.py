@@ -11,6 +11,7 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
+from tidegate.cli.checks.unused_settings import absent_callers, unused_providers
 from tidegate.cli.local_actor import ask
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.source_account import account_risks
@@ -23,11 +24,9 @@ from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import load_sources
-from tidegate.identity.bridge_tokens import NAME as BRIDGE
-from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
-from tidegate.model.sources import Mask, Source
+from tidegate.model.sources import Source
 from tidegate.secrets import keyring_entries_of
 from tidegate.surfaces.registry import check_surfaces
 
@@ -106,6 +105,7 @@ async def _check_source(app: App, source: Source, patience_s: float) -> list[Fin
             *await _rules(app, source, rest_s),
             *await _account(app, source, state, rest_s),
             *await _functions(app, source, label),
+            *await unused_providers(app, source),
         ]
     except TimeoutError:
         return [
@@ -163,30 +163,7 @@ async def _rules(app: App, source: Source, patience_s: float) -> list[Finding]:
         else f"`tidegate source update {source.name}` with --mask or --filter"
     )
     to_do = f"Correct the rule in {where}: until then nothing of it is read by its callers"
-    return [*(fault(label, each, to_do) for each in unfit), *_strangers(app, source, label)]
-
-
-def _strangers(app: App, source: Source, label: str) -> Iterator[Finding]:
-    """The callers whom rules name and who are not there: a misspelt name leaves a rule without
-    effect. Names that an authorization server gives are not known here."""
-    if app.config.oauth is not None:
-        return
-    tokens = {each.name for each in app.tokens.list() if each.revoked_at is None}
-    tokens |= {cli().name, stdio().name, ANONYMOUS.name, BRIDGE}
-    operators = {each.name.casefold() for each in app.operators.list()}
-    for rule in (*source.masks, *source.filters):
-        what = f"mask `{rule.column}`" if isinstance(rule, Mask) else f"filter on `{rule.table}`"
-        absent = [
-            *(f"the token `{n}`" for n in (*rule.tokens, *rule.except_tokens) if n not in tokens),
-            *(
-                f"the operator `{name}`"
-                for name in (*rule.operators, *rule.except_operators)
-                if name.casefold() not in operators
-            ),
-        ]
-        for name in dict.fromkeys(absent):
-            text = f"the {what} names {name}, which is not there"
-            yield note(label, text, "Correct the name, or make the token or operator")
+    return [*(fault(label, each, to_do) for each in unfit), *absent_callers(app, source)]
 
 
 async def _account(

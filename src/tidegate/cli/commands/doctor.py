@@ -35,6 +35,7 @@ from tidegate.cli.checks.state import (
     check_unrecorded,
     check_webhook,
 )
+from tidegate.cli.checks.unused_settings import unused_tags
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_path
 from tidegate.errors import TidegateError
@@ -135,6 +136,7 @@ async def _check_each(
         sources = app.connections.sources()
         for name in sorted({*arguments.source} - {source.name for source in sources}):
             report.add([fault(f"source {name}", "there is no such source", "tidegate source list")])
+        report.add(_safe("settings", partial(unused_tags, app.config, sources)))
         report.add(_safe("record", partial(check_unrecorded, app)))
         report.add(_safe("password", partial(check_passwords, app)))
         chosen = [each for each in sources if not arguments.source or each.name in arguments.source]
