@@ -326,7 +326,7 @@ async def test_names_that_cannot_be_joined_say_why(
         many = " UNION ALL ".join(f"SELECT 1 FROM shop.t{n}" for n in range(33))
         assert (await desk.refusal(many)).code is Code.ARGUMENT_INVALID
         number = await desk.refusal("SELECT rowid FROM shop.orders")
-        assert "ROWID" in number.message
+        assert "no such column: rowid" in number.message
         assert farm.asked == []
 
 
