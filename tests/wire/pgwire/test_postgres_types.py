@@ -3,6 +3,7 @@ modifier, text and binary format, in both protocols."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -37,7 +38,7 @@ VALUES = {
     "timestamptz(0)": "2024-01-01 10:00", "time(1)": "10:00:00.15", "bytea": "\\x00ff",
     "uuid": "00000000-0000-0000-0000-000000000001", "json": '{"a": 1}', "jsonb": '{"b": 1}',
     "bool": "t", "int2": "1", "int4": "1", "int8": "1", "float4": "1.1", "float8": "1.1",
-    "text": "x", "date": "2024-01-01", "aclitem": "postgres=r/postgres",
+    "text": "x", "date": "2024-01-01",
 }  # fmt: skip
 OTHERS = [
     "SELECT ROW(1, 'x') AS v", "SELECT ARRAY[ROW(1, 'x')] AS v", "SELECT pg_typeof(1) AS v",
@@ -65,9 +66,17 @@ CREATE DOMAIN words AS text[]; DROP TYPE IF EXISTS mood; CREATE TYPE mood AS ENU
 
 
 @pytest.fixture(scope="module")
-def conninfos(server: WireServer, postgres: PostgresShop) -> list[str]:
+def conninfos(server: WireServer, postgres: PostgresShop) -> Iterator[list[str]]:
     postgres.ask(DOMAINS)
-    return [postgres.server.conninfo(postgres.database), server.conninfo("pg")]
+    yield [postgres.server.conninfo(postgres.database), server.conninfo("pg")]
+    postgres.ask("DROP DOMAIN positive, words; DROP TYPE mood")
+
+
+def test_an_item_of_rights_is_a_text_in_both_formats(conninfos: list[str]):
+    with psycopg.connect(conninfos[1], autocommit=True) as connection:
+        for binary in (False, True):
+            found = answer(connection, "SELECT 'postgres=r/postgres'::aclitem AS v", binary=binary)
+            assert (found[0][0][1], found[1]) == (25, [b"postgres=r/postgres"])
 
 
 def answer(connection: psycopg.Connection[Any], text: str, **how: bool) -> Any:
@@ -120,6 +129,14 @@ def test_the_rows_of_a_cursor_are_those_of_postgresql_or_refused(
         assert binary or gate[text] == direct[text]
 
 
+def test_beside_a_type_that_a_database_made_others_are_texts_in_binary(conninfos: list[str]):
+    with psycopg.connect(conninfos[1], autocommit=True) as connection:
+        text = "SELECT 'a'::mood AS a, '[1,5)'::int4range AS b, 7 AS c"
+        columns, row = answer(connection, text, binary=True)
+        assert [each[1] for each in columns] == [25, 25, 23]
+        assert row == [b"a", b"[1,5)", b"\0\0\0\7"]
+
+
 def test_a_type_that_a_database_made_is_described_as_text(conninfos: list[str]):
     with psycopg.connect(conninfos[1], autocommit=True) as connection:
         for binary in (False, True):
@@ -141,7 +158,7 @@ def test_the_table_of_types_is_that_of_postgresql(postgres: PostgresShop):
     missing = [
         name
         for name, _, _, _, kind, category in rows
-        if kind in "brm" and category != "A" and name not in OTHER_TYPES and name != "text"
+        if kind in "brm" and category != "A" and name not in (*OTHER_TYPES, "text", "aclitem")
         and oid_of(name) == 25
     ]  # fmt: skip
     assert missing == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,9 +18,10 @@ WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AN
 
 
 @pytest.fixture(scope="module")
-def counters(postgres: PostgresShop) -> PostgresShop:
+def counters(postgres: PostgresShop) -> Iterator[PostgresShop]:
     postgres.ask("DROP TABLE IF EXISTS counter; CREATE TABLE counter (id int PRIMARY KEY, n int)")
-    return postgres
+    yield postgres
+    postgres.ask("DROP TABLE counter")
 
 
 def raced(counters: PostgresShop, info: str, level: str, *, way: str, prepare: bool) -> Any:

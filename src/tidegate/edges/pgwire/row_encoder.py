@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from tidegate.edges.pgwire.packers import INT32
-from tidegate.edges.pgwire.values import Encode, field_of, wire_type, write_text
+from tidegate.edges.pgwire.values import Encode, as_text, field_of, wire_type, write_text
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 
@@ -61,7 +61,11 @@ class RowEncoder:
         dialect: str,
         formats: Sequence[int],
         kind: bytes = b"D",
+        *,
+        shows_text: bool = False,
     ) -> None:
+        """`shows_text`: the columns are described with these rows, so that one whose type is not
+        written in binary here may be a text."""
         if len(formats) not in (0, 1, len(columns)):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -71,6 +75,10 @@ class RowEncoder:
         if len(formats) == 1:
             formats = tuple(formats) * len(types)
         forms = [*formats, *[0] * (len(types) - len(formats))]
+        if shows_text:
+            types = [
+                as_text(kind) if form else kind for kind, form in zip(types, forms, strict=True)
+            ]
         self._columns = columns
         self._kind = kind
         self.fields = [
@@ -122,6 +130,8 @@ class RowEncoder:
 
 
 @lru_cache(maxsize=256)
-def row_encoder(columns: tuple[Column, ...], dialect: str, formats: tuple[int, ...]) -> RowEncoder:
+def row_encoder(
+    columns: tuple[Column, ...], dialect: str, formats: tuple[int, ...], *, shows_text: bool = False
+) -> RowEncoder:
     """The encoder of these columns: statements that come again share it."""
-    return RowEncoder(columns, dialect, formats)
+    return RowEncoder(columns, dialect, formats, shows_text=shows_text)

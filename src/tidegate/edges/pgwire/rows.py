@@ -72,7 +72,10 @@ class RowSender:
         columns = self.columns
         if self._describes:
             columns = with_kinds_of(columns, rows, self._dialect)
-        self._encoder = row_encoder(columns, self._dialect, tuple(self._formats))
+        shows_text = self._describes and bool(rows)  # rows that are encoded here
+        self._encoder = row_encoder(
+            columns, self._dialect, tuple(self._formats), shows_text=shows_text
+        )
         if self._describes and (
             columns or rows or rows_follow
         ):  # the rows of a query may have no column

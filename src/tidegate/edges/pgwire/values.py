@@ -19,7 +19,7 @@ from uuid import UUID
 import msgspec
 
 from tidegate.edges.pgwire.messages import Field
-from tidegate.edges.pgwire.other_types import BOX_OID, OTHER_TYPES, modifier_of
+from tidegate.edges.pgwire.other_types import BOX_OID, OTHER_TYPES, modifier_of, pack_none
 from tidegate.edges.pgwire.packers import (
     FLOAT4,
     FLOAT8,
@@ -50,13 +50,15 @@ _INFINITE: dict[str, int] = {"infinity": 2**63 - 1, "-infinity": -(2**63)}
 
 
 class WireType(NamedTuple):
-    """How the values of a column travel. `array` is the oid of its arrays, 0 if there is none."""
+    """How the values of a column travel. `array` is the oid of its arrays, 0 if there is none.
+    `packs`: they are written in binary here."""
 
     oid: int
     size: int
     text: Encode
     binary: Encode
     array: int = 0
+    packs: bool = True
 
 
 # Text.
@@ -385,7 +387,13 @@ def _named(name: str) -> WireType | None:
     def pack(value: Any) -> bytes:
         return pack_text(str(value))
 
-    return WireType(oid, size, write_text, pack, array)
+    return WireType(oid, size, write_text, pack, array, pack_text is not pack_none)
+
+
+def as_text(kind: WireType) -> WireType:
+    """The type that clients are shown for one that is not written in binary here, where they asked
+    for that: a text, with the same words."""
+    return kind if kind.packs else WireType(TEXT_OID, -1, kind.text, kind.text)
 
 
 def is_whole_type(column: Column, dialect: str) -> bool:
@@ -425,7 +433,7 @@ def _array_of(element: WireType) -> WireType:
             raise ValueError("not an array")
         return _pack_array(cast("list[Any]", value), element)
 
-    return WireType(element.array, -1, write, pack)
+    return WireType(element.array, -1, write, pack, packs=element.packs)
 
 
 def _array_of_unknown() -> WireType:
