@@ -270,11 +270,13 @@ class WireConnection(asyncio.Protocol):
             logger.exception("a fault in the connection of %s", self.address)
             self._refuse(TidegateError(Code.INTERNAL, "A fault of the server."))
         finally:
-            if self.session is not None:
-                self.session.memory.give_back(self._counted)
-                await self.session.close(self._stopping or "the client has disconnected")
-            self.abort_softly()
-            self._server.forget(self)
+            try:
+                if self.session is not None:
+                    self.session.memory.give_back(self._counted)
+                    await self.session.close(self._stopping or "the client has disconnected")
+            finally:  # whatever is wrong with its session, the client is let go
+                self.abort_softly()
+                self._server.forget(self)
 
     def _refuse(self, error: TidegateError) -> None:
         if not self._gone:
