@@ -302,7 +302,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"undo": {"possible": False, "reason": "No key.", "triggers": []}},
         "Cannot be taken back. No",
     ),
-    ({"unqualified": True}, "It has no WHERE"),
+    ({"unqualified": True}, "It may change every row"),
     ({"withheld": True}, "*** stands for what may be a secret"),
     ({"outside_transaction": True}, "what it has done stays if it fails"),
     ({"params": '["x"]'}, '["x"]'),
