@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from contract.datalevin.test_surface_session import RULES, Client
-from support.datalevin_server import PASSWORD, DatalevinServer
+from support.datalevin_server import PASSWORD, USERS, DatalevinServer
 from support.datalog import PEOPLE, SCHEMA, Datalog, Opened, prepare
 from support.surface_client import OWNER, READER, Peer
 from support.thread_server import thread_server
@@ -174,6 +174,37 @@ def test_a_wrong_password_is_said_and_no_password_is_in_a_text(
     assert not told(f"{error.message} {error.hint} {error.details}")
     commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not any(told(each.decode(errors="replace")) for each in commands)
+
+
+def test_a_changed_password_is_read_again_from_where_the_url_refers_to(
+    datalog: Datalog, facts: Opened, server: DatalevinServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text(PASSWORD)
+    rotated = datalog.open(f"dtlv://ann:${{FILE:{file}}}@127.0.0.1:{server.port}/facts", "write")
+    asked = "[:find (count ?e) . :where [?e :name]]"
+    users = server.root / "users.edn"
+    try:
+        assert rotated.query(asked) == 4
+        server.stop()
+        users.write_text(USERS.replace(PASSWORD, "second: one"))
+        server.start()
+        error = rotated.refused("query", query=asked)
+        assert error.code is Code.SOURCE_UNREACHABLE and error.details["cause"] == "account"
+        file.write_text("second: one\n")
+        assert rotated.query(asked) == 4
+        server.stop()
+        users.write_text(USERS.replace(PASSWORD, "third"))
+        server.start()
+        error = rotated.refused("transact", txData=[{":rotated": 1}])
+        assert error.details["cause"] == "account" and "second: one" not in str(error)
+        file.write_text("third")
+        rotated.ask("transact", txData=[{":rotated": 2}])
+        assert rotated.ask("count_datoms", a=":rotated") == 1
+    finally:
+        server.stop()
+        users.write_text(USERS)
+        server.start()
 
 
 def test_a_server_that_goes_away_is_named_and_used_again_when_it_is_back(

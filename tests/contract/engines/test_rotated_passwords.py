@@ -3,6 +3,7 @@ for each login that the server refuses."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.engine_cases import CASES, Case
+from support.eventually import until
 from support.jdbc_drivers import QUICK, driver_path
 from support.tcp_proxy import Proxy, between
 from tidegate.app import App
 from tidegate.config.model import Config, SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Connect, Query, Request, ShowStatus
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
@@ -136,6 +139,33 @@ async def test_a_changed_password_is_read_again_and_each_refusal_is_one_login(
         account.change("third")
         await refused(account, engine)
         account.file.write_text("third\n")
+        assert await account.case.ask(engine, "SELECT 1") == [(1,)]
+
+
+async def test_a_session_that_outlives_its_password_is_stopped_by_the_new_one(
+    tmp_path: Path,
+) -> None:
+    async with account_of("mariadb", tmp_path) as account, account.case.opened() as engine:
+        server = mysql_server.shared()
+        assert await account.case.ask(engine, "SELECT 1") == [(1,)]
+        server.script("ALTER USER rotated@'%' IDENTIFIED BY 'second'")
+        account.file.write_text("second\n")
+        cancellation = Cancellation()
+
+        def running() -> bool:
+            listed = "SELECT count(*) FROM information_schema.PROCESSLIST WHERE INFO"
+            return server.script(f"{listed} LIKE 'SELECT SLEEP(100)%'") == [(1,)]
+
+        asked = asyncio.ensure_future(
+            account.case.ask(engine, "SELECT SLEEP(100)", cancellation=cancellation)
+        )
+        await until(running, "the statement runs")
+        before = account.proxy.accepted
+        cancellation.cancel()
+        with pytest.raises(TidegateError):
+            await asked
+        await until(lambda: not running(), "the server has ended the statement")
+        assert account.proxy.accepted - before == 2, "the old password, and the new one"
         assert await account.case.ask(engine, "SELECT 1") == [(1,)]
 
 

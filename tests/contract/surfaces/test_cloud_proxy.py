@@ -40,10 +40,13 @@ from tidegate.engines.cloud_proxy.engine import CloudProxyEngine
 from tidegate.engines.cloud_proxy.url import read_target
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
+from tidegate.identity.tokens import Tokens
+from tidegate.model.actors import Scope
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.store.sqlite.state import SqliteState
 
 PLACE = {"provider": "desk", "service": "tickets", "resource": "tickets"}
 FAILING = f"SELECT id FROM {RESOURCE} WHERE team = 'failing'"
@@ -108,6 +111,26 @@ async def test_every_tool_answers_through_a_proxy_as_it_does_alone(
     for line in (*lines[0], *lines[1]):
         del line["timestamp"], line["duration_ms"]
     assert lines[0] == lines[1]
+
+
+async def test_a_proxy_reads_its_token_again_where_the_server_behind_refuses_it(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with backing_server(tmp_path_factory.mktemp("rotated")) as backing:
+        async with proxy_of(backing, tmp_path) as app:
+            client = CloudClient(app)
+            first = (await client.call("run_select_query", sql=SELECT))["structuredContent"]
+            store = SqliteState(backing.server.folder / "state" / "state.db")
+            tokens = Tokens(store.tokens)
+            tokens.revoke("proxy")
+            secret, _ = tokens.create("proxy", Scope.READ_WRITE, proxy=True)
+            tokens.close()
+            store.close()
+            while "refuses the login" not in str(await client.call("run_select_query", sql=SELECT)):
+                pass  # the server ends what the token has open in its own time
+            (backing.server.folder / "proxy.secret").write_text(secret)
+            again = (await client.call("run_select_query", sql=SELECT))["structuredContent"]
+            assert again["rows"] == first["rows"] != []
 
 
 @pytest.mark.parametrize("mode", ["read_only", "safe", "delete_safe", "full_access"])
@@ -415,21 +438,14 @@ async def test_a_preview_that_is_none_is_an_error_that_says_so(
 ) -> None:
     with stackql_server() as server:
         server.reported = {"tidegate.version": "9", "tidegate.dialect": "cloud"}
-        target = read_target(f"cloud+postgresql://a@127.0.0.1:{server.port}/cloud", {})
         names = tuple("abc"[: len(answer[0]) if answer else 1])
         server.answers = {
             f"EXPLAIN {what} {STACKQL_DELETE}": (names, answer) for what in ("PREVIEW", "DIGEST")
         }
         server.accepted = ("SET ",)
-        connection = await BackingConnection.open(target)
-        engine = CloudProxyEngine(target, connection, writable=True)
-        source = Source(
-            "s",
-            "cloud",
-            "cloud+postgresql://a@127.0.0.1",
-            *engine_of("cloud+postgresql://a@127.0.0.1"),
-            access="write",
-        )
+        url = f"cloud+postgresql://a@127.0.0.1:{server.port}/cloud"
+        source = Source("s", "cloud", url, *engine_of(url), access="write")
+        engine = await CloudProxyEngine.open(source)
         permit = permit_for(source, Query(Statement(STACKQL_DELETE)), Effect.WRITE)
         with pytest.raises(TidegateError) as caught:
             await engine.dry_run(permit, NEVER)

@@ -33,6 +33,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
+from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError, masking_refused
@@ -63,11 +64,18 @@ _DOUBTFUL = re.compile(r"[;\\]|--|/\*(?!\+)")
 _MOST_CALLER = 256
 
 
+def _target_of(source: Source) -> Target:
+    return read_target(source.url, resolve_options(source))
+
+
 class CloudProxyEngine:
     """One server behind, and a few connections to it that callers share."""
 
-    def __init__(self, target: Target, first: BackingConnection, *, writable: bool) -> None:
-        self._target = target
+    def __init__(
+        self, login: RenewedLogin[Target], first: BackingConnection, *, writable: bool
+    ) -> None:
+        self._login = login
+        self._target = target = login.target
         self._writable = writable
         self._idle = [first]
         self._used: set[BackingConnection] = set()
@@ -92,8 +100,8 @@ class CloudProxyEngine:
 
     @classmethod
     async def open(cls, source: Source) -> CloudProxyEngine:
-        target = read_target(source.url, resolve_options(source))
-        return cls(target, await BackingConnection.open(target), writable=source.writable)
+        login = RenewedLogin(source, _target_of)
+        return cls(login, await login.open(BackingConnection.open), writable=source.writable)
 
     @property
     def status(self) -> Status:
@@ -326,7 +334,7 @@ class CloudProxyEngine:
                     self._drop_idle()  # they lead to the same server, and each would wait as long
             else:
                 return connection
-        connection = await BackingConnection.open(self._target)
+        connection = await self._login.open(BackingConnection.open)
         if connection.kind != self._kind:
             connection.close()
             raise TidegateError(

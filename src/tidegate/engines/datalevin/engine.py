@@ -18,6 +18,7 @@ from tidegate.datalog.options import check_options
 from tidegate.engines.api import INSPECT_S, Capabilities, Cursor
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import check_cancelled, describe_of, query_of
+from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.datalevin.catalog import Attribute, catalog_of
 from tidegate.engines.datalevin.cursor import Table, TableCursor
@@ -80,7 +81,7 @@ class DatalevinEngine:
 
     def __init__(
         self,
-        place: Place,
+        login: RenewedLogin[Place],
         version: str,
         worker: Worker,
         *,
@@ -88,7 +89,8 @@ class DatalevinEngine:
         journal: Journal | None = None,
         copies: PrivateCopies | None = None,
     ) -> None:
-        self._place = place
+        self._login = login
+        self._place = login.target
         self._journal = journal
         self._copies = copies
         self._version = version
@@ -102,7 +104,8 @@ class DatalevinEngine:
     @classmethod
     async def open(cls, source: Source) -> DatalevinEngine:
         options = resolve_options(source)
-        place = place_of(source.url)
+        login = RenewedLogin(source, lambda source: place_of(source.url))
+        place = login.target
         copy_mb = _copy_mb(options.get("private_copy_mb"), place, writable=source.writable)
         library = await asyncio.to_thread(find_library, options.get("java"))
         if place.is_remote:
@@ -111,7 +114,7 @@ class DatalevinEngine:
             await _check(place.name, library.version, creates=source.writable)
         worker = workers().take(library, options.get("heap", HEAP), place)
         engine = cls(
-            place,
+            login,
             library.version,
             worker,
             writable=source.writable,
@@ -327,12 +330,11 @@ class DatalevinEngine:
         most: int,
         limits: Limits | None = None,
     ) -> Answer:
-        place = self._place
         limits = limits or permit.limits
         await self._check_place(creates=create)
         request = {
             "operation": operation,
-            "place": place.name,
+            "place": self._place.name,
             "target": {
                 "kind": target.kind,
                 "options": target.options,
@@ -351,16 +353,37 @@ class DatalevinEngine:
                 request["place"] = copy.name
                 return await self._worker.ask(request, copy, timeout_s, cancellation, changes=False)
         if not changes:
-            return await self._worker.ask(request, place, timeout_s, cancellation, changes=False)
+            return await self._login.open(
+                lambda place: self._ask_at(place, request, timeout_s, cancellation, changes=False)
+            )
         async with self._changing:
             await self._worker.start()
             try:
                 with self._held():
-                    return await self._worker.ask(
-                        request, place, timeout_s, cancellation, changes=True
+                    return await self._login.open(
+                        lambda place: self._ask_at(
+                            place, request, timeout_s, cancellation, changes=True
+                        )
                     )
             finally:
                 self._changes += 1
+
+    async def _ask_at(
+        self,
+        place: Place,
+        request: dict[str, Any],
+        timeout_s: float,
+        cancellation: Cancellation,
+        *,
+        changes: bool,
+    ) -> Answer:
+        """Ask at a place, which has another password than before if that was read again: a server
+        that refuses the login has done nothing. Raises: TidegateError."""
+        if place != self._place:
+            before, self._place = self._place, place
+            await workers().move(self._worker, before, place)
+        request = {**request, "place": place.name}
+        return await self._worker.ask(request, place, timeout_s, cancellation, changes=changes)
 
     async def _check_place(self, *, creates: bool) -> None:
         """See that the directory is still the one that can be opened.

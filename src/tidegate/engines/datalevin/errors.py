@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from tidegate.engines.common.errors import ACCOUNT
 from tidegate.errors import Code, TidegateError
 
 
@@ -109,6 +110,8 @@ def translate(fault: Fault, place: str, *, is_remote: bool) -> TidegateError:
         code, message, hint = _told_by_text(message, place, is_remote=is_remote)
         if code is not Code.SQL_FAILED:
             del details["engine_code"]  # `:tool-error`, which says less
+        if is_remote and code is Code.SOURCE_UNREACHABLE and _UNAUTHENTICATED.search(fault.message):
+            details["cause"] = ACCOUNT
     if fault.absent is not None:
         hint = "Check the name; a call that only reads makes nothing."
     return TidegateError(code, message, hint=hint, details=details)

@@ -207,6 +207,13 @@ class Workers:
         self._workers.append(worker)
         return self._given(worker, place)
 
+    async def move(self, worker: Worker, before: Place, place: Place) -> None:
+        """A source has another login than before."""
+        worker.places.append(place)
+        worker.places.remove(before)
+        if all(known.name != before.name for known in worker.places):
+            await worker.close_place(before)
+
     async def give_back(self, worker: Worker, place: Place) -> None:
         """A source was closed."""
         worker.places.remove(place)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from tidegate.engines.common.errors import lost
+from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import role_refused
 from tidegate.engines.common.server_session import ServerSession
 from tidegate.engines.mysql.command_protocol import (
@@ -61,6 +62,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         "_changes",
         "_database",
         "_home_role",
+        "_login",
         "_target",
         "_timeout_ms",
         "in_block",
@@ -74,6 +76,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
     def __init__(self, target: Conninfo, line: CommandProtocol, setting: SessionVariables) -> None:
         super().__init__(line)
         self._target = target
+        self._login: RenewedLogin[Conninfo] | None = None
         self.setting = setting
         self.needs_reset = False
         self.interrupted = False
@@ -103,6 +106,14 @@ class MysqlSession(ServerSession[CommandProtocol]):
         except BaseException:
             line.close()
             raise
+        return session
+
+    @classmethod
+    async def open_renewed(cls, login: RenewedLogin[Conninfo]) -> MysqlSession:
+        """As `open`, with what the login is now, also for the requests to end a statement: a
+        session outlives its password. Raises: as `open`."""
+        session = await login.open(cls.open)
+        session._login = login
         return session
 
     async def _pin(self, *before: tuple[int, bytes]) -> None:
@@ -278,7 +289,10 @@ class MysqlSession(ServerSession[CommandProtocol]):
         TidegateError."""
         self.interrupted = True
         try:
-            other = await CommandProtocol.connect(self._target)
+            if self._login is None:
+                other = await CommandProtocol.connect(self._target)
+            else:
+                other = await self._login.open(CommandProtocol.connect)
             try:
                 other.query(b"KILL QUERY %d" % self.line.thread)
                 await other.settle()

@@ -95,7 +95,7 @@ class MysqlEngine:
         self._account_s = first.limit_s
 
         async def open_session(_: str | None) -> MysqlSession:
-            session = await login.open(MysqlSession.open)
+            session = await MysqlSession.open_renewed(login)
             self._account_s = session.limit_s
             return session
 
@@ -114,7 +114,7 @@ class MysqlEngine:
     async def open(cls, source: Source) -> MysqlEngine:
         check_run_as(source.run_as)
         login = RenewedLogin(source, lambda source: parse_conninfo(source.url))
-        first = await login.open(MysqlSession.open)
+        first = await MysqlSession.open_renewed(login)
         try:
             grants = [str(row[0]) for row in await first.own(b"SHOW GRANTS")]
         except ServerError:
