@@ -26,6 +26,7 @@ from tidegate.policy.data_rules import hides_something, rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.policy.verdict import evaluate
 from tidegate.sql.dialects import find
+from tidegate.sql.tree_checks import is_secret
 
 BY_PERSON = Verdict(
     "ask", "surface.confirm", "This surface has a person confirm each query, by its settings"
@@ -69,11 +70,13 @@ async def decide(ctx: CallContext) -> None:
         if kept is not None:
             _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
             ctx.text_judgement, ctx.judged_text = ctx.judgement, text
+            _check_place(ctx)
             return
     await classify(ctx)
     if ctx.judgement.functions and _tells_of_session(ctx):
         key = None  # whether it may run depends on the call's transaction
     apply_policy(ctx)
+    _check_place(ctx)
     if isinstance(request, EngineRequest) and ctx.source is not NO_SOURCE:
         bind_caller(ctx)
         if key is not None and ctx.verdict.kind == "allow" and len(key[0]) <= MAX_KEPT_CHARS:
@@ -83,6 +86,26 @@ async def decide(ctx: CallContext) -> None:
             decisions[key] = Decision(
                 *(call.actor, ctx.language, ctx.judgement, ctx.verdict),
                 *(ctx.identity, ctx.data_rules),
+            )
+
+
+def _check_place(ctx: CallContext) -> None:
+    """Refuse names without a schema that are the server's own in the schema, or the database, where
+    the call has the statement run. Raises: TidegateError POLICY_DENIED."""
+    request = ctx.call.request
+    if not isinstance(request, (Query, Explain, Prepare)) or not ctx.judgement.tables:
+        return
+    place = request.schema or request.database
+    if not place:
+        return
+    dialect = find(ctx.source.dialect)
+    for table in ctx.judgement.tables:
+        if "." not in table and is_secret((place, table), dialect):
+            raise TidegateError(
+                Code.POLICY_DENIED,
+                f"{table} in `{place}` holds secrets or the server's internal state",
+                hint="Read the tables of the application.",
+                details={"rule": "table.secret", "effect": ctx.judgement.effect.label},
             )
 
 

@@ -7,6 +7,7 @@ columns, with a word in place of what others run. Who changes something cannot n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from tidegate.errors import Code, TidegateError
@@ -45,8 +46,8 @@ def hide_session_texts(text: str, dialect: str, *, plan: bool = False) -> str:
     whole = lead + text
     try:
         tokens = scan(whole, found)
-        if not any(_is_view(token, found) for token in tokens):
-            return text  # it stands in a comment or a literal
+        if not any(_is_view(tokens, at, found) for at in range(len(tokens))):
+            return text  # it stands in a comment or a literal, or is a user's own
         judgement = judge(whole, dialect)
         if judgement.effect is not Effect.READ:
             raise _refused(
@@ -87,14 +88,19 @@ def _rewritten(text: str, tokens: list[Token], dialect: Dialect) -> str:
         for reference in parsed.references():
             parts = [folded(part, dialect) for part in reference.parts]
             query = dialect.session_views.get(parts[-1])
-            if query is None:
+            if query is None and parts[-1].lower() not in dialect.session_views:
+                continue
+            span = (parsed.tokens[reference.first].at, parsed.end(reference.last))
+            if query is None or (len(parts) > 1 and parts[-2] != dialect.system_schema):
+                # A user's own, which only looks like the server's.
+                skeleton.append((*span, f"{BLANK}{span[0]}"))
                 continue
             meaning = "no"
             if len(parts) == 1:
                 meaning = means_cte(parsed, reference.node, reference.parts[0])
             if meaning == "yes":
                 continue
-            if meaning == "doubtful" or (len(parts) > 1 and parts[-2] != dialect.system_schema):
+            if meaning == "doubtful":
                 raise _refused(
                     f"`{parts[-1]}` could be another table of that name",
                     "Give the table, or the common table expression, a name of its own.",
@@ -110,7 +116,11 @@ def _rewritten(text: str, tokens: list[Token], dialect: Dialect) -> str:
             skeleton.append((*span, f"{lead}{BLANK}{span[0]}{named}"))
         for node in parsed.tree.walk():
             schema = node.args.get("db") if type(node).__name__ == "Column" else None
-            if schema is not None and node.args["table"].name.lower() in dialect.session_views:
+            if (
+                schema is not None
+                and schema.name.lower() == dialect.system_schema
+                and node.args["table"].name.lower() in dialect.session_views
+            ):
                 raise _refused(
                     "A column of `pg_stat_activity` is named with its schema",
                     "Write pg_stat_activity.state, without pg_catalog before it.",
@@ -130,8 +140,26 @@ def _rewritten(text: str, tokens: list[Token], dialect: Dialect) -> str:
     return written
 
 
-def _is_view(token: Token, dialect: Dialect) -> bool:
-    return token.kind in (WORD, NAME) and token.text.lower() in dialect.session_views
+def _is_view(tokens: Sequence[Token], at: int, dialect: Dialect) -> bool:
+    """Whether a name may be that of a view of the sessions."""
+    token = tokens[at]
+    named = token.kind in (WORD, NAME) and token.text.lower() in dialect.session_views
+    return named and not is_users_own(tokens, at, dialect)
+
+
+def is_users_own(tokens: Sequence[Token], at: int, dialect: Dialect) -> bool:
+    """Whether a name is surely not one of the server's own, which are in lower case and in the
+    schema `pg_catalog`: one in quotes with other letters, or behind the name of another schema."""
+    token = tokens[at]
+    if dialect.folds_quoted:
+        return False
+    if token.kind == NAME and token.text != token.text.lower():
+        return True
+    if at < 2 or tokens[at - 1].key != ".":
+        return False
+    schema = tokens[at - 2]
+    name = schema.text if schema.kind == NAME else schema.text.lower()
+    return schema.kind in (WORD, NAME) and name != dialect.system_schema
 
 
 def _refused(

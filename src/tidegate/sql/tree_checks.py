@@ -98,7 +98,7 @@ def _table(
     if not parts:
         return
     name = ".".join(parts)
-    folded = name.lower()
+    folded = _folded(node, names, dialect)
     if _is_secret(folded, dialect):
         grammar.opinions.append(
             Finding(
@@ -157,6 +157,20 @@ def is_table_with_arguments(node: Any, dialect: Dialect, names: dict[str, str]) 
     )
 
 
+def _folded(node: Any, names: dict[str, str], dialect: Dialect) -> str:
+    """A table's name as those of the server's own are compared: PostgreSQL's are in lower case, so
+    that `"PG_CLASS"` is another one."""
+    keeps = dialect.is_postgres and not dialect.folds_quoted
+    parts = [
+        names.get(part.name, part.name)
+        if keeps and part.args.get("quoted")
+        else names.get(part.name, part.name).lower()
+        for part in node.parts
+        if part.name
+    ]
+    return ".".join(parts)
+
+
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog"})
 
 
@@ -180,6 +194,11 @@ def is_restricted(parts: Sequence[str], dialect: Dialect) -> bool:
     return _is_secret(folded, dialect) or (
         dialect.reads_files and (TEXT in parts or _is_file(folded))
     )
+
+
+def is_secret(parts: Sequence[str], dialect: Dialect) -> bool:
+    """Whether a table of this name holds secrets or the server's internal state."""
+    return _is_secret(".".join(parts).lower(), dialect)
 
 
 def _is_query(table: Any, ctes: set[str], names: dict[str, str], dialect: Dialect) -> bool:
@@ -304,7 +323,10 @@ def _is_secret(name: str, dialect: Dialect) -> bool:
     """True if a table, by its own name or with its schema, is one that holds secrets."""
     secret = _secrets(dialect.secrets)
     parts = name.split(".")
-    for known_as in (parts[-1], ".".join(parts[-2:])):
+    known = [parts[-1], ".".join(parts[-2:])]
+    if dialect.is_postgres and len(parts) > 1 and parts[-2] != dialect.system_schema:
+        del known[0]  # a user's table, whose name means nothing
+    for known_as in known:
         if known_as in dialect.admitted:
             return False
         if secret.match(known_as):

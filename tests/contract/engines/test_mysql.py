@@ -1,6 +1,7 @@
 """MySQL's and MariaDB's values, fences, errors and schema, on the real server."""
 
 import asyncio
+import re
 import struct
 from datetime import datetime
 
@@ -9,14 +10,19 @@ import pytest
 import support.mysql_server as mysql_server
 from support.engine_cases import CASES
 from support.eventually import HANG_S, until
+from support.permits import permit_for
+from tidegate.app import App
+from tidegate.config.model import Config, SourceSettings
 from tidegate.engines.mysql.account import privilege_warnings
 from tidegate.engines.mysql.command_protocol import CommandProtocol
 from tidegate.engines.mysql.inspect import MOST_DEPTH, Prepared, PreparedCache, first_word
 from tidegate.engines.mysql.types import well_known_text
 from tidegate.engines.mysql.url import parse_conninfo
+from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
-from tidegate.model.cancellation import Cancellation
-from tidegate.model.requests import Query
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import NEVER, Cancellation
+from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
@@ -514,6 +520,41 @@ async def test_no_view_shows_what_other_sessions_run(shop):
     for text in ("SHOW ENGINE INNODB STATUS", "SHOW FULL PROCESSLIST"):
         assert judge(text, "mysql").effect > Effect.READ
     assert judge("SHOW ENGINES", "mysql").effect is Effect.READ
+
+
+async def test_a_name_without_its_database_is_judged_by_where_the_statement_runs(shop, tmp_path):
+    mysql_server.shared().script(
+        "CREATE TABLE processlist (id INT); INSERT INTO processlist VALUES (7)",
+        shop.url.partition("?")[0].rpartition("/")[2],
+    )
+    config = Config(sources=(SourceSettings("shop", shop.url),))
+    (tmp_path / "place").mkdir(mode=0o700)
+    app = App(config, tmp_path / "place")
+
+    async def rows(text, **place):
+        actor = Actor("agent", "agent", Scope.READ_ONLY)
+        call = Call(actor, "core", "query", Query(Statement(text), **place), "shop")
+        return (await app.gateway.handle(call)).payload.rows
+
+    try:
+        assert await rows("SELECT * FROM processlist") == b"[[7]]"
+        for text in ("SELECT * FROM processlist", "SELECT INFO FROM `PROCESSLIST` AS p"):
+            for place in ({"database": "information_schema"}, {"schema": "Information_Schema"}):
+                with pytest.raises(TidegateError) as caught:
+                    await rows(text, **place)
+                assert caught.value.details["rule"] == "table.secret"
+        assert await rows("SELECT 1 FROM tables LIMIT 1", database="information_schema")
+    finally:
+        await app.close()
+    home = Source(
+        "s1", "shop", re.sub(r"/test_\w+", "/information_schema", shop.url), "mysql", "mysql"
+    )
+    engine = await open_engine(home)
+    try:
+        with pytest.raises(TidegateError, match="internal state"):
+            await engine.run(permit_for(home, Query(Statement("SELECT * FROM processlist"))), NEVER)
+    finally:
+        await engine.close()
 
 
 @pytest.mark.parametrize("how", ["cancel", "time", "gone", "close"])

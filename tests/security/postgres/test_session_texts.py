@@ -39,6 +39,26 @@ READS = [
     " AND pid <> pg_backend_pid()",
     "SELECT * FROM pg_stat_activity UNION ALL TABLE pg_stat_activity",
 ]
+ALIKE = """
+CREATE TABLE "Pg_Stat_Activity" (id int, query text); INSERT INTO "Pg_Stat_Activity" VALUES (7, 'own');
+CREATE TABLE more.pg_stat_activity (id int, query text);
+INSERT INTO more.pg_stat_activity VALUES (7, 'own');
+CREATE TABLE "PG_CLASS" (id int, query text); INSERT INTO "PG_CLASS" VALUES (7, 'own');
+CREATE TABLE public.pg_class (id int, query text); INSERT INTO public.pg_class VALUES (7, 'own');
+CREATE TABLE more.pg_shadow (id int, query text); INSERT INTO more.pg_shadow VALUES (7, 'own');
+CREATE SCHEMA "PG_CATALOG"; CREATE TABLE "PG_CATALOG".pg_stat_activity (id int, query text);
+INSERT INTO "PG_CATALOG".pg_stat_activity VALUES (7, 'own');
+"""
+LIKE_THE_SERVERS = (
+    '"Pg_Stat_Activity"',
+    "more.pg_stat_activity",
+    'more . "pg_stat_activity"',
+    '"PG_CLASS"',
+    "public.pg_class",
+    "more.pg_shadow",
+    '"PG_CATALOG".pg_stat_activity',
+)
+"""Tables of a user that are called like those of the server."""
 REFUSED = [
     "SELECT * FROM direct",
     "SELECT * FROM more.behind",
@@ -56,13 +76,16 @@ REFUSED = [
     "WITH a AS (SELECT query FROM pg_stat_activity) INSERT INTO notes SELECT query FROM a",
     "CREATE TABLE copied AS SELECT query FROM pg_stat_activity",
     "CREATE VIEW mine AS SELECT query FROM pg_stat_activity",
+    'INSERT INTO "Pg_Stat_Activity" SELECT pid, query FROM pg_stat_activity',
+    'UPDATE more.pg_stat_activity SET query = a.query FROM "pg_stat_activity" AS a WHERE id = 7',
+    'DELETE FROM "PG_CLASS" WHERE query IN (SELECT query FROM PG_CATALOG.pg_stat_activity)',
     "DO $$ BEGIN INSERT INTO notes SELECT query FROM pg_stat_activity; END $$",
 ]
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PostgresShop, WireServer]]:
-    shop = PostgresShop.lasting(VIEWS)
+    shop = PostgresShop.lasting(VIEWS + ALIKE)
     sources = [{"name": "pg", "url": shop.url, "access": "admin"}]
     with wire_server(tmp_path_factory.mktemp("sessions"), sources=sources) as server:
         yield shop, server
@@ -118,6 +141,23 @@ def test_what_would_show_or_copy_it_is_refused_and_does_nothing(
     assert caught.value.sqlstate != "XX000" and SECRET not in str(caught.value)
     assert shop.ask("SELECT count(*) FROM notes") == [(0,)]
     assert shop.ask("SELECT count(*) FROM pg_class WHERE relname IN ('copied', 'mine')") == [(0,)]
+
+
+def test_a_users_table_that_is_called_like_one_of_the_servers_is_a_table_like_any_other(
+    served: tuple[PostgresShop, WireServer], other: psycopg.Connection
+) -> None:
+    _, server = served
+    with psycopg.connect(server.conninfo("pg"), autocommit=True) as gate:
+        for table in LIKE_THE_SERVERS:
+            gate.execute(f"UPDATE {table} SET query = 'new' WHERE id = 7")
+            assert gate.execute(f"TABLE {table}").fetchall() == [(7, "new")], table
+            gate.execute(f"INSERT INTO {table} VALUES (8, 'more')")
+            gate.execute(f"DELETE FROM {table} WHERE id = 8")
+            both = gate.execute(
+                f"SELECT t.query, a.query FROM {table} AS t JOIN pg_stat_activity AS a ON true"
+                " WHERE a.state = 'idle in transaction'"
+            ).fetchall()
+            assert both and set(both) == {("new", "<hidden>")}, table
 
 
 def test_all_but_the_texts_is_what_the_server_itself_says(

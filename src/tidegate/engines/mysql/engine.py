@@ -38,7 +38,7 @@ from tidegate.engines.mysql.connection import MysqlSession
 from tidegate.engines.mysql.cursor import MysqlCursor
 from tidegate.engines.mysql.dry_run import run_dry
 from tidegate.engines.mysql.errors import ServerError
-from tidegate.engines.mysql.inspect import Inspector, check_change
+from tidegate.engines.mysql.inspect import Inspector, check_change, check_names
 from tidegate.engines.mysql.row_counts import RowCounter, uncounted
 from tidegate.engines.mysql.transaction import check_run_as
 from tidegate.engines.mysql.types import check_count, pack, read_fields
@@ -171,6 +171,7 @@ class MysqlEngine:
         encoded = encode_statement(text)
         reads, trusts = explains or permit.effect is Effect.READ, False
         database = request.schema or request.database
+        check_names(judgement.tables, database or self._setting.database)
         timeout_s = self._limit_s(permit)
         if reads:
             borrowed = self._server.borrowed(timeout_s, cancellation)
@@ -313,6 +314,7 @@ class MysqlEngine:
         text = request.statement.text
         encoded = encode_statement(text)
         database = request.schema or request.database
+        check_names(judgement.tables, database or self._setting.database)
         timeout_s = self._limit_s(permit)
         borrowed = self._server.borrowed(timeout_s, cancellation)
         await self._opinions.check_read(
@@ -348,6 +350,7 @@ class MysqlEngine:
             if opinion is None or opinion.effect is not Effect.READ:
                 return UNREAD
         database = request.schema or request.database
+        check_names(judgement.tables, database or self._setting.database)
         limits = permit.limits
         async with self._server.borrowed(limits.timeout_s, cancellation) as session:
             await session.run_as(permit.identity)

@@ -40,6 +40,7 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, WORD, lex
+from tidegate.sql.tree_checks import is_secret
 
 FRESH_S = 5.0
 MOST_DEPTH = 16
@@ -205,6 +206,21 @@ _LEXICAL_RULES = dialects.find("mysql").lexical_rules
 def _names(read: Judgement, database: str | None) -> Names:
     """What the answer to a statement depends on."""
     return read.tables, read.functions, database, read.trusted
+
+
+def check_names(tables: Iterable[str], database: str | None) -> None:
+    """Refuse what a name without its database means where that is the server's own. Raises:
+    TidegateError POLICY_DENIED."""
+    if database is None or database.lower() != "information_schema":
+        return
+    for table in tables:
+        if "." not in table and is_secret(("information_schema", table), dialects.find("mysql")):
+            raise TidegateError(
+                Code.POLICY_DENIED,
+                f"{table} in `{database}` holds secrets or the server's internal state.",
+                hint="Read the tables of the application.",
+                details={"rule": "table.secret"},
+            )
 
 
 def _places(tables: Iterable[str], database: str | None) -> set[Place]:

@@ -31,6 +31,7 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NAME, OP, STRING, WORD, Token, lex
 from tidegate.sql.own_functions import own_call, trusting
+from tidegate.sql.session_texts import is_users_own
 
 _TREE = r":(?:funcid|opfuncid|aggfnoid|winfnoid|elemfuncid|opno|relid) [1-9]\d*"
 
@@ -106,6 +107,12 @@ _COPIES = _VIEWS.replace(b"relkind = 'v'", b"relkind = 'm'")
 FIRST_OWN = 16384
 """The first oid that is not the server's own (FirstNormalObjectId of its sources)."""
 
+SETTINGS = frozenset(
+    {"pg_settings", "pg_stat_activity", "pg_stat_get_activity", "pg_stat_get_backend_activity"}
+)
+"""The server's own that no change may name: to change the first is to change settings, and the
+others show the statements of other callers, which a change could copy."""
+
 _MISLABELLED = frozenset({"isn_weak"})
 """Functions of extensions that call themselves immutable and change a setting of the session."""
 
@@ -116,9 +123,8 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
     """Objects of one database that may do more than read.
 
     `names`: names, case-folded, that no text may hold. `operators`: signs that none may use.
-    `settings`: names that no change may hold: `pg_settings`, and views of any of the server's own
-    tables, since to change these is to change settings or rights; and what shows the statements of
-    other callers, which a change could copy.
+    `settings`: names that no change may hold beside `SETTINGS`: those of views of any of the
+    server's own tables, since to change these is to change settings or rights.
     `unnamed`: oids of functions and operators that a text can lead to without a name or a sign of
     theirs, by a cast or by a sign that PostgreSQL has too. If there are any, the server itself is
     asked to which functions a text leads.
@@ -130,9 +136,7 @@ class UnsafeObjects(msgspec.Struct, frozen=True):
 
     names: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
-    settings: frozenset[str] = frozenset(
-        {"pg_settings", "pg_stat_activity", "pg_stat_get_activity", "pg_stat_get_backend_activity"}
-    )
+    settings: frozenset[str] = frozenset()
     unnamed: frozenset[int] = frozenset()
     in_catalog: frozenset[str] = frozenset()
     sessions: frozenset[str] = frozenset()
@@ -181,7 +185,7 @@ async def survey(
         return structs.replace(
             _weigh(calls, rows, own, operators, casts, programs),
             sessions=views_of_sessions,
-            settings=views_of_server | NONE.settings,
+            settings=frozenset(views_of_server),
         )
 
     strict = weighed(written)
@@ -302,7 +306,7 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
     if unsafe_objects.is_empty and not changes:
         return None
     try:
-        names, signs = _names_and_signs(text, unsafe_objects)
+        names, signs, own = _names_and_signs(text, unsafe_objects)
     except Refusal as refusal:
         finding = refusal.finding
         return Judgement(
@@ -313,7 +317,7 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
             hint=finding.hint,
         )
     found = sorted(_matches(names, unsafe_objects.names))
-    if changes and not found and _matches(names, unsafe_objects.settings):
+    if changes and not found and (own & SETTINGS or _matches(names, unsafe_objects.settings)):
         return _denied(
             "A change that names `pg_settings`, `pg_stat_activity`, or a view of one of the"
             " server's own tables, may change settings or rights, or copy other callers'"
@@ -333,11 +337,14 @@ def opinion(text: str, unsafe_objects: UnsafeObjects, *, changes: bool) -> Judge
     return _objection(found[0], tuple(found)) if found else None
 
 
-def _names_and_signs(text: str, unsafe_objects: UnsafeObjects) -> tuple[set[str], set[str]]:
+def _names_and_signs(
+    text: str, unsafe_objects: UnsafeObjects
+) -> tuple[set[str], set[str], set[str]]:
     """The names, case-folded, and the operators of a text, without those of PostgreSQL's own
-    functions that are called with their schema, as masks do, and of trusted ones that are. Raises:
-    Refusal."""
+    functions that are called with their schema, as masks do, and of trusted ones that are; and the
+    names that may be those of the server's own views. Raises: Refusal."""
     names: set[str] = set()
+    own: set[str] = set()
     signs: set[str] = set()
     dialect = find("postgres")
     tokens = lex(text, dialect.lexical_rules)
@@ -350,13 +357,16 @@ def _names_and_signs(text: str, unsafe_objects: UnsafeObjects) -> tuple[set[str]
                 continue
             if name in unsafe_objects.in_catalog or not _is_own_call(tokens, at):
                 names.add(name)
+            if not is_users_own(tokens, at, dialect):
+                own.add(name)
         elif token.kind == OP:
             signs.add(token.text)
         elif token.kind == STRING and text.startswith("$", token.at):
             # The body of a function or of DO: its names count as if they were outside.
             for quoted, bare in _WORD_IN_BODY.findall(token.text):
                 names.add((quoted.replace('""', '"') or bare).casefold())
-    return names, signs
+                own.add((quoted.replace('""', '"') or bare).casefold())
+    return names, signs, own
 
 
 def _is_trusted_call(tokens: list[Token], at: int, dialect: Dialect) -> bool:

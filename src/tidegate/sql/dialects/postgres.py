@@ -399,6 +399,12 @@ _PARTIAL_TABLES = {
 }
 """Their columns since version 14."""
 
+_STATEMENT_KEEPERS = (
+    *("pg_stat_statements*", "pg_stat_plans", "pg_stat_monitor*", "pg_store_plans*"),
+    *("pg_show_plans", "pg_stat_kcache*", "pg_qualstats*"),
+)
+"""Views of extensions, which may be in any schema."""
+
 _SESSION_VIEWS = {
     "pg_stat_activity": "SELECT datid, datname, pid, leader_pid, usesysid, usename,"
     " application_name, client_addr, client_hostname, client_port, backend_start, xact_start,"
@@ -556,6 +562,8 @@ DIALECT = _Postgres(
     function_schemas=frozenset({"pg_catalog", "information_schema"}),
     attributes=_ATTRIBUTES,
     secrets=(
+        *_STATEMENT_KEEPERS,
+        *(f"*.{name}" for name in _STATEMENT_KEEPERS),
         "pg_authid",
         "pg_shadow",
         "pg_user_mapping",
@@ -569,13 +577,6 @@ DIALECT = _Postgres(
         "pg_ident_file_mappings",
         "pg_config",
         "pg_prepared_statements",
-        "pg_stat_statements*",
-        "pg_stat_plans",
-        "pg_stat_monitor*",
-        "pg_store_plans*",
-        "pg_show_plans",
-        "pg_stat_kcache*",
-        "pg_qualstats*",
         "information_schema.user_mapping_options",
         "pg_toast.*",
     ),
