@@ -17,7 +17,11 @@ _COMPARED = frozenset({"EQ", "NullSafeEQ", "LT", "LTE", "GT", "GTE"})
 _EXACT = frozenset({"EQ", "NullSafeEQ", "In"})
 _SAME_VALUE = frozenset({"Lower", "Upper", "Trim"})
 """Functions of a column that leave few values the same."""
-_OF_ROWS = frozenset({"Column", "Star", "Table", "Select", "Union", "Intersect", "Except"})
+_NOT_CONSTANT = words("""
+    Column Star Table Select Union Intersect Except All And Between DPipe EQ Exists GT GTE Glob
+    ILike In Is LT LTE Like NEQ Not NullSafeEQ NullSafeNEQ Or RegexpLike SimilarTo Xor
+    """)
+"""What reads rows, and conditions: `id = 7 IS NOT NULL` may be bound otherwise than parsed."""
 _CALLED = words(
     "current_date current_time current_timestamp current_user level localtime localtimestamp now"
     " rownum session_user sysdate systimestamp system_user today uid user"
@@ -143,7 +147,9 @@ def _is_constant(node: Any) -> bool:
         return False
     for each in node.walk():
         kind = type(each).__name__
+        if kind == "Anonymous" and each.name.upper() == "ALL":
+            return False  # compares with each of an array, which may be empty
         quoted = kind == "Column" and getattr(each.this, "args", {}).get("quoted")
-        if kind in _OF_ROWS and not (kind == "Column" and not quoted and _is_call(each)):
+        if kind in _NOT_CONSTANT and not (kind == "Column" and not quoted and _is_call(each)):
             return False
     return True

@@ -40,7 +40,8 @@ READS = [
     "SELECT * FROM pg_stat_activity UNION ALL TABLE pg_stat_activity",
 ]
 ALIKE = """
-CREATE TABLE "Pg_Stat_Activity" (id int, query text); INSERT INTO "Pg_Stat_Activity" VALUES (7, 'own');
+CREATE TABLE "Pg_Stat_Activity" (id int, query text);
+INSERT INTO "Pg_Stat_Activity" VALUES (7, 'own');
 CREATE TABLE more.pg_stat_activity (id int, query text);
 INSERT INTO more.pg_stat_activity VALUES (7, 'own');
 CREATE TABLE "PG_CLASS" (id int, query text); INSERT INTO "PG_CLASS" VALUES (7, 'own');

@@ -56,3 +56,53 @@ def test_a_change_of_some_rows_is_not_taken_for_one_of_all(dialect, text):
     judgement = judge(text, dialect)
     assert judgement.effect.label == "write"
     assert not judgement.unqualified
+
+
+OPEN_ENDED = """
+mysql|DELETE FROM t WHERE id = 1 XOR 1
+mysql|DELETE FROM t WHERE id = 1 IS NOT NULL
+mysql|DELETE FROM t WHERE id = 1 IN (0, 1)
+mysql|DELETE FROM t WHERE id = 7 < 2
+mysql|DELETE FROM t WHERE ! id = 7
+mysql|DELETE FROM t WHERE id IN (1, (SELECT 2))
+mysql|DELETE x FROM t AS x JOIN u ON u.id = x.id WHERE u.a = 1
+mysql|UPDATE t, u SET t.a = 1 WHERE u.id = 1
+mysql|UPDATE t LEFT JOIN u ON t.id = 1 SET t.a = 1 WHERE u.id IS NULL
+mysql|DELETE FROM t LIMIT 2
+mysql|REPLACE INTO t TABLE u
+h2|DELETE FROM t WHERE id >= ALL (SELECT 1 WHERE false)
+h2|DELETE FROM t WHERE user = 'SA'
+h2|DELETE FROM t WHERE rownum < 9
+h2|DELETE FROM t WHERE id NOT BETWEEN 5 AND 2
+h2|DELETE FROM t WHERE id = CASE WHEN id > 0 THEN id END
+postgres|DELETE FROM t WHERE id >= ALL ('{}'::int[])
+postgres|DELETE FROM t WHERE id = 7 NOTNULL
+postgres|DELETE FROM t WHERE (id > 3) = ANY ('{t,f}')
+postgres|MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE
+cloud|DELETE FROM a.b.c WHERE id LIKE '%'
+default|INSERT OVERWRITE TABLE t SELECT * FROM u
+"""
+OF_CONSTANTS = """
+mysql|DELETE FROM t WHERE id = @x AND a LIKE '%'
+mysql|DELETE x FROM t AS x JOIN u ON u.id = x.id WHERE x.a = 1
+mysql|UPDATE t JOIN u ON u.id = t.id AND t.a = 5 SET t.b = 1
+mysql|DELETE FROM T WHERE ((id)) IN ((1), (2)) OR `shop`.t.id = 3
+mysql|DELETE FROM t WHERE `user` = 'x'
+mysql|DELETE FROM t LIMIT 1
+mysql|REPLACE INTO t VALUES (1, 2), (2, 3)
+h2|DELETE FROM t WHERE "USER" = 'SA'
+h2|DELETE FROM t WHERE made < CURRENT_TIMESTAMP - INTERVAL '1' DAY
+h2|DELETE FROM t WHERE made < DATEADD('DAY', -1, CURRENT_DATE)
+h2|DELETE FROM t WHERE (a, b) = (1, ?)
+postgres|DELETE FROM t WHERE id = ANY ($1)
+postgres|MERGE INTO t USING u ON t.id = u.id AND t.a = 5 WHEN MATCHED THEN DELETE
+cloud|DELETE FROM a.b.c WHERE id = 'x'
+"""
+
+
+@pytest.mark.parametrize(("texts", "open_ended"), [(OPEN_ENDED, True), (OF_CONSTANTS, False)])
+def test_only_a_column_compared_with_a_constant_closes_a_change(texts, open_ended):
+    for line in texts.strip().splitlines():
+        dialect, text = line.split("|", 1)
+        found = judge(text, dialect)
+        assert (found.effect.label, found.open_ended) == ("write", open_ended), line
