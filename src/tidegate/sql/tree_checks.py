@@ -161,13 +161,12 @@ def _folded(node: Any, names: dict[str, str], dialect: Dialect) -> str:
     """A table's name as those of the server's own are compared: PostgreSQL's are in lower case, so
     that `"PG_CLASS"` is another one."""
     keeps = dialect.is_postgres and not dialect.folds_quoted
-    parts = [
-        names.get(part.name, part.name)
-        if keeps and part.args.get("quoted")
-        else names.get(part.name, part.name).lower()
-        for part in node.parts
-        if part.name
-    ]
+    parts: list[str] = []
+    for part in node.parts:
+        name: str = part.name
+        if name:
+            written = names.get(name, name)
+            parts.append(written if keeps and part.args.get("quoted") else written.lower())
     return ".".join(parts)
 
 
