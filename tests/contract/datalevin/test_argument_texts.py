@@ -133,9 +133,10 @@ def test_what_is_no_entity_and_no_value_is_refused_and_finds_nothing_else(call: 
             refused("query", "", query=names.format(binding), inputs=[given])
         parents = "[:find ?e :in $ ?p :where (or [?e :parent ?p])]"
         refused("query", "", query=parents, inputs=[x])
-        refused("search_datoms", "", e=x)
-        refused("count_datoms", "", e=x)
-        refused("datoms", "", index="eav", c1=x)
+        if x != "":  # which is how frameworks send an optional argument that is not given
+            refused("search_datoms", "", e=x)
+            refused("count_datoms", "", e=x)
+            refused("datoms", "", index="eav", c1=x)
         refused("pull", "", selector="[:name]", eid=x)
         refused("pull_many", "", selector="[:name]", eids=[1, x])
         refused("entity", "", eid=x)
