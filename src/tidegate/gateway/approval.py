@@ -16,7 +16,7 @@ from tidegate.engines.api import can_plan
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
-from tidegate.gateway.masking import separable_under
+from tidegate.gateway.masking import separable_under, without_values
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
 from tidegate.gateway.transactions import may_wait
 from tidegate.model.changes import Undone
@@ -212,7 +212,8 @@ async def _try_change(ctx: CallContext) -> DryRun:
         await record_outcome(tried, dry_run)
     except TidegateError as error:
         record_failure(tried, error)
-        return DryRun(reason=f"it failed: {error.message}")
+        shown = without_values(error) if tried.withholds_words else error
+        return DryRun(reason=f"it failed: {shown.message}")
     except asyncio.CancelledError:
         record_failure(tried, TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))
         raise

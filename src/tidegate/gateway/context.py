@@ -82,18 +82,19 @@ class CallContext:
     `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
     says where it runs. `rewritten` (mask) is what runs, by the catalog of `schema_version`.
     `text_judgement` and `judged_text` (decide, mask) are what is known of its text alone, and that
-    text. `joined` (join) are the tables of other sources that it names, with their rows once they
-    were read. `plan` (approve) is a digest of what the change would send. `grant` (approve) is the
-    approval that this call has used up, and `approval` names it in the records. `intent_recorded`
-    (record_intent). `sent` (run) says that the engine may have run the request. `kind` is the word
-    for the request in the records. `transaction` (join) is the one that the call belongs to.
-    `change` (load_change) is the kept one that the request is about. `max_rows_changed`,
-    `uncounted` and `reversible` (consider_change) say how many rows a change may be about, which of
-    them are not counted, and whether its rows can be put back; `keeper` (begin_keeping) keeps them.
-    `rows_counted` (run) are the rows that a change was about, by the count that is limited. For
-    those who look while it is under way: `stage` (approve, run) says what it waits for, `collected`
-    (run) counts the rows read so far, and `shown_text` is the statement without secrets, once it
-    was asked for.
+    text. `withholds_words` (mask): what the database says of a change that it refuses could quote
+    what is hidden. `joined` (join) are the tables of other sources that it names, with their rows
+    once they were read. `plan` (approve) is a digest of what the change would send. `grant`
+    (approve) is the approval that this call has used up, and `approval` names it in the records.
+    `intent_recorded` (record_intent). `sent` (run) says that the engine may have run the request.
+    `kind` is the word for the request in the records. `transaction` (join) is the one that the call
+    belongs to. `change` (load_change) is the kept one that the request is about.
+    `max_rows_changed`, `uncounted` and `reversible` (consider_change) say how many rows a change
+    may be about, which of them are not counted, and whether its rows can be put back; `keeper`
+    (begin_keeping) keeps them. `rows_counted` (run) are the rows that a change was about, by the
+    count that is limited. For those who look while it is under way: `stage` (approve, run) says
+    what it waits for, `collected` (run) counts the rows read so far, and `shown_text` is the
+    statement without secrets, once it was asked for.
     """
 
     __slots__ = (
@@ -137,6 +138,7 @@ class CallContext:
         "transaction",
         "uncounted",
         "verdict",
+        "withholds_words",
     )
 
     connection: SourceConnection
@@ -180,6 +182,7 @@ class CallContext:
         self.stage: Literal["", "waiting", "queued"] = ""
         self.collected: Collected | None = None
         self.shown_text: str | None = None
+        self.withholds_words = False
         self._report = None if call.progress is None else UpstreamProgress(call.progress)
 
     def for_dry_run(self, request: EngineRequest) -> CallContext:
@@ -192,6 +195,7 @@ class CallContext:
         tried.language, tried.plan = self.language, self.plan
         tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
         tried.request = tried.rewritten = request
+        tried.withholds_words = self.withholds_words
         tried._report = None  # a person is asked next, and progress does not go back
         return tried
 

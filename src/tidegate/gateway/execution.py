@@ -134,6 +134,8 @@ async def _read_statement(ctx: CallContext) -> Page | Document:
     transaction = ctx.transaction
     runner = ctx.engine if transaction is None else await engine_transaction(ctx, transaction)
     ctx.sent = True
+    if transaction is not None and ctx.withholds_words:
+        transaction.withholds_words = True
     more = None
     try:
         cursor = await runner.run(permit, ctx.call.cancellation)
@@ -177,8 +179,8 @@ async def _read_statement(ctx: CallContext) -> Page | Document:
                 "It runs outside a transaction, and what it had done by then stays: look at that"
                 " before you send it again."
             )
-        if query is not None and query.masked and permit.effect is not Effect.READ:
-            # What a database says about a change that it refuses can quote the whole row.
+        if ctx.withholds_words and permit.effect is not Effect.READ:
+            # What a database says about a change that it refuses can quote whole rows.
             raise without_values(error) from None
         if request is not ctx.request:
             raise without_key(error, ctx.services.masking_key(ctx.source.name)) from error.__cause__

@@ -22,10 +22,22 @@ from tidegate.model.schema import Catalog
 from tidegate.model.statements import Administration, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.policy.data_rules import digest_of, rules_for_people, verdict_of
+from tidegate.policy.quoted_rows import may_quote_others
 from tidegate.sql.session_texts import hide_session_texts, names_sessions
 
 _MEANING = frozenset({"TimeZone", "DateStyle", "search_path"})
 """Settings by which a condition may mean something else."""
+_SAID = frozenset(
+    {
+        Code.SQL_FAILED,
+        Code.POLICY_READ_ONLY,
+        Code.ARGUMENT_INVALID,
+        Code.SOURCE_BUSY,
+        Code.SOURCE_UNREACHABLE,
+        Code.SQL_TOO_DEEP,
+    }
+)
+"""Codes of errors whose words may be the database's: a trigger chooses its SQLSTATE, too."""
 _PART = 16
 """Characters of a key. Each is one of sixteen."""
 
@@ -75,6 +87,9 @@ async def mask(ctx: CallContext) -> None:
         ctx.verdict = verdict_of(refusal)
         raise
     ctx.rewritten = rewritten
+    if ctx.judgement.effect is not Effect.READ:
+        masked = isinstance(rewritten, Query) and bool(rewritten.masked)
+        ctx.withholds_words = masked or may_quote_others(ctx.judgement.tables, catalog)
     ctx.schema_version = catalog.version if checked_later else None
     if isinstance(rewritten, (Query, Explain, Prepare)):
         await _judge_rewritten(ctx, rewritten)
@@ -181,14 +196,15 @@ async def separable_under(ctx: CallContext) -> str:
 
 
 def without_values(error: TidegateError) -> TidegateError:
-    """The error of a change on a table with masks, without the database's words: they can quote
-    the row that it refused."""
-    if error.code is not Code.SQL_FAILED:
+    """The error of a change that could touch what is hidden, without the database's words: they can
+    quote the row that it refused, and a trigger can quote any."""
+    is_own = error.code is not Code.SQL_FAILED and "sqlstate" not in error.details
+    if error.code not in _SAID or is_own:
         return error
     return _without_words(
         error,
         "change",
-        "masked columns of the table",
+        "what is hidden from this caller",
         "Check the constraints of the table and the values of the change.",
     )
 

@@ -95,6 +95,9 @@ class OpenTransaction:
         self.begun_by = ctx
         self.held: EngineTransaction | None = None
         self.failed = False
+        self.withholds_words = False
+        """Whether what the database says when it refuses the COMMIT could quote what is hidden from
+        the caller: by a constraint or trigger that waits until then."""
         self.is_open = True
         self.calls = 0
         """Calls under way, but for results that are read in parts: those wait for their reader."""

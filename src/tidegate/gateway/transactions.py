@@ -17,6 +17,7 @@ from msgspec import structs
 from tidegate.engines.api import EngineTransaction, has_blocks
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.masking import without_values
 from tidegate.gateway.open_transactions import COMMITTED, ROLLED_BACK, UNKNOWN, OpenTransaction
 from tidegate.model.cancellation import READ_ENOUGH
 from tidegate.model.replies import BegunTransaction, EndedTransaction
@@ -218,7 +219,7 @@ async def _commit(ctx: CallContext, transaction: OpenTransaction) -> EndedTransa
         how = UNKNOWN if error.code is Code.SQL_OUTCOME else ROLLED_BACK
         await _end_keeping(ctx, error)
         await transactions.end(transaction, how)
-        raise
+        raise (without_values(error) if transaction.withholds_words else error) from None
     except BaseException as error:
         with suppress(Exception):
             await _end_keeping(ctx, error)

@@ -1,0 +1,72 @@
+"""What a trigger of a table without masks says of a change does not reach a caller from whom
+something is hidden: it can quote any row."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import support.mysql_server as mysql_server
+from support.own_functions import asking
+from support.surface_client import WRITER
+from tidegate.model.sources import Mask
+
+HIDDEN = "ada@hidden.example"
+MASKS = (Mask("people.email", "nothing"),)
+PEOPLE = f"""
+CREATE TABLE people (id int PRIMARY KEY, email varchar(40));
+INSERT INTO people VALUES (1, '{HIDDEN}');
+CREATE TABLE noted (id int);
+CREATE TABLE converted (id int, word int);
+"""
+MARIADB = """
+CREATE TRIGGER tells BEFORE INSERT ON noted FOR EACH ROW BEGIN
+  DECLARE said varchar(90);
+  SET said = (SELECT email FROM people LIMIT 1);
+  IF NEW.id = 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = said; END IF;
+  IF NEW.id = 2 THEN
+    SIGNAL SQLSTATE '25006' SET MESSAGE_TEXT = said, MYSQL_ERRNO = 1792; END IF;
+  IF NEW.id = 3 THEN
+    SIGNAL SQLSTATE 'HY000' SET MESSAGE_TEXT = said, MYSQL_ERRNO = 1205; END IF;
+END;
+CREATE TRIGGER converts BEFORE INSERT ON converted FOR EACH ROW
+  SET NEW.word = (SELECT email FROM people LIMIT 1);
+"""
+
+
+async def test_what_a_trigger_of_mariadb_signals_is_left_out(tmp_path: Path) -> None:
+    server = mysql_server.shared()
+    database = server.new_database()
+    server.script(PEOPLE + MARIADB, database)
+    try:
+        async with asking(
+            tmp_path, server.url(database), "mysql", actor=WRITER, access="write", masks=MASKS
+        ) as caller:
+            for text in (
+                *[f"INSERT INTO noted VALUES ({each})" for each in (1, 2, 3)],
+                "INSERT INTO converted (id) VALUES (1)",
+            ):
+                answer = await caller.text(text)
+                assert "The database refused the change" in answer, text
+                assert HIDDEN not in answer, text
+        assert server.script("SELECT count(*) FROM noted", database) == [(0,)]
+    finally:
+        server.drop_database(database)
+
+
+async def test_what_a_trigger_of_sqlite_raises_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    connection = sqlite3.connect(file)
+    connection.executescript(
+        PEOPLE
+        + "CREATE TRIGGER tells AFTER INSERT ON noted BEGIN"
+        + " SELECT json_extract('{}', (SELECT email FROM people)); END;"
+    )
+    async with asking(
+        tmp_path / "gate", f"sqlite:///{file}", "sqlite", actor=WRITER, access="write", masks=MASKS
+    ) as caller:
+        answer = await caller.text("INSERT INTO noted VALUES (1)")
+        assert "The database refused the change" in answer
+        assert HIDDEN not in answer
+    assert connection.execute("SELECT count(*) FROM noted").fetchall() == [(0,)]
+    connection.close()
