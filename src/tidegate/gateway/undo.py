@@ -17,6 +17,7 @@ from tidegate.engines.common.row_images import too_many_rows
 from tidegate.errors import Code, TidegateError, masking_refused, table_refused
 from tidegate.gateway.changes import begin_keeping, end_keeping, most_rows, place_of
 from tidegate.gateway.context import CallContext
+from tidegate.gateway.masking import without_values
 from tidegate.model.changes import (
     ChangeEntry,
     ChangeImage,
@@ -169,6 +170,8 @@ async def _put_back(
         found = await engine.put_back(permit, ctx.call.cancellation)
     except BaseException as error:
         await end_keeping(ctx, error)
+        if isinstance(error, TidegateError) and ctx.data_rules is not None:
+            raise without_values(error) from None
         raise
     if found.reason:
         raise _not_now(entry, found.reason)

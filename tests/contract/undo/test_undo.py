@@ -3,7 +3,7 @@
 import pytest
 
 from support.undo_shops import AGENT, OTHER, PERSON, READER, Kind, Shop, gate_of
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import DescribeUndo, ListChanges, UndoChange
 from tidegate.model.requests import Query
 from tidegate.model.statements import Statement
@@ -322,6 +322,22 @@ async def test_a_hidden_key_is_not_named_in_a_conflict(shop: Shop) -> None:
                     said = f"{error} {vars(error)}"
                 assert "id = 1" not in said and "98765" not in said
     assert shop.rows("SELECT price FROM items WHERE id = 1") == [(98765,)]
+
+
+async def test_an_undo_that_the_database_refuses_quotes_nothing_hidden(shop: Shop) -> None:
+    shop.script("CREATE UNIQUE INDEX named ON items (name)")
+    shop.script("UPDATE items SET name = 'secret-name' WHERE id = 1")
+    async with gate_of(shop) as gate:
+        page = await gate.change("DELETE FROM items WHERE id = 1")
+    shop.script("INSERT INTO items VALUES (9, 'secret-name', 0)")
+    before = shop.contents("items")
+    async with gate_of(shop, masks=[{"column": "items.name"}]) as gate:
+        with pytest.raises(TidegateError) as refused:
+            await gate.undo(page.change)
+        said = refused.value.message
+        assert "The database refused the change" in said or "a constraint of the table" in said
+        assert "secret-name" not in f"{refused.value} {vars(refused.value)}"
+    assert shop.contents("items") == before
 
 
 async def test_rows_behind_a_filter_are_not_shown_and_not_put_back_for_another(
