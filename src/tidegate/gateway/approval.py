@@ -211,8 +211,8 @@ async def _try_change(ctx: CallContext) -> DryRun:
             limiter.release(actor_id)
         await record_outcome(tried, dry_run)
     except TidegateError as error:
-        record_failure(tried, error)
         shown = without_values(error) if tried.withholds_words else error
+        record_failure(tried, shown)
         return DryRun(reason=f"it failed: {shown.message}")
     except asyncio.CancelledError:
         record_failure(tried, TidegateError(Code.CALL_CANCELLED, "The call was cancelled"))

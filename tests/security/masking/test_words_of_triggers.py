@@ -6,10 +6,17 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 import support.mysql_server as mysql_server
 from support.own_functions import asking
 from support.surface_client import WRITER
-from tidegate.model.sources import Mask
+from support.surface_gateway import SqliteGate
+from tidegate.approvals.approvals import ApprovalNeeded
+from tidegate.approvals.render import describe_at_client
+from tidegate.model.requests import Call, Query
+from tidegate.model.sources import Mask, Source
+from tidegate.model.statements import Statement
 
 HIDDEN = "ada@hidden.example"
 MASKS = (Mask("people.email", "nothing"),)
@@ -68,5 +75,31 @@ async def test_what_a_trigger_of_sqlite_raises_is_left_out(tmp_path: Path) -> No
         answer = await caller.text("INSERT INTO noted VALUES (1)")
         assert "The database refused the change" in answer
         assert HIDDEN not in answer
+    assert connection.execute("SELECT count(*) FROM noted").fetchall() == [(0,)]
+    connection.close()
+
+
+async def test_a_dry_run_that_a_trigger_refuses_quotes_nothing_hidden(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    connection = sqlite3.connect(file)
+    connection.executescript(
+        PEOPLE
+        + "CREATE TRIGGER tells AFTER INSERT ON noted BEGIN"
+        + " SELECT json_extract('{}', (SELECT email FROM people)); END;"
+    )
+    source = Source(
+        *("s1", "shop", f"sqlite:///{file}", "sqlite", "sqlite"),
+        access="write",
+        masks=MASKS,
+        approval_for="writes",
+    )
+    (tmp_path / "gate").mkdir()
+    async with SqliteGate(tmp_path / "gate", source).opened() as gate:
+        query = Query(Statement("INSERT INTO noted VALUES (1)"))
+        with pytest.raises(ApprovalNeeded) as caught:
+            await gate.handle(Call(WRITER, "core", "query", query, "shop", can_ask=True))
+        question = caught.value.question
+        assert "it failed" in f"{question.dry_run}"
+        assert HIDDEN not in f"{question.dry_run} {describe_at_client(question)}"
     assert connection.execute("SELECT count(*) FROM noted").fetchall() == [(0,)]
     connection.close()
