@@ -128,7 +128,7 @@ class OpenTransaction:
             raise TidegateError(
                 Code.UNSUPPORTED,
                 f"A transaction has at most {MAX_CHANGES:,} changes, with {MAX_TEXT:,} characters.",
-                hint="Commit the block in parts.",
+                hint="Commit the block in parts, or send fewer statements at once.",
                 details={"sqlstate": "54000"},
             )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +14,7 @@ import psycopg
 import pytest
 from psycopg import errors, pq
 
+from support.eventually import PATIENCE_S, wait_until
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
 
@@ -284,3 +288,75 @@ def test_what_a_client_flushes_is_answered_before_its_sync(pair: Pair):
         said.append(first + each.pipeline(["SELECT 1/0"])[0])
     assert said[0] == said[1]
     assert pair.rows("ledger_here") == pair.rows("ledger_there") == []
+
+
+def test_no_more_than_a_bound_is_kept_behind_an_execute_that_waits(server: WireServer):
+    with psycopg.connect(server.conninfo("pg"), autocommit=True) as gate:
+        line = socket.socket(fileno=os.dup(gate.fileno()))
+        line.setblocking(True)
+        line.settimeout(PATIENCE_S)
+        line.sendall(extended("SELECT 'seen'") + 20_000 * message(b"C", b"Snone\0"))
+        said = b""
+        while b"seen" not in said:
+            said += line.recv(65_536)
+        line.close()
+
+
+def test_what_a_client_sent_that_has_gone_is_not_kept(pair: Pair, server: WireServer):
+    with psycopg.connect(server.conninfo("pg"), autocommit=True) as gate:
+        line = socket.socket(fileno=os.dup(gate.fileno()))
+        line.setblocking(True)
+        line.settimeout(PATIENCE_S)
+        line.sendall(extended("INSERT INTO ledger_here VALUES (1, 'a')") + message(b"H", b""))
+        assert b"INSERT 0 1" in line.recv(65_536)
+        line.sendall(message(b"X", b""))
+        while line.recv(65_536):
+            pass
+        line.close()
+    wait_until(lambda: not idle_transactions(pair.conninfo), "no transaction to be left")
+    assert pair.rows("ledger_here") == []
+
+
+def test_a_series_whose_transaction_the_database_ends_says_so(pair: Pair, server: WireServer):
+    with psycopg.connect(server.conninfo("pg"), autocommit=True) as gate:
+        line = socket.socket(fileno=os.dup(gate.fileno()))
+        line.setblocking(True)
+        line.settimeout(PATIENCE_S)
+        line.sendall(extended("INSERT INTO ledger_here VALUES (1, 'a')") + message(b"H", b""))
+        assert b"INSERT 0 1" in line.recv(65_536)
+        with psycopg.connect(pair.conninfo, autocommit=True) as direct:
+            for pid in idle_transactions(pair.conninfo):
+                direct.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        line.sendall(extended("INSERT INTO ledger_here VALUES (2, 'b')") + message(b"S", b""))
+        said = b""
+        while message(b"Z", b"I") not in said:
+            more = line.recv(65_536)
+            assert more, said
+            said += more
+        assert b"SERROR" in said
+        line.close()
+        assert gate.pgconn is not None
+    assert pair.rows("ledger_here") == []
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+def extended(text: str) -> bytes:
+    """A statement as a driver sends it, without a Sync."""
+    return (
+        message(b"P", b"\0" + text.encode() + b"\0\0\0")
+        + message(b"B", b"\0\0\0\0\0\0\0\0")
+        + message(b"E", b"\0\0\0\0\0")
+    )
+
+
+def idle_transactions(conninfo: str) -> list[int]:
+    """The server processes of this database in whose transaction nothing runs."""
+    asked = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND state LIKE 'idle in transaction%'"
+    )
+    with psycopg.connect(conninfo, autocommit=True) as direct:
+        return [pid for (pid,) in direct.execute(asked)]

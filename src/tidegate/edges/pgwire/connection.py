@@ -238,9 +238,9 @@ class WireConnection(asyncio.Protocol):
             while len(self._buffer) < at + _HEAD_BYTES:
                 await self._more()
             kind, length = self._buffer[at], UINT32.unpack_from(self._buffer, at + 1)[0]
-            if kind != _CLOSE or length > READ_AHEAD:
-                return kind != _SYNC
             at += 1 + length
+            if kind != _CLOSE or at > READ_AHEAD:  # no more than that is kept unread
+                return kind != _SYNC
 
     async def _run(self) -> None:
         try:
