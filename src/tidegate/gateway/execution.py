@@ -30,7 +30,7 @@ from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedRes
 from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model.decisions import Permit
-from tidegate.model.notices import collected_notices
+from tidegate.model.notices import NoticeCollection
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, EngineRequest, Explain, FetchMore, Prepare, Query
 from tidegate.model.results import Document, Page, Truncation
@@ -119,7 +119,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     """Run what the request was rewritten to. The page says which masks it touched, and what the
     database noted: a trigger may quote any value in it, so only to a caller from whom nothing is
     hidden."""
-    with collected_notices() as notices:
+    with NoticeCollection() as notices:
         page = await _read_statement(ctx)
     if notices and ctx.data_rules is None and isinstance(page, Page):
         return structs.replace(page, notices=tuple(notices))

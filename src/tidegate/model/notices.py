@@ -7,8 +7,6 @@ call has one, and the connection that notes something finds it there.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 import msgspec
@@ -30,15 +28,18 @@ class DatabaseNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 _noted: ContextVar[list[DatabaseNotice] | None] = ContextVar("noted", default=None)
 
 
-@contextmanager
-def collected_notices() -> Generator[list[DatabaseNotice]]:
-    """Collect what is noted for the statement that runs in this task."""
-    found: list[DatabaseNotice] = []
-    token = _noted.set(found)
-    try:
-        yield found
-    finally:
-        _noted.reset(token)
+class NoticeCollection:
+    """Collects what is noted for the statement that runs in this task, while it is entered."""
+
+    __slots__ = ("_found", "_token")
+
+    def __enter__(self) -> list[DatabaseNotice]:
+        self._found: list[DatabaseNotice] = []
+        self._token = _noted.set(self._found)
+        return self._found
+
+    def __exit__(self, *_: object) -> None:
+        _noted.reset(self._token)
 
 
 def note(notice: DatabaseNotice) -> None:

@@ -31,17 +31,22 @@ _SURE_DIGITS = 15
 """A decimal of so many digits survives being a double."""
 
 
-_LONG_NUMBER = re.compile(rb'"-?[\d.]{16,}"')
+_LONG_FIRST = re.compile(rb'\["[-\d.]{16}')
+_LONG_LATER = re.compile(rb',"[-\d.]{16}')
+"""How a number that is text may begin, in the first column and in later ones."""
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
 
 
 def unify_numbers(columns: Sequence[Column], rows: bytes) -> bytes:
     """Rows as JSON in which each column of exact numbers is numbers, or is texts if one of them is
     too long for a number. `rows` are a JSON array of arrays, written the short way."""
-    if _LONG_NUMBER.search(rows) is None:
-        return rows
     places = [place for place, each in enumerate(columns) if each.kind in ("decimal", "integer")]
-    decoded = _rows.decode(rows) if places else []
+    if not places:
+        return rows
+    is_first = places[0] == 0 and _LONG_FIRST.search(rows) is not None
+    if not is_first and (places[-1] == 0 or _LONG_LATER.search(rows) is None):
+        return rows
+    decoded = _rows.decode(rows)
     changed = False
     for place in places:
         first = {bytes(row[place])[:1] for row in decoded}
