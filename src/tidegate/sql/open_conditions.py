@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.sql.dialects.model import words
 from tidegate.sql.touched_tables import acts_of, rows_at_most, tables_of, targets_of
-from tidegate.sql.whole_tables import joins_of
+from tidegate.sql.whole_tables import joins_of, unbounded_whens
 
 _COMPARED = frozenset({"EQ", "NullSafeEQ", "LT", "LTE", "GT", "GTE"})
 _EXACT = frozenset({"EQ", "NullSafeEQ", "In"})
@@ -60,17 +60,9 @@ def _merges_openly(change: Any, names: dict[str, str]) -> bool:
     columns = _Columns(change.this, names, alone=False)
     on = change.args.get("on")
     met = hasattr(on, "args") and columns.restrict(on)
-    whens = change.args.get("whens")
-    for when in getattr(whens, "expressions", None) or change.expressions:
-        acts = when.args.get("then")
-        if type(acts).__name__ == "Insert" or str(acts).upper() == "DO NOTHING":
-            continue
-        condition = when.args.get("condition")
-        if condition is not None and columns.restrict(condition):
-            continue
-        if not (met and when.args.get("matched")):
-            return True
-    return False
+    return any(
+        not (met and when.args.get("matched")) for when in unbounded_whens(change, columns.restrict)
+    )
 
 
 def _outer(join: Any) -> bool:

@@ -7,7 +7,7 @@ without a WHERE that selects rows, joins, MERGE, and a query of a table that wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tidegate.sql.constant_conditions import Truth, selects_rows, truth_of
@@ -79,17 +79,23 @@ def _merges_all(change: Any, selects: Any) -> bool:
     by_name = not hasattr(on, "args")  # MERGE … USING source USING (columns)
     pairs_itself = _is_itself(change, using) and (by_name or _pairs(on))
     meets_all = pairs_itself or (not by_name and not selects(on))
+    return any(
+        meets_all if when.args.get("matched") else when.args.get("source")
+        for when in unbounded_whens(change, selects)
+    )
+
+
+def unbounded_whens(change: Any, selects: Callable[[Any], bool]) -> Iterator[Any]:
+    """The parts of a MERGE that change or remove rows which are there, and whose own condition, if
+    they have one, does not select some of them."""
     whens = change.args.get("whens")
     for when in getattr(whens, "expressions", None) or change.expressions:
         acts = when.args.get("then")
         if type(acts).__name__ == "Insert" or str(acts).upper() == "DO NOTHING":
             continue
         condition = when.args.get("condition")
-        if condition is not None and selects(condition):
-            continue
-        if meets_all if when.args.get("matched") else when.args.get("source"):
-            return True
-    return False
+        if condition is None or not selects(condition):
+            yield when
 
 
 def _writes_over(change: Any, selects: Any) -> bool:

@@ -61,14 +61,20 @@ async def test_what_a_trigger_of_mariadb_signals_is_left_out(tmp_path: Path) -> 
         server.drop_database(database)
 
 
-async def test_what_a_trigger_of_sqlite_raises_is_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "shop.db"
+def telling_shop(file: Path) -> sqlite3.Connection:
+    """A database whose trigger quotes what is hidden."""
     connection = sqlite3.connect(file)
     connection.executescript(
         PEOPLE
         + "CREATE TRIGGER tells AFTER INSERT ON noted BEGIN"
         + " SELECT json_extract('{}', (SELECT email FROM people)); END;"
     )
+    return connection
+
+
+async def test_what_a_trigger_of_sqlite_raises_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    connection = telling_shop(file)
     async with asking(
         tmp_path / "gate", f"sqlite:///{file}", "sqlite", actor=WRITER, access="write", masks=MASKS
     ) as caller:
@@ -81,12 +87,7 @@ async def test_what_a_trigger_of_sqlite_raises_is_left_out(tmp_path: Path) -> No
 
 async def test_a_dry_run_that_a_trigger_refuses_quotes_nothing_hidden(tmp_path: Path) -> None:
     file = tmp_path / "shop.db"
-    connection = sqlite3.connect(file)
-    connection.executescript(
-        PEOPLE
-        + "CREATE TRIGGER tells AFTER INSERT ON noted BEGIN"
-        + " SELECT json_extract('{}', (SELECT email FROM people)); END;"
-    )
+    connection = telling_shop(file)
     source = Source(
         *("s1", "shop", f"sqlite:///{file}", "sqlite", "sqlite"),
         access="write",

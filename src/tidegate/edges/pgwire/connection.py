@@ -10,7 +10,7 @@ import asyncio
 import logging
 import ssl
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from tidegate.edges.pgwire import messages
 from tidegate.edges.pgwire.authentication import ScramExchange, mechanisms
@@ -47,6 +47,13 @@ _CLOSE, _SYNC = b"CS"
 _TLS_HELLO = 0x16
 
 
+class _Execute(NamedTuple):
+    """An Execute; `is_last`: nothing more comes before the Sync."""
+
+    message: messages.Execute
+    is_last: bool
+
+
 class Disconnected(Exception):
     """The client has gone."""
 
@@ -64,8 +71,6 @@ class WireConnection(asyncio.Protocol):
         self._out = bytearray()
         self._gone = False
         self._held = False
-        self._goes_on = False
-        """Whether the Execute that is answered has more behind it than a Sync."""
         self._turn_ends = 0.0
         self._counted = 0
         self._stopping = ""
@@ -461,15 +466,16 @@ class WireConnection(asyncio.Protocol):
             kind, body = await self._message(most, session)
             if kind == b"X":
                 return
+            execute = None
             if kind == b"E" and not skipping:
-                messages.read_execute(body)  # a broken one is answered at once
-                self._goes_on = await self._more_before_sync()
+                portal = messages.read_execute(body)  # a broken one is answered at once
+                execute = _Execute(portal, not await self._more_before_sync())
                 if self._stopping:
                     return
             if not skipping or kind == b"S":
                 self._busy = True
                 try:
-                    skipping = not await self._answer(session, kind, body)
+                    skipping = not await self._answer(session, kind, body, execute)
                 finally:
                     self._busy = False
             if self._counted:
@@ -483,7 +489,9 @@ class WireConnection(asyncio.Protocol):
             )
         )
 
-    async def _answer(self, session: Session, kind: bytes, body: bytes) -> bool:
+    async def _answer(
+        self, session: Session, kind: bytes, body: bytes, execute: _Execute | None
+    ) -> bool:
         """Whether the messages up to the next Sync are to be read. Raises: ProtocolError."""
         try:
             if kind == b"Q":
@@ -499,8 +507,8 @@ class WireConnection(asyncio.Protocol):
                     except TidegateError as error:
                         await self._send_error(session, error)
                 self._ready(session)
-            elif kind == b"E":
-                await session.execute(messages.read_execute(body), is_last=not self._goes_on)
+            elif execute is not None:
+                await session.execute(execute.message, is_last=execute.is_last)
             else:
                 await session.settle()
                 await self._extended(session, kind, body)
