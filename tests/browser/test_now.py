@@ -136,9 +136,9 @@ def test_the_table_has_what_the_plot_shows(window: Window, site: Site, url: str)
     rows = plot.locator("tbody tr")
     expect(rows).to_have_count(60)
     times = canned.now_page()["figures"]["p50"]
-    assert rows.last.locator("td").first.inner_text() == f"{times[0]:g} ms"
+    expect(rows.last.locator("td").first).to_have_text(f"{times[0]:g} ms")
     gap = times.index(None)
-    assert rows.nth(59 - gap).locator("td").first.inner_text() == "–"
+    expect(rows.nth(59 - gap).locator("td").first).to_have_text("–")
 
 
 def test_the_day_has_its_own_steps(window: Window, site: Site, url: str) -> None:
