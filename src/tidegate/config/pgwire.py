@@ -20,7 +20,8 @@ class PgWireSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     has most.
 
     A transaction block is rolled back and its session ended after `idle_in_transaction_s` seconds
-    without a statement, and `transaction_s` seconds in all. One caller has `max_transactions` of
+    without a statement, or in which its client reads no more of a result, and `transaction_s`
+    seconds in all. One caller has `max_transactions` of
     them open at one source at most.
     """
 

@@ -44,6 +44,8 @@ another one (PostgreSQL documentation, "SSL Session Encryption")."""
 
 _HEAD_BYTES = 5
 _CLOSE, _SYNC = b"CS"
+_ENDS_SERIES = (b"Q", b"S")
+"""The messages behind whose answers nothing is left of what was sent together."""
 _TLS_HELLO = 0x16
 
 
@@ -73,7 +75,8 @@ class WireConnection(asyncio.Protocol):
         self._held = False
         self._turn_ends = 0.0
         self._counted = 0
-        self._stopping = ""
+        self._ending: TidegateError | None = None
+        self._finishing: TidegateError | None = None
         self._busy = False
         self._task: asyncio.Task[None] | None = None
         self.address = ""
@@ -139,32 +142,52 @@ class WireConnection(asyncio.Protocol):
         if len(self._out) >= FLUSH_BYTES:
             self.flush()
         await self._pause()
+        if (ending := self._ending) is not None:
+            details = dict(ending.details)
+            raise TidegateError(ending.code, ending.message, hint=ending.hint, details=details)
         if self._gone:
             raise TidegateError(Code.CALL_CANCELLED, "The client has disconnected.")
 
     async def _pause(self) -> None:
         """Wait until the client has read enough, and let others have their turn after its own."""
         if not self._writable.is_set():
-            await self._writable.wait()
+            await self._wait_for_reader()
         if perf_counter() > self._turn_ends:
             await asyncio.sleep(0)
             self._turn_ends = perf_counter() + TURN_S
 
+    async def _wait_for_reader(self) -> None:
+        """Wait until the client has read enough. In a transaction that would hold its locks for as
+        long as the client likes: there it may take no longer than it may be idle."""
+        most_s = None if self.session is None else self.session.most_idle_s
+        try:
+            async with asyncio.timeout(most_s):
+                await self._writable.wait()
+        except TimeoutError:
+            self.end(_not_read(most_s or 0.0))
+
     # The end
 
-    @property
-    def busy(self) -> bool:
-        """Whether a message is being answered."""
-        return self._busy
-
     def end(self, error: TidegateError) -> None:
-        """Say why, once what runs has ended, and close. What runs is cancelled."""
-        self._stopping = self._stopping or error.message
+        """Say why, once what runs has ended, and close. What runs is cancelled, also if it waits
+        for its reader."""
+        is_first = self._ending is None
+        self._ending = self._ending or error
         if self.session is not None:
             self.session.cancel(error.message)
-        if not self._busy:
+        if self._busy:
+            self._writable.set()
+        elif is_first:
             self._refuse(error)
             self.abort_softly()
+
+    def finish(self, error: TidegateError) -> None:
+        """The same, but let what runs go on to its end, and with it what was sent before the same
+        Sync."""
+        if self._busy:
+            self._finishing = error
+        else:
+            self.end(error)
 
     def abort_softly(self) -> None:
         """Close when what was written has been sent."""
@@ -202,6 +225,8 @@ class WireConnection(asyncio.Protocol):
         """Wait until something has arrived. Raises: Disconnected."""
         if self._gone:
             raise Disconnected
+        if self._finishing is not None:
+            self.end(self._finishing)
         self._arrived.clear()
         self._read_on()
         await self._arrived.wait()
@@ -278,7 +303,10 @@ class WireConnection(asyncio.Protocol):
             try:
                 if self.session is not None:
                     self.session.memory.give_back(self._counted)
-                    await self.session.close(self._stopping or "the client has disconnected")
+                    ending = self._ending
+                    await self.session.close(
+                        "the client has disconnected" if ending is None else ending.message
+                    )
             finally:  # whatever is wrong with its session, the client is let go
                 self.abort_softly()
                 self._server.forget(self)
@@ -459,35 +487,38 @@ class WireConnection(asyncio.Protocol):
     async def _serve(self, session: Session) -> None:
         most = self._server.max_message
         skipping = False
-        while not self._stopping:
+        while self._ending is None:
             await self._pause()
-            if self._stopping:
-                return  # it has been said, by `end`
+            if not self._is_served:
+                return
             kind, body = await self._message(most, session)
+            if not self._is_served:  # it came while the session was ended
+                return
             if kind == b"X":
                 return
             execute = None
             if kind == b"E" and not skipping:
                 portal = messages.read_execute(body)  # a broken one is answered at once
                 execute = _Execute(portal, not await self._more_before_sync())
-                if self._stopping:
+                if not self._is_served:
                     return
             if not skipping or kind == b"S":
                 self._busy = True
                 try:
                     skipping = not await self._answer(session, kind, body, execute)
+                    if kind in _ENDS_SERIES:
+                        self._ending = self._ending or self._finishing
                 finally:
                     self._busy = False
             if self._counted:
                 session.memory.give_back(self._counted)
                 self._counted = 0
-        self._refuse(
-            TidegateError(
-                Code.CALL_CANCELLED,
-                f"The session was ended: {self._stopping}.",
-                details={"sqlstate": "57P01"},
-            )
-        )
+        self._refuse(self._ending)
+
+    @property
+    def _is_served(self) -> bool:
+        """Whether the session goes on: if not, `end` has said why."""
+        return self._ending is None
 
     async def _answer(
         self, session: Session, kind: bytes, body: bytes, execute: _Execute | None
@@ -546,3 +577,13 @@ class WireConnection(asyncio.Protocol):
     def _ready(self, session: Session) -> None:
         self.write(messages.ready(session.status))
         self.flush()
+
+
+def _not_read(most_s: float) -> TidegateError:
+    return TidegateError(
+        Code.CALL_CANCELLED,
+        f"The session was ended: its client has not read on for {most_s:g} s in a transaction. Its"
+        " changes were rolled back.",
+        hint="Read results as they come, or ask the operator to raise `pg.idle_in_transaction_s`.",
+        details={"sqlstate": "25P03"},
+    )

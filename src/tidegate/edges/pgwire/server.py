@@ -133,8 +133,7 @@ class WireServer:
             return
         accepting.close()
         for connection in list(self._connections):
-            if not connection.busy:
-                connection.end(_stopped())
+            connection.finish(_stopped())
         await self._wait_idle(grace_s, hurry)
         for connection in list(self._connections):
             connection.end(_stopped())

@@ -126,6 +126,11 @@ class Session:
         """The transaction status of ReadyForQuery."""
         return self._block.status
 
+    @property
+    def most_idle_s(self) -> float | None:
+        """How long nothing may go on, if a transaction is held; None: for as long as it likes."""
+        return self._runner.most_idle_s
+
     def cancel(self, reason: str) -> None:
         """End what runs now."""
         self._runner.cancel(reason)
@@ -177,6 +182,7 @@ class Session:
                 await self._runner.run(part, None, sender, whole=parts == [part])
             else:
                 await self._commands.answer(command, (), describes=True)
+        await self._client.drain()  # a session that was ended meanwhile keeps nothing
         await self._leave_implicit()
 
     async def _enter_implicit(

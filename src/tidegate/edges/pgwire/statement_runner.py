@@ -301,6 +301,11 @@ class StatementRunner:
             asked.deferrable,
         )
 
+    @property
+    def most_idle_s(self) -> float | None:
+        """How long the transaction of the block may be idle; None if there is none."""
+        return self._bounds_in_block().idle_s if self._block.id else None
+
     def _bounds_in_block(self) -> TransactionBounds:
         bounds, asked = self._bounds_of_block, self._settings.idle_in_transaction_s
         if asked is None or asked >= bounds.idle_s:

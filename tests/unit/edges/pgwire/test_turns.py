@@ -15,6 +15,7 @@ from tidegate.config.model import LimitSettings
 from tidegate.config.pgwire import PgWireSettings
 from tidegate.edges.pgwire import connection
 from tidegate.edges.pgwire.server import WireServer
+from tidegate.errors import Code, TidegateError
 
 READY = b"Z\0\0\0\5I"
 START = struct.pack("!I", 196_608) + b"user\0x\0database\0shop\0\0"
@@ -66,3 +67,35 @@ async def test_the_event_loop_goes_on_while_one_client_is_answered(
         writer.close()
         await server.stop(0)
     assert turns >= steps
+
+
+async def test_a_statement_that_comes_as_its_session_is_ended_does_not_run(tmp_path: Path):
+    """It has arrived, but its session has not taken it up: the client is told that it was ended."""
+    (tmp_path / "shop.db").touch()
+    gate = SqliteGate(tmp_path, sqlite_source(tmp_path / "shop.db"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with gate.opened(), asyncio.timeout(PATIENCE_S):
+        server = WireServer(
+            gate,  # pyright: ignore[reportArgumentType]
+            listener,
+            None,
+            PgWireSettings(),
+            LimitSettings(),
+            max_message=1_000_000,
+        )
+        await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+        writer.write(struct.pack("!I", len(START) + 4) + START)
+        await reader.readuntil(READY)
+        writer.write(message(b"Q", b"SELECT 1\0"))  # it is known, and would run at once
+        await reader.readuntil(READY)
+        (served,) = server._connections  # pyright: ignore[reportPrivateUsage]
+        before = len(gate.calls)
+        served.data_received(message(b"Q", b"SELECT 1\0"))
+        served.end(TidegateError(Code.CALL_CANCELLED, "The session was ended."))
+        said = await reader.read()
+        await served.wait_ended()
+        writer.close()
+        await server.stop(0)
+    assert b"SFATAL" in said
+    assert len(gate.calls) == before
