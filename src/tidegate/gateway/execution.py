@@ -119,10 +119,11 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     """Run what the request was rewritten to. The page says which masks it touched, and what the
     database noted: a trigger may quote any value in it, so only to a caller from whom nothing is
     hidden."""
-    with NoticeCollection() as notices:
+    with NoticeCollection() as collection:
         page = await _read_statement(ctx)
+    notices = collection.found
     if notices and ctx.data_rules is None and isinstance(page, Page):
-        return structs.replace(page, notices=tuple(notices))
+        return structs.replace(page, notices=notices)
     return page
 
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import msgspec
 
 MOST_NOTICES = 100
-"""Notices of one statement that are kept."""
+"""Notices of one statement that are kept; of the others one says how many they were."""
 
 
 class DatabaseNotice(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -25,25 +25,44 @@ class DatabaseNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     hint: str = ""
 
 
-_noted: ContextVar[list[DatabaseNotice] | None] = ContextVar("noted", default=None)
+_noted: ContextVar[NoticeCollection | None] = ContextVar("noted", default=None)
 
 
 class NoticeCollection:
     """Collects what is noted for the statement that runs in this task, while it is entered."""
 
-    __slots__ = ("_found", "_token")
+    __slots__ = ("_found", "_left_out", "_token")
 
-    def __enter__(self) -> list[DatabaseNotice]:
+    def __enter__(self) -> NoticeCollection:
         self._found: list[DatabaseNotice] = []
-        self._token = _noted.set(self._found)
-        return self._found
+        self._left_out = 0
+        self._token = _noted.set(self)
+        return self
 
     def __exit__(self, *_: object) -> None:
         _noted.reset(self._token)
 
+    def add(self, notice: DatabaseNotice) -> None:
+        """Keep a notice, or count it if there are too many."""
+        if len(self._found) < MOST_NOTICES:
+            self._found.append(notice)
+        else:
+            self._left_out += 1
+
+    @property
+    def found(self) -> tuple[DatabaseNotice, ...]:
+        """What was noted so far."""
+        if not self._left_out:
+            return tuple(self._found)
+        said = (
+            f"{self._left_out:,} more notices of the database are left out: of one statement the"
+            f" first {MOST_NOTICES} are passed on."
+        )
+        return (*self._found, DatabaseNotice("WARNING", "01000", said))
+
 
 def note(notice: DatabaseNotice) -> None:
     """Keep a notice, if a statement runs for which they are collected."""
-    found = _noted.get()
-    if found is not None and len(found) < MOST_NOTICES:
-        found.append(notice)
+    collection = _noted.get()
+    if collection is not None:
+        collection.add(notice)

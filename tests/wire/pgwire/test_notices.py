@@ -149,3 +149,36 @@ def test_what_one_statement_noted_is_not_told_of_another(server: WireServer):
             one.execute("CREATE TABLE IF NOT EXISTS kinds (id int)")
             other.execute("SELECT 1")
         assert told == []
+
+
+STORM = """
+CREATE TABLE storm (count int, size int);
+CREATE FUNCTION tell_often() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  FOR i IN 1..NEW.count LOOP RAISE NOTICE '% %', i, repeat('x', NEW.size); END LOOP; RETURN NEW;
+END $$;
+CREATE TRIGGER tells BEFORE INSERT ON storm FOR EACH ROW EXECUTE FUNCTION tell_often();
+"""
+
+
+def test_of_many_notices_the_first_are_passed_on_and_the_others_counted(tmp_path: Path):
+    shop = PostgresShop.new(STORM)
+    source = {"name": "pg", "url": shop.url, "access": "write"}
+    texts = ["INSERT INTO storm VALUES (100, 1)", "INSERT INTO storm VALUES (30000, 1)"]
+    with wire_server(tmp_path, sources=[source]) as served:
+        first, second = [told for _, _, told in noted(served.conninfo("pg"), texts)]
+    assert len(first) == 100
+    assert [each[3].split()[0] for each in second] == [*map(str, range(1, 101)), "29,900"]
+    assert second[-1][1:3] == ("WARNING", "01000")
+    assert "29,900 more notices of the database are left out" in second[-1][3]
+
+
+def test_notices_are_cut_with_a_mark_and_are_no_part_of_the_rows_that_have_a_bound(tmp_path: Path):
+    """Together they are more than may be taken in of rows."""
+    shop = PostgresShop.new(STORM)
+    source = {"name": "pg", "url": shop.url, "access": "write"}
+    texts = ["INSERT INTO storm VALUES (1500, 100000)"]
+    with wire_server(tmp_path, sources=[source]) as served:
+        ((_, ended, told),) = noted(served.conninfo("pg"), texts)
+    assert ended == "INSERT 0 1"
+    assert {(len(each[3]), each[3][-4:]) for each in told[:-1]} == {(8_003, "x...")}
+    assert [tuple(row) for row in shop.ask("SELECT count, size FROM storm")] == [(1500, 100000)]

@@ -64,11 +64,11 @@ async def ask_to_cancel(connection: PGconn) -> None:
             request.finish()
 
 
-def _note(notice: PGresult) -> None:
-    """Keep a notice for the statement that runs."""
+def _read(notice: PGresult) -> tuple[DatabaseNotice, int]:
+    """A notice, with the beginnings of long texts, and about how many bytes it came in."""
     fields = pq.DiagnosticField
-    severity, state, message, detail, hint = [
-        (notice.error_field(field) or b"")[:_LONGEST_NOTICE].decode(errors="replace")
+    texts = [
+        notice.error_field(field) or b""
         for field in (
             fields.SEVERITY_NONLOCALIZED,
             fields.SQLSTATE,
@@ -77,7 +77,15 @@ def _note(notice: PGresult) -> None:
             fields.MESSAGE_HINT,
         )
     ]
-    note(DatabaseNotice(severity or "NOTICE", state or "00000", message, detail, hint))
+    severity, state, message, detail, hint = map(_beginning, texts)
+    read = DatabaseNotice(severity or "NOTICE", state or "00000", message, detail, hint)
+    return read, sum(map(len, texts))
+
+
+def _beginning(text: bytes) -> str:
+    if len(text) <= _LONGEST_NOTICE:
+        return text.decode(errors="replace")
+    return f"{text[:_LONGEST_NOTICE].decode(errors='ignore')}..."
 
 
 def _no_answer(target: Conninfo) -> str:
@@ -162,7 +170,14 @@ class CommandProtocol(SocketIO):
         connection.nonblocking = 1
         connection.enter_pipeline_mode()
         super().__init__(connection)
-        connection.notice_handler = _note
+        connection.notice_handler = self._note
+
+    def _note(self, notice: PGresult) -> None:
+        """Keep a notice for the statement that runs. It has been passed on whole, and is no part of
+        the rows that are to fit into our memory."""
+        read, size = _read(notice)
+        self.passed(size)
+        note(read)
 
     @classmethod
     async def connect(cls, target: Conninfo, **others: str) -> CommandProtocol:
@@ -435,7 +450,7 @@ class CommandProtocol(SocketIO):
         try:
             yield
         finally:
-            self._connection.notice_handler = _note
+            self._connection.notice_handler = self._note
 
     async def cancel(self) -> None:
         """Ask the server, on a connection of its own, to end what runs. Never raises

@@ -150,6 +150,13 @@ class SocketIO:
                     self.close()
         return self.open
 
+    def passed(self, size: int) -> None:
+        """So many bytes of what was taken in have been passed on, and are held no longer."""
+        for meter in (self._meter, self._copy_meter):
+            if meter is not None:
+                self._note_size(meter)
+                meter.taken = max(0, meter.taken - size)
+
     def close(self) -> None:
         """Close the connection; a waiting task gets an error. Safe to call twice."""
         if not self.open:
@@ -205,8 +212,12 @@ class SocketIO:
             meter.close(restore=self.open)
             self._meter = None
             self._grown = True
-            self.buffer_is_large |= meter.taken > LARGE_BUFFER_BYTES
-            self._reads_large |= meter.taken > LARGE_READ_BYTES
+            self._note_size(meter)
+
+    def _note_size(self, meter: ReadLimit) -> None:
+        """Note how much was taken in at once."""
+        self.buffer_is_large |= meter.taken > LARGE_BUFFER_BYTES
+        self._reads_large |= meter.taken > LARGE_READ_BYTES
 
     async def fill_copy(self) -> None:
         """Wait until more of a copy has arrived, and take a portion of it in: libpq does not say
