@@ -43,6 +43,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     `prepares`: it is a `PreparingEngine`. `blocks`: it is a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
     `UndoingEngine`. `counts_changes`: it is a `CountingEngine`.
+    `notices`: its database notes things while it runs a statement, and the engine hands them to
+    `model.notices.note`.
     """
 
     transactions: bool = True
@@ -66,6 +68,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     joins: bool = False
     undoes: bool = False
     counts_changes: bool = False
+    notices: bool = False
     places: int = 8
 
 

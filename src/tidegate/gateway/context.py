@@ -211,8 +211,9 @@ class CallContext:
     @property
     def is_held_back(self) -> bool:
         """Whether what becomes of the call is known when its transaction ends."""
-        changes = self.changes and isinstance(self.call.request, Query)
-        return changes and self.transaction is not None
+        if self.transaction is None:
+            return False
+        return self.changes and isinstance(self.call.request, Query)
 
     def permit(self, request: EngineRequest) -> Permit:
         """A permit to run `request` on the engine. No other code makes permits.
@@ -248,13 +249,13 @@ class CallContext:
             bool(self.grant),
             self.max_rows_changed,
             self.keeper,
-            self._whole_changes(),
+            self._whole_changes() if self.text_judgement.touches else "",
         )
 
     def _whole_changes(self) -> Literal["", "confirm", "deny"]:
         """What becomes of a change if it turns out to be about every row."""
         source = self.source
-        if not self.text_judgement.touches or source.unqualified == "allow":
+        if source.unqualified == "allow":
             return ""
         if source.unqualified == "confirm" and (self.approved or self.dry_run):
             return ""  # a person was shown how many rows change

@@ -70,7 +70,8 @@ async def decide(ctx: CallContext) -> None:
         if kept is not None:
             _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
             ctx.text_judgement, ctx.judged_text = ctx.judgement, text
-            _check_place(ctx)
+            if request.schema or request.database:
+                _check_place(ctx)
             return
     await classify(ctx)
     if ctx.judgement.functions and _tells_of_session(ctx):

@@ -29,8 +29,8 @@ from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
 from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
+from tidegate.model import notices
 from tidegate.model.decisions import Permit
-from tidegate.model.notices import NoticeCollection
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, EngineRequest, Explain, FetchMore, Prepare, Query
 from tidegate.model.results import Document, Page, Truncation
@@ -117,17 +117,7 @@ async def _prepare(ctx: CallContext, request: Prepare) -> Prepared:
 
 async def _run_statement(ctx: CallContext) -> Page | Document:
     """Run what the request was rewritten to. The page says which masks it touched, and what the
-    database noted: a trigger may quote any value in it, so only to a caller from whom nothing is
-    hidden."""
-    with NoticeCollection() as collection:
-        page = await _read_statement(ctx)
-    notices = collection.found
-    if notices and ctx.data_rules is None and isinstance(page, Page):
-        return structs.replace(page, notices=notices)
-    return page
-
-
-async def _read_statement(ctx: CallContext) -> Page | Document:
+    database noted."""
     request, progress = ctx.rewritten, ctx.call.progress
     query = request if isinstance(request, Query) else None
     permit = ctx.permit(request)
@@ -135,6 +125,7 @@ async def _read_statement(ctx: CallContext) -> Page | Document:
     transaction = ctx.transaction
     runner = ctx.engine if transaction is None else await engine_transaction(ctx, transaction)
     ctx.sent = True
+    noted = notices.collect() if ctx.engine.capabilities.notices else None
     if transaction is not None and ctx.withholds_words:
         transaction.withholds_words = True
     more = None
@@ -203,6 +194,9 @@ async def _read_statement(ctx: CallContext) -> Page | Document:
         page = structs.replace(page, more=more)
     if query is not None and query.masked and permit.effect is Effect.READ:
         page = structs.replace(page, masked=query.masked)
+    if noted is not None and noted.found and ctx.data_rules is None:
+        # A trigger may quote any value in one: only who is hidden nothing gets them.
+        page = structs.replace(page, notices=noted.found)
     return page
 
 

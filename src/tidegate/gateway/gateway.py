@@ -62,6 +62,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
+from tidegate.sql.session_texts import has_session_views
 from tidegate.undo.kept_changes import KeptChanges
 
 BY_OPERATOR = "Ask the user before you send it again."
@@ -163,7 +164,8 @@ class Gateway:
                 joins = await find_joined(ctx, self.handle)
             if ctx.data_rules is not None:
                 await mask(ctx)
-            await hide_sessions(ctx)
+            if has_session_views(ctx.source.dialect):
+                await hide_sessions(ctx)
             if joins is not None:
                 ctx.rewritten = joins.applied_to(ctx.rewritten)
             await inspect(ctx)

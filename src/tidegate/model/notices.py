@@ -2,7 +2,8 @@
 
 They come on the connection whenever a step of the statement waits for it, and belong to no row. So
 the gate does not hand a list through every engine's ways of running a statement: the task of the
-call has one, and the connection that notes something finds it there.
+call has one, and the connection that notes something finds it there. An engine whose database says
+such things has the capability `notices`.
 """
 
 from __future__ import annotations
@@ -29,18 +30,13 @@ _noted: ContextVar[NoticeCollection | None] = ContextVar("noted", default=None)
 
 
 class NoticeCollection:
-    """Collects what is noted for the statement that runs in this task, while it is entered."""
+    """What is noted for the statement that runs in this task."""
 
-    __slots__ = ("_found", "_left_out", "_token")
+    __slots__ = ("_found", "_left_out")
 
-    def __enter__(self) -> NoticeCollection:
+    def __init__(self) -> None:
         self._found: list[DatabaseNotice] = []
         self._left_out = 0
-        self._token = _noted.set(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _noted.reset(self._token)
 
     def add(self, notice: DatabaseNotice) -> None:
         """Keep a notice, or count it if there are too many."""
@@ -59,6 +55,13 @@ class NoticeCollection:
             f" first {MOST_NOTICES} are passed on."
         )
         return (*self._found, DatabaseNotice("WARNING", "01000", said))
+
+
+def collect() -> NoticeCollection:
+    """What is noted from here on in this task, until it collects again."""
+    collection = NoticeCollection()
+    _noted.set(collection)
+    return collection
 
 
 def note(notice: DatabaseNotice) -> None:

@@ -108,7 +108,9 @@ class Query(EngineRequest, frozen=True):
         return self.statement.text
 
     def recorded_arguments(self) -> Mapping[str, Any] | None:
-        return dict((*self.settings, *self.tuning)) or None
+        if not self.settings and not self.tuning:
+            return None
+        return dict((*self.settings, *self.tuning))
 
     def shown_statement(self) -> Statement:
         return self.statement

@@ -77,7 +77,7 @@ def decode(frame: bytes, *, document: bool = False) -> Message:
         return _read_response(envelope, id)
     if document and id is None and not envelope.method.startswith("notifications/"):
         raise Unreadable(INVALID_REQUEST, "Invalid Request: a request must have an id")
-    if params is msgspec.UNSET or bytes(params) == b"null":
+    if params is msgspec.UNSET or (len(params) == 4 and bytes(params) == b"null"):
         return Message(id, envelope.method)
     if not bytes(params).startswith(b"{"):
         if document:

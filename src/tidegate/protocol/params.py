@@ -37,14 +37,11 @@ class CallTool(Answered, kw_only=True):
     name: str
     arguments: dict[str, Any] | str | None = None
 
-    def __post_init__(self) -> None:
-        if isinstance(self.arguments, str):
-            self.arguments = _read_object(self.arguments)
-
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments, read."""
-        return self.arguments if isinstance(self.arguments, dict) else {}
+        """The arguments, read. Raises: RpcError INVALID_PARAMS."""
+        arguments = self.arguments
+        return (_read_object(arguments) if isinstance(arguments, str) else arguments) or {}
 
 
 class GetPrompt(Answered, kw_only=True):

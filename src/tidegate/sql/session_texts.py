@@ -8,7 +8,7 @@ columns, with a word in place of what others run. Who changes something cannot n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
@@ -24,13 +24,16 @@ RULE = "sessions.text"
 _AFTER_NAME = frozenset({"*", "TABLESAMPLE"})
 
 
+@cache
+def has_session_views(dialect: str) -> bool:
+    """Whether the dialect's databases have views that show what others run."""
+    return bool(find(dialect).session_views)
+
+
 def names_sessions(text: str, dialect: str) -> bool:
     """Whether a text may name a view of the sessions: too often rather than too seldom."""
-    views = find(dialect).session_views
-    if not views:
-        return False
     folded = text.lower()
-    return any(name in folded for name in views)
+    return any(name in folded for name in find(dialect).session_views)
 
 
 @lru_cache(maxsize=256)

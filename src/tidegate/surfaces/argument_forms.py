@@ -38,6 +38,7 @@ _KINDS: Mapping[type[inspect.Type], str] = {
     inspect.DictType: "object",
 }
 _TEXTS = frozenset({"text", "enum", "any"})
+_ONLY_TEXTS = {str}
 _NAMES = frozenset({"text", "object", "null"})
 """Of what kinds a parameter may be whose empty text is none: a name, perhaps in a form of its own.
 What may be a number as well is a value, and an empty text is one."""
@@ -67,8 +68,15 @@ class _Field(msgspec.Struct, frozen=True):
     required: bool
 
 
-def fit(arguments: Mapping[str, Any], args: type[msgspec.Struct]) -> dict[str, Any]:
+def fit(arguments: Mapping[str, Any], args: type[msgspec.Struct]) -> Mapping[str, Any]:
     """The arguments in the form that `args` wants; what does not fit stays as it is."""
+    values = arguments.values()
+    if (
+        _plain_texts(args).issuperset(arguments)
+        and {*map(type, values)} == _ONLY_TEXTS
+        and all(values)
+    ):
+        return arguments  # as most calls are
     return _fit_fields(arguments, _fields_of(args))
 
 
@@ -76,6 +84,17 @@ def choices_of(args: type[msgspec.Struct], name: str) -> tuple[str, ...]:
     """The values of a parameter that takes these only; none for another."""
     field = _fields_of(args).get(name)
     return field.form.choices if field is not None else ()
+
+
+@cache
+def _plain_texts(args: type[msgspec.Struct]) -> frozenset[str]:
+    """The parameters of which every text but the empty one stays as it is."""
+    plain: set[str] = set()
+    for name, field in _fields_of(args).items():
+        form = field.form
+        if not form.array_first and form.kinds & {"text", "any"} and form.words_count:
+            plain.add(name)
+    return frozenset(plain)
 
 
 @cache

@@ -6,6 +6,7 @@ Decides no wording of any product: surfaces that have their own read `details` o
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -39,7 +40,7 @@ def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
         raise _refusal(str(error), fitting, args) from None
 
 
-def _refusal(text: str, arguments: dict[str, Any], args: type[msgspec.Struct]) -> TidegateError:
+def _refusal(text: str, arguments: Mapping[str, Any], args: type[msgspec.Struct]) -> TidegateError:
     if match := re.search(_MISSING, text):
         return wrong_argument(match[1], "missing", "is required")
     if match := re.search(_UNKNOWN, text):

@@ -40,3 +40,4 @@ class ActiveRequest(Cancellation, eq=False, kw_only=True):
     def end(self) -> None:
         self.active.discard(self)
         self.request.when_gone(None)
+        self.on_left = self.on_silence = None  # they lead back here: a cycle for each call

@@ -159,7 +159,8 @@ class McpHandler:
             call.on_left, events.on_start = lost.lose, lost.begin
         if events.open:
             call.on_silence = events.begin_silence
-            self._watch_silence()
+            if not self._watching:
+                self._watch_silence()
         conventions = parsed.endpoint.conventions
         body = None
         if conventions.streams_json and conventions.takes_json(headers):
@@ -181,6 +182,7 @@ class McpHandler:
         if events.started:
             finish(events, answer, session, self._resume_s)
             return
+        events.on_start = None
         block = parsed.block
         if answer is not None and parsed.finishes:
             answer = parsed.endpoint.conventions.finish(answer, actor)
@@ -190,9 +192,8 @@ class McpHandler:
 
     def _watch_silence(self) -> None:
         """Look after the calls that are not answered at once, as long as there are any."""
-        if not self._watching:
-            self._watching = True
-            asyncio.get_running_loop().call_later(self._keep_alive_s / 2, self._check_silence)
+        self._watching = True
+        asyncio.get_running_loop().call_later(self._keep_alive_s / 2, self._check_silence)
 
     def _check_silence(self) -> None:
         """Begin the response of each call that was there at the check before."""

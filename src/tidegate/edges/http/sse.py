@@ -90,6 +90,7 @@ class EventStream(msgspec.Struct, eq=False):
         self._keep_alive()
         if self.on_start is not None:
             self.on_start()
+            self.on_start = None
         if self.stream is not None:
             self.put(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
 

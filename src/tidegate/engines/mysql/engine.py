@@ -178,7 +178,8 @@ class MysqlEngine:
             reads = await self._opinions.check_read(
                 text, encoded, judgement, database, borrowed, permit.identity, explains=explains
             )
-            trusts = self._opinions.calls_trusted(judgement, database, permit.identity)
+            if judgement.own or judgement.trusted:
+                trusts = self._opinions.calls_trusted(judgement, database, permit.identity)
             if trusts and held is not None:
                 raise TidegateError(
                     Code.SQL_FUNCTION,

@@ -454,13 +454,13 @@ class Inspector:
             self._views.clear()
         views = self._views.setdefault(role, Views())
         found = views.recall(read, home)
-        strictly = structs.replace(read, trusted=())
-        asks = bool(read.trusted) and not read.own and views.recall(strictly, home) is None
+        strictly = structs.replace(read, trusted=()) if read.trusted and not read.own else None
+        asks = strictly is not None and views.recall(strictly, home) is None
         if found is None or asks:
             async with borrowed as session:
                 await session.run_as(identity)
                 found = await views.look(session, read, home)
-                if asks:
+                if strictly is not None and asks:
                     await views.look(session, strictly, home)
         stored = _means_stored(text, found.stored) if found.stored else ""
         if stored:
@@ -470,10 +470,10 @@ class Inspector:
     def calls_trusted(
         self, read: Judgement, database: str | None, identity: Identity | None
     ) -> bool:
-        """Whether a statement that `check_read` has just let pass calls functions of users, itself
-        or by a view; True where that is not known any more."""
-        if read.own or not read.trusted:
-            return bool(read.own)
+        """Whether a statement that `check_read` has just let pass, and for which functions are
+        trusted, calls one, itself or by a view; True where that is not known any more."""
+        if read.own:
+            return True
         views = self._views.get(None if identity is None else identity.role)
         if views is None:
             return True

@@ -23,6 +23,13 @@ from tidegate.model.decisions import Permit
 from tidegate.model.statements import Effect, Judgement
 
 
+def is_approved_as_is(judgement: Judgement) -> bool:
+    """Whether a person approves what a statement names, functions of users included: the catalog is
+    not asked about it."""
+    administration = judgement.administration
+    return administration is not None and not administration.runs_query
+
+
 class Database(NamedTuple):
     """What is known of one database of the server."""
 
@@ -86,8 +93,8 @@ class Databases:
         """The judgement of a text, raised by what one database says, whose catalog is surveyed
         before."""
         self._server.check_open()
-        if judgement.administration is not None and not judgement.administration.runs_query:
-            return judgement  # a person approves what it names, functions of users included
+        if is_approved_as_is(judgement):
+            return judgement
         known = self._known.get(database)
         if (
             known is not None

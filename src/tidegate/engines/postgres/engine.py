@@ -43,10 +43,10 @@ from tidegate.engines.postgres.data_rows import (
     DataRowPostgresCursor,
     sink_of,
 )
-from tidegate.engines.postgres.databases import Databases
+from tidegate.engines.postgres.databases import Database, Databases, is_approved_as_is
 from tidegate.engines.postgres.dry_run import run_dry
 from tidegate.engines.postgres.errors import NO_ROLE_OUTSIDE, failed_outside, translate
-from tidegate.engines.postgres.inspect import CATALOG_RULE, CatalogSafetyCache
+from tidegate.engines.postgres.inspect import CATALOG_RULE
 from tidegate.engines.postgres.parameters import dump
 from tidegate.engines.postgres.row_counts import UNCOUNTED, RowCounter, counter_of
 from tidegate.engines.postgres.schema_state import (
@@ -133,6 +133,7 @@ class PostgresEngine:
             prepares=True,
             blocks=True,
             undoes=True,
+            notices=True,
             counts_changes=True,
             places=target.pool,
         )
@@ -193,30 +194,18 @@ class PostgresEngine:
         return None if unread else joined
 
     async def run(self, permit: Permit, cancellation: Cancellation) -> Cursor:
-        try:
-            return await self._run_judged(permit, cancellation, CHUNK_ROWS)
-        except TidegateError as error:
-            if permit.effect > Effect.READ or error.details.get("cause") != SEVERAL_ROWS:
-                raise
-        # Nothing of it is shown, and the transaction could only read: one row fits at a time.
-        return await self._run_judged(permit, cancellation, 1)
-
-    def _rules(self, database: str | None, judgement: Judgement) -> CatalogSafetyCache | None:
-        """The rules of the catalog by which a statement was judged; None for one that a person
-        approves as it stands, which no catalog was asked about."""
-        administration = judgement.administration
-        if administration is not None and not administration.runs_query:
-            return None
-        return self._databases.of(database).watch
-
-    async def _run_judged(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
-        """Run a statement by what the catalog says in its own transaction: it is looked at again
-        where that is another than the one by which the statement was judged."""
+        rows = CHUNK_ROWS
         for _ in range(MAX_TRIES):
             try:
                 return await self._run(permit, cancellation, rows)
             except RulesChangedError:
+                # In its own transaction the catalog is another than the one by which it was judged.
                 self._databases.of(permit.request.database).watch.wake()
+            except TidegateError as error:
+                several = error.details.get("cause") == SEVERAL_ROWS
+                if permit.effect > Effect.READ or not several or rows == 1:
+                    raise
+                rows = 1  # nothing of it is shown, and one row fits at a time
         raise RulesChangedError
 
     async def _run(self, permit: Permit, cancellation: Cancellation, rows: int) -> Cursor:
@@ -245,7 +234,8 @@ class PostgresEngine:
                 # What a function of a user leaves on its session is no other caller's.
                 session.needs_reset = writes or bool(opinion.own)
                 session.chunk_rows = rows
-                session.prepared.follow(self._databases.of(request.database).watch.names_state)
+                database = self._databases.of(request.database)
+                session.prepared.follow(database.watch.names_state)
                 if copies:
                     return await self._copy(running, session, encoded, schema, tuning)
                 if not explains and judgement.outside_transaction:
@@ -256,7 +246,7 @@ class PostgresEngine:
                     )
                     if first.status in FAILED:
                         raise failed_outside(first)
-                    return await self._cursor(running, first, request, text)
+                    return await self._cursor(running, first, request, text, database)
                 binary = not writes and await self._is_binary(
                     permit, session, encoded, schema, running.timeout_ms, tuning
                 )
@@ -281,12 +271,12 @@ class PostgresEngine:
                     before=None
                     if counter is None or counter.before is None
                     else (counter.before, counter.begin),
-                    rules=self._rules(request.database, judgement),
+                    rules=None if is_approved_as_is(judgement) else database.watch,
                 )
                 if first.status in FAILED:
                     raise translate(first)
                 return await self._cursor(
-                    running, first, request, text, form=int(binary), counter=counter
+                    running, first, request, text, database, form=int(binary), counter=counter
                 )
         finally:
             if writes:
@@ -398,10 +388,10 @@ class PostgresEngine:
             params = params or [None] * _placeholders(text)
             text = f"EXPLAIN {text}"
         encoded = encode_statement(text)
-        schema, tuning = (
-            self._path(request),
-            applied(request, self._setting.arrived) + request.tuning,
-        )
+        schema, tuning = None, request.tuning
+        if request.settings or request.schema is not None:
+            schema = self._path(request)
+            tuning = applied(request, self._setting.arrived) + tuning
         left_s = limit_s = self._limit_s(permit)
         if looks_now:
             self._databases.of(request.database).watch.wake()
@@ -448,8 +438,7 @@ class PostgresEngine:
         watch = self._databases.of(permit.request.database).watch
         for _ in range(MAX_TRIES):
             admitted = await self._admit(permit, cancellation)
-            rules = self._rules(permit.request.database, admitted.judgement)
-            if rules is None or await transaction.has_rules(watch):
+            if is_approved_as_is(admitted.judgement) or await transaction.has_rules(watch):
                 return admitted
             watch.wake()
         raise RulesChangedError
@@ -517,15 +506,16 @@ class PostgresEngine:
         first: PGresult,
         request: Query | Explain,
         text: str,
+        database: Database,
         form: int = 0,
         counter: RowCounter | None = None,
     ) -> Cursor:
-        types, shape = self._databases.of(request.database).types, shape_of(first)
+        types, shape = database.types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
         sink = sink_of(request)
         if sink is not None and sink.form == form:
             if form:
-                self._databases.of(request.database).binary.check(sink, columns)
+                database.binary.check(sink, columns)
             cursor = DataRowPostgresCursor(running, first, columns, ENCODED_VALUES, text)
         else:
             cursor = PostgresCursor(running, first, columns, reader, text)

@@ -557,7 +557,8 @@ class CatalogSafetyCache:
 
     def known(self, text: str, judgement: Judgement) -> Judgement | None:
         """`joined`, if that is known already and nothing has to be asked before; else None."""
-        strict, weighed = self._strict, self._by(judgement)
+        strict = self._strict
+        weighed = self._by(judgement) if judgement.trusted else strict
         if monotonic() >= self._until or weighed.objects.unnamed:
             return None
         if strict.objects.is_empty and judgement.effect <= Effect.READ and weighed is strict:

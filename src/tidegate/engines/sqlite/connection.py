@@ -315,7 +315,8 @@ class SqliteSession:
         """
         authorizer = self.authorizer
         authorizer.prepared = False
-        self.take_quoted_texts(taken=plan.takes_quoted_texts)
+        if plan.takes_quoted_texts is not self._takes_quoted_texts:
+            self.take_quoted_texts(taken=plan.takes_quoted_texts)
         if plan.pace != self._pace:
             self._set_pace(plan.pace)
         started = self.allow_inline()
