@@ -27,7 +27,7 @@ def touched_tables(
     for table in targets_of(change, kind):
         named = type(table).__name__ == "Table" and type(table.this).__name__ == "Identifier"
         text = _text(table, names, dialect) if named else ""
-        most = (rows_at_most(change) or 0) if replaced else 0
+        most = (rows_at_most(change) or 0) if replaced and inserts else 0
         yield TouchedTable(text, updates, deletes, inserts, nested, replaced, most)
 
 
