@@ -279,7 +279,18 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
             state.reason,
             "An error comes with its whole text in the answer of its own statement.",
         )
-    if keys and keys[0] in dialect.shows and not _is_private(keys):
+    if dialect.show_describes and _is_private(keys):
+        return _describe(tokens, dialect)
+    if _is_private(keys):
+        raise Refusal(
+            Code.POLICY_DENIED,
+            "show.private",
+            f"SHOW {' '.join(token.text for token in tokens[1:3])[:60]} shows statements of other"
+            " callers, or accounts and their rights",
+            "Read the tables of the application, or ask the operator, who may see it in the"
+            " database itself.",
+        )
+    if keys and keys[0] in dialect.shows:
         return Reading([])
     if dialect.show_describes:
         return _describe(tokens, dialect)
@@ -288,7 +299,8 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
 
 def _is_private(keys: list[str]) -> bool:
     """Whether SHOW shows other callers' statements, or the password of an account."""
-    return "USER" in keys or not {"PROCESSLIST", "GRANTS"}.isdisjoint(keys[:2])
+    private = {"PROCESSLIST", "GRANTS"}
+    return "USER" in keys or keys[:1] == ["ENGINE"] or not private.isdisjoint(keys[:2])
 
 
 def _unlisted_show(tokens: list[Token]) -> Refusal:

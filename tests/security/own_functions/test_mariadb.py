@@ -105,6 +105,19 @@ async def test_what_is_not_named_in_full_stays_refused(
             assert f"Write `{database}.slugify`" in text
 
 
+async def test_only_a_refused_function_is_told_of_the_setting(
+    place: tuple[str, mysql_server.Server], tmp_path: Path
+) -> None:
+    database, server = place
+    async with asking(
+        tmp_path, server.url(database), "mysql", functions=allowed(database)
+    ) as caller:
+        assert "`functions`" in await caller.text("SELECT unnamed(1)")
+        told = await caller.text("SHOW WARNINGS")
+        assert "sql.function_refused" in told
+        assert "`functions`" not in told, told
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -230,7 +230,7 @@ class MaskedStatement:
         if rest[0] in DEFAULT_REVEALING and any(
             name.lower() in message for _, name in self._derived.revealing
         ):
-            raise _revealing()
+            raise _revealing(place=_WITHOUT_SCHEMA)
         return True
 
     def _is_show(self) -> bool:
@@ -265,12 +265,18 @@ def _blanked(start: int, end: int, piece: str) -> str:
     return piece if start == end or not piece else f"{BLANK}{start}"
 
 
-def _revealing(name: str = "") -> Exception:
+_SCHEMA = "Read the columns of information_schema, or describe the table with a tool."
+_WITHOUT_SCHEMA = (
+    "Describe the table with a tool; over PostgreSQL's wire read information_schema.columns."
+)
+
+
+def _revealing(name: str = "", place: str = _SCHEMA) -> Exception:
     about = f" of `{name}`" if name else ""
     return masking_refused(
         f"This would reveal counts or defaults{about} that are hidden from this caller",
         "masking.catalog",
-        "Read the columns of information_schema, or describe the table with a tool.",
+        place,
     )
 
 
