@@ -68,7 +68,13 @@ from tidegate.search.requests import EmbedTexts
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
-from tidegate.surfaces.registry import SURFACES, check_surfaces, open_surface, statement_rules
+from tidegate.surfaces.registry import (
+    SURFACES,
+    add_installed,
+    check_surfaces,
+    open_surface,
+    statement_rules,
+)
 from tidegate.surfaces.surface import Surface
 from tidegate.text_to_sql.service import AnswerService
 from tidegate.undo.kept_changes import KeptChanges
@@ -470,6 +476,8 @@ class App:
 def surface_paths(config: Config) -> dict[str, str]:
     """The surface at each HTTP path. Every surface has a path of its own and those of its
     variants, unless the settings name those to serve; the first is at `/mcp`, too."""
+    if not config.surfaces:
+        add_installed()
     names = config.surfaces or tuple(SURFACES)
     variants = {each.path: name for name in names for each in SURFACES[name].variants}
     return {"/mcp": names[0], **{f"/mcp/{name}": name for name in names}, **variants}

@@ -327,12 +327,12 @@ def test_an_entry_for_what_is_not_there_is_not_written(
         (
             ["--surface", "cor"],
             78,
-            "'cor'. Did you mean core? Choose from core, workbench, postgres, jdbc, datalog,",
+            "'cor'. Did you mean core? Choose from core, cloud, datalog, jdbc, postgres,",
         ),
         (
             ["--stdio", "--surface", "nothing"],
             78,
-            "'nothing'. Choose from core, workbench, postgres, jdbc, datalog,",
+            "'nothing'. Choose from core, cloud, datalog, jdbc, postgres,",
         ),
         (["--http", "http://127.0.0.1:8765/mcp/cor"], 78, "Did you mean core?"),
         (["--http", "localhost:8765"], 2, "Use a form such as http://127.0.0.1:8765/mcp."),

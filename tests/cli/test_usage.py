@@ -167,8 +167,8 @@ def test_an_unknown_surface_is_refused_with_the_known_ones(tmp_path: Path) -> No
     ended = tidegate("serve", "--surface", "wrokbench", state=tmp_path)
     assert (ended.status, ended.out) == (78, "")
     assert (
-        "'wrokbench'. Did you mean workbench? Choose from core, workbench, postgres, jdbc, "
-        "datalog, cloud." in ended.err
+        "'wrokbench'. Did you mean workbench? Choose from core, cloud, datalog, jdbc, "
+        "postgres, workbench." in ended.err
     )
 
 

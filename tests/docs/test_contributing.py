@@ -20,13 +20,14 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.model.statements import Effect, Statement
+from tidegate.product import SurfaceEntry
 from tidegate.sql import dialects
 from tidegate.sql.judge import judge_uncached
 from tidegate.sql.masking.rewrite import rewrite
 from tidegate.sql.quoting import literal, qualified
 from tidegate.sql.redaction import redact_statement
 from tidegate.surfaces import registry
-from tidegate.surfaces.registry import Entry, open_surface
+from tidegate.surfaces.registry import open_surface
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
@@ -46,7 +47,7 @@ def test_the_surface_of_the_contributing_guide_works(
     (folder / "__init__.py").write_text(module)
     monkeypatch.syspath_prepend(str(tmp_path))
     place = line.replace("tidegate.surfaces.counting", "counting")
-    added: dict[str, Entry] = eval("{" + place + "}", {"Entry": Entry})
+    added: dict[str, SurfaceEntry] = eval("{" + place + "}", {"SurfaceEntry": SurfaceEntry})
     monkeypatch.setattr(registry, "SURFACES", registry.SURFACES | added)
     with sqlite3.connect(tmp_path / "shop.db") as connection:
         connection.execute("CREATE TABLE items (id INTEGER)")

@@ -117,7 +117,9 @@ def _run(words: Sequence[str]) -> int:
         sys.stdout.flush()
         return OK
     try:
-        status: int = import_module(f"tidegate.cli.commands.{arguments.module}").run(arguments)
+        name: str = arguments.module
+        module = import_module(name if "." in name else f"tidegate.cli.commands.{name}")
+        status: int = module.run(arguments)
     except TidegateError as error:
         from tidegate.cli.hints import advise  # only who fails pays
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
@@ -22,10 +22,7 @@ from tidegate.cli.arguments.access import (
     add_token,
 )
 from tidegate.cli.arguments.changes import add_changes, add_undo
-from tidegate.cli.arguments.cloud import add_cloud
 from tidegate.cli.arguments.console import add_console, add_operator, add_webhook
-from tidegate.cli.arguments.datalog import add_datalog
-from tidegate.cli.arguments.drivers import add_driver
 from tidegate.cli.arguments.fixtures import add_fixture
 from tidegate.cli.arguments.options import Commands
 from tidegate.cli.arguments.questions import add_ask
@@ -51,6 +48,7 @@ from tidegate.cli.arguments.statements import (
     add_tables,
 )
 from tidegate.errors import Code, TidegateError
+from tidegate.product import built_in, installed, load
 
 
 class Parser(argparse.ArgumentParser):
@@ -171,9 +169,6 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "doctor": add_doctor,
     "config": add_config,
     "source": add_source,
-    "driver": add_driver,
-    "datalog": add_datalog,
-    "cloud": add_cloud,
     "query": add_query,
     "ask": add_ask,
     "export": add_export,
@@ -198,7 +193,20 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "completion": add_completion,
     "version": _add_version,
 }
-"""What adds each command, in the order of the help. One function may add several."""
+"""What adds each command of the kernel, in the order of the help. One function may add several."""
+
+
+def _adders(word: str | None) -> Iterable[Callable[[Commands], None]]:
+    """What adds one command; all commands if there is none of this word."""
+    if word in _COMMANDS:
+        return (_COMMANDS[word],)
+    own = {name: place for product in built_in() for name, place in product.commands.items()}
+    if word not in own:
+        for product in installed():
+            own = {**product.commands, **own}
+    if word in own:
+        return (load(own[word]),)
+    return dict.fromkeys([*_COMMANDS.values(), *map(load, own.values())])
 
 
 def build(words: Sequence[str] | None = None) -> Parser:
@@ -213,7 +221,6 @@ def build(words: Sequence[str] | None = None) -> Parser:
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    wanted = _COMMANDS.get(words[0]) if words else None
-    for add in dict.fromkeys(_COMMANDS.values()) if wanted is None else (wanted,):
+    for add in _adders(words[0] if words else None):
         add(commands)
     return parser

@@ -1,7 +1,7 @@
 """Finds the engine of a source by the beginning of its URL, and opens it.
 
-An engine's module is imported when the first source of its kind is opened. To add an engine: one
-folder with a class that has the members of `api.Engine`, one line in `ENGINES`, one case in
+An engine's module is imported when the first source of its kind is opened. To add an engine: a
+class that has the members of `api.Engine`, one entry in its product's `product.py`, one case in
 `tests/support/engine_cases.py`. CONTRIBUTING.md shows each.
 """
 
@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import cast
 
 from msgspec import structs
 
 from tidegate.engines.api import Engine
 from tidegate.engines.common.account import AccountGuide
 from tidegate.engines.common.url import (
-    FOLDER_SCHEME,
     UNREADABLE,
     Location,
-    file_of,
-    folder_path,
     locate_file,
     locate_server,
     scheme_of,
@@ -32,225 +29,35 @@ from tidegate.engines.ssh.url import SshRoute, parse_route
 from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
 from tidegate.model.sources import RunAs, Source
+from tidegate.product import EngineEntry, Product, built_in, installed, load
 from tidegate.secrets import keyring_entries_of, resolve_option
 
-
-class Entry(NamedTuple):
-    """The module and class of an engine, and what is known of it before it is imported.
-
-    `dialect` is a name, or a function of the URL where one engine speaks several. `extra` is the
-    optional dependency that brings its driver. `port` is where its servers listen by default; an
-    engine with a port can be reached through an SSH tunnel. `identities`: see `api.Capabilities`.
-    `language` is the module that defines the engine's `LANGUAGE` (`model.language.Language`).
-    `options` are the names that a source's `options` may have, `NAME.*` for any that begins so; the
-    engine reads them with `resolve_options`. `compares_rows`: it finds out whether a change was
-    about every row of its table (`Permit.whole_changes`); else the text alone decides.
-    `reads_only`: a source on it cannot have the access `write`. `locate` says what a listing shows
-    of its URLs, where they are not written as others.
-    `path` is the absolute path of the file or folder that a URL names, None where it names none.
-    `own_functions`: a source on it may have `functions`: the engine knows in its database which
-    functions users wrote, and that database keeps a read from changing anything.
-    `reader` is the `module:function` by which the engine reads a URL and the source's options.
-    """
-
-    engine: str
-    dialect: str | Callable[[str], str]
-    module: str
-    attribute: str
-    extra: str | None = None
-    port: int | None = None
-    identities: bool = False
-    language: str = "tidegate.sql.language"
-    options: tuple[str, ...] = ()
-    compares_rows: bool = False
-    reads_only: bool = False
-    locate: Callable[[str], Location] | None = None
-    path: Callable[[str], str | None] | None = None
-    own_functions: bool = False
-    reader: str = ""
-
-    def dialect_of(self, url: str) -> str:
-        """The dialect that the database behind `url` speaks. The URL is not opened."""
-        return self.dialect if isinstance(self.dialect, str) else self.dialect(url)
-
-    def has_option(self, name: str) -> bool:
-        """Whether a source may have the option."""
-        return name in self.options or f"{name.partition('.')[0]}.*" in self.options
-
-
-def _jdbc_dialect(url: str) -> str:
-    from tidegate.engines.jdbc.products import product_of
-
-    return product_of(url).dialect
-
-
-def _locate_jdbc(url: str) -> Location:
-    from tidegate.engines.jdbc.url import locate_jdbc
-
-    return locate_jdbc(url)
-
-
-def _jdbc_path(url: str) -> str | None:
-    from tidegate.engines.jdbc.url import file_of, parse_jdbc_url
-
-    return file_of(parse_jdbc_url(url))
-
-
-def _locate_datalevin(url: str) -> Location:
-    from tidegate.engines.datalevin.url import locate as locate_datalevin
-
-    return locate_datalevin(url)
-
-
-def _datalevin_path(url: str) -> str | None:
-    from tidegate.engines.datalevin.url import path_of
-
-    return path_of(url)
-
-
-def _locate_cloud(url: str) -> Location:
-    from tidegate.engines.cloud.options import locate as locate_cloud
-
-    return locate_cloud(url)
-
-
-def _locate_cloud_proxy(url: str) -> Location:
-    from tidegate.engines.cloud_proxy.url import locate as locate_cloud_proxy
-
-    return locate_cloud_proxy(url)
-
-
-def _cloud_path(url: str) -> str | None:
-    from tidegate.engines.cloud.options import path_of as cloud_folder
-
-    return cloud_folder(url)
-
-
-DATALEVIN = Entry(
-    *("datalevin", "datalog", "tidegate.engines.datalevin", "DatalevinEngine", "datalog"),
-    language="tidegate.datalog.language",
-    options=("heap", "java", "journal", "private_copy_mb"),
-    locate=_locate_datalevin,
-    path=_datalevin_path,
-)
-
-POSTGRES = Entry(
-    *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine", "postgres", 5432),
-    identities=True,
-    compares_rows=True,
-    own_functions=True,
-    reader="tidegate.engines.postgres.url:parse_conninfo",
-)
-
-MYSQL = Entry(
-    *("mysql", "mysql", "tidegate.engines.mysql", "MysqlEngine", "mysql", 3306),
-    identities=True,
-    compares_rows=True,
-    own_functions=True,
-    reader="tidegate.engines.mysql.url:parse_conninfo",
-)
-
-ENGINES: dict[str, Entry] = {
-    "sqlite": Entry(
-        "sqlite",
-        "sqlite",
-        "tidegate.engines.sqlite",
-        "SqliteEngine",
+ENGINES: dict[str, EngineEntry] = {
+    "sqlite": EngineEntry(
+        *("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
         compares_rows=True,
         options=("timeout",),
-        path=file_of,
+        path_reader="tidegate.engines.common.url:file_of",
         reader="tidegate.engines.sqlite.url:read_url",
     ),
-    "postgres": POSTGRES,
-    "postgresql": POSTGRES,
-    "duckdb": Entry(
-        "duckdb",
-        "duckdb",
-        "tidegate.engines.duckdb",
-        "DuckdbEngine",
-        "duckdb",
-        compares_rows=True,
-        options=("memory_limit", "threads", "timeout", "workers"),
-        path=file_of,
-        own_functions=True,
-        reader="tidegate.engines.duckdb.url:DuckUrl",
-    ),
-    FOLDER_SCHEME: Entry(
-        "files",
-        "duckdb",
-        "tidegate.engines.duckdb",
-        "FilesEngine",
-        "duckdb",
-        options=("files", "memory_limit", "threads", "workers"),
-        reads_only=True,
-        path=folder_path,
-        reader="tidegate.engines.duckdb.url:FolderUrl",
-    ),
-    "mysql": MYSQL,
-    "mariadb": MYSQL,
-    "datalevin": DATALEVIN,
-    "dtlv": DATALEVIN,
-    "cloud": Entry(
-        *("cloud", "cloud", "tidegate.engines.cloud", "CloudEngine"),
-        language="tidegate.cloud.language",
-        options=(
-            *("cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows"),
-            *("max_calls", "max_calls_per_minute", "page_limit", "request_timeout", "settings"),
+    **dict.fromkeys(
+        ("postgres", "postgresql"),
+        EngineEntry(
+            *("postgres", "postgres", "tidegate.engines.postgres", "PostgresEngine"),
+            *("postgres", 5432),
+            identities=True,
+            compares_rows=True,
+            own_functions=True,
+            reader="tidegate.engines.postgres.url:parse_conninfo",
         ),
-        locate=_locate_cloud,
-        path=_cloud_path,
-        reader="tidegate.engines.cloud.options:read_cloud_options",
     ),
-    "cloud+postgresql:": Entry(
-        *("cloud", "cloud", "tidegate.engines.cloud_proxy", "CloudProxyEngine", "postgres"),
-        language="tidegate.cloud.language",
-        options=("application_name", "connect_timeout", "plain_postgresql", "pool"),
-        locate=_locate_cloud_proxy,
-        reader="tidegate.engines.cloud_proxy.url:read_target",
-    ),
-    "jdbc:": Entry(
-        "jdbc",
-        _jdbc_dialect,
-        "tidegate.engines.jdbc",
-        "JdbcEngine",
-        "jdbc",
-        options=(
-            *("connections", "driver", "driver_coordinate", "driver_path", "driver_repository"),
-            *("heap", "java", "jvm_options", "password", "process", "property.*", "restart"),
-            *("time_zone", "user", "variables"),
-        ),
-        locate=_locate_jdbc,
-        path=_jdbc_path,
-    ),
+    **{prefix: entry for product in built_in() for prefix, entry in product.engines.items()},
 }
 """Engines by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
 
-Of several prefixes that fit a URL, the longest counts.
+Of several prefixes that fit a URL, the longest counts. Those of installed packages come in when
+none fits.
 """
-
-
-_BY_JDBC = {
-    **dict.fromkeys(
-        ("mssql", "sqlserver", "tds", "mssql+pyodbc"),
-        "jdbc:sqlserver://host:1433;databaseName=NAME",
-    ),
-    **dict.fromkeys(("oracle", "oracle+oracledb"), "jdbc:oracle:thin:@//host:1521/SERVICE"),
-    "snowflake": "jdbc:snowflake://ACCOUNT.snowflakecomputing.com/",
-    **dict.fromkeys(("clickhouse", "clickhouses"), "jdbc:clickhouse://host:8123/NAME"),
-    "db2": "jdbc:db2://host:50000/NAME",
-    "trino": "jdbc:trino://host:8080/CATALOG",
-    "h2": "jdbc:h2:/absolute/path",
-    "hsqldb": "jdbc:hsqldb:file:/absolute/path",
-    "derby": "jdbc:derby:/absolute/path",
-    "hive": "jdbc:hive2://host:10000/NAME",
-    "databricks": "jdbc:databricks://host:443/NAME",
-}
-"""How the URLs of other libraries are written for a JDBC driver."""
-
-_LIKE_POSTGRES = {
-    "redshift": "jdbc:redshift://host:5439/NAME",
-    **dict.fromkeys(("cockroach", "cockroachdb"), "jdbc:postgresql://host:26257/NAME"),
-}
 
 _languages: dict[str, Language] = {}
 
@@ -265,7 +72,9 @@ def language_of(source: Source) -> Language:
     if language is None:
         if not source.engine:
             check_settings(source)
-        entry = next((each for each in ENGINES.values() if each.engine == source.engine), None)
+        entry = _named(source.engine)
+        if entry is None and _add_installed():
+            entry = _named(source.engine)
         if entry is None:
             raise TidegateError(
                 Code.SOURCE_URL,
@@ -275,6 +84,19 @@ def language_of(source: Source) -> Language:
         language = cast("Language", import_module(entry.language).LANGUAGE)
         _languages[source.engine] = language
     return language
+
+
+def _named(engine: str) -> EngineEntry | None:
+    return next((each for each in ENGINES.values() if each.engine == engine), None)
+
+
+def _add_installed() -> bool:
+    """Add the engines of installed packages; whether there are new ones. Raises: TidegateError."""
+    before = len(ENGINES)
+    for product in installed():
+        for prefix, entry in product.engines.items():
+            ENGINES.setdefault(prefix, entry)
+    return len(ENGINES) > before
 
 
 def compares_rows(source: Source) -> bool:
@@ -320,39 +142,36 @@ async def set_up_account(
             await tunnel.close()
 
 
-def find(url: str) -> Entry:
+def find(url: str) -> EngineEntry:
     """The engine that reads `url`, without importing it.
 
-    Raises: TidegateError SOURCE_URL that lists the known prefixes.
+    Raises: TidegateError SOURCE_URL that lists the known prefixes; CONFIG_INVALID for an installed
+    package that cannot be used.
     """
-    lowered = url.lower()
-    fitting = [prefix for prefix in ENGINES if prefix[-1] == ":" and lowered.startswith(prefix)]
-    if fitting:
-        return ENGINES[max(fitting, key=len)]
-    scheme = scheme_of(url)
-    entry = ENGINES.get(scheme)
+    entry = _find_known(url)
+    if entry is None and _add_installed():
+        entry = _find_known(url)
     if entry is not None:
         return entry
-    form = _BY_JDBC.get(scheme)
-    if form is not None:
-        raise TidegateError(
-            Code.SOURCE_URL,
-            f"`{scheme}://` is the URL of another library: this database is reached by its JDBC"
-            " driver.",
-            hint=f"Write {form}, with `--driver-coordinate GROUP:ARTIFACT:VERSION`.",
-        )
-    if scheme in _LIKE_POSTGRES:
-        raise TidegateError(
-            Code.SOURCE_URL,
-            f"No engine opens `{scheme}://`. The database speaks PostgreSQL's protocol, but is not"
-            " PostgreSQL, and the checks of that engine do not hold for it.",
-            hint=f"Write {_LIKE_POSTGRES[scheme]}, with `--driver-coordinate"
-            " GROUP:ARTIFACT:VERSION`.",
-        )
+    scheme = scheme_of(url)
+    for product in _all_products():
+        advice = product.url_advice.get(scheme)
+        if advice is not None:
+            raise TidegateError(Code.SOURCE_URL, advice.message, hint=advice.hint)
     near = difflib.get_close_matches(scheme, ENGINES, 1)
     known = ", ".join(_shown(prefix) for prefix in sorted(ENGINES))
     hint = f"Did you mean `{_shown(near[0])}`? Known: {known}." if near else f"Known: {known}."
     raise TidegateError(Code.SOURCE_URL, f"No engine opens `{scheme}://`.", hint=hint)
+
+
+def _find_known(url: str) -> EngineEntry | None:
+    lowered = url.lower()
+    fitting = [prefix for prefix in ENGINES if prefix[-1] == ":" and lowered.startswith(prefix)]
+    return ENGINES[max(fitting, key=len)] if fitting else ENGINES.get(scheme_of(url))
+
+
+def _all_products() -> tuple[Product, ...]:
+    return built_in() + installed()
 
 
 def _shown(prefix: str) -> str:
@@ -377,8 +196,8 @@ def locate(url: str) -> Location:
         entry = find(url)
     except TidegateError:
         return UNREADABLE
-    if entry.locate is not None:
-        return entry.locate(url)
+    if entry.locator:
+        return cast("Location", load(entry.locator)(url))
     return locate_file(url) if entry.port is None else locate_server(url, entry.port)
 
 
@@ -403,14 +222,12 @@ def check_url(source: Source) -> None:
     """
     entry = find(source.url)
     url = re.sub(r"\$\{[^}]*\}", "1", source.url)  # also where a port is expected
-    if entry.path is not None:
-        entry.path(url)
+    entry.path_of(url)
     if not entry.reader or "${" in source.url.partition("?")[2]:
         return
     route = _route(entry, url)
-    module, _, name = entry.reader.partition(":")
     try:
-        read = getattr(import_module(module), name)
+        read = load(entry.reader)
     except ImportError:
         return
     given = (dict(source.options),) if entry.options else ()
@@ -479,7 +296,7 @@ def check_options(url: str, names: Iterable[str]) -> None:
             )
 
 
-def _option_hint(name: str, entry: Entry) -> str:
+def _option_hint(name: str, entry: EngineEntry) -> str:
     if not entry.options:
         return "It has none: its URL says all that it needs."
     near = difflib.get_close_matches(name, entry.options, 1)
@@ -561,5 +378,5 @@ async def _open_through(engine: type[Engine], source: Source, route: SshRoute) -
         raise
 
 
-def _route(entry: Entry, url: str) -> SshRoute | None:
+def _route(entry: EngineEntry, url: str) -> SshRoute | None:
     return None if entry.port is None else parse_route(url, entry.port)

@@ -108,7 +108,7 @@ def _is_localhost(host: str) -> bool:
 def _path(url: str) -> str | None:
     with suppress(TidegateError):  # it is not there, or cannot be read: then it is no other's
         entry = find(url)
-        written = None if entry.path is None else entry.path(url)
+        written = entry.path_of(url)
         return None if written is None else os.path.realpath(written)
     return None
 

@@ -110,7 +110,7 @@ class DatalogSources:
         if entry.engine != "datalevin":
             raise TidegateError(Code.SOURCE_URL, "The URL is not that of a Datalevin database.")
         settings = self._settings
-        path = None if entry.path is None else entry.path(url)
+        path = entry.path_of(url)
         if path is not None:
             directories = settings.datalog_directories
             if directories is None:
@@ -130,5 +130,4 @@ class DatalogSources:
 
 
 def _is_remote(url: str) -> bool:
-    path = find(url).path
-    return path is None or path(url) is None
+    return find(url).path_of(url) is None

@@ -76,7 +76,7 @@ async def refuse_saved(
     dialect = dialects.find(find(url).dialect_of(url))
     wanted = await place_of(url)
     if wanted.path is not None:
-        saved = [each.url for each in connections.sources() if find(each.url).path is not None]
+        saved = [each.url for each in connections.sources() if find(each.url).path_reader]
         await asyncio.to_thread(_refuse_shared_files, url, wanted, saved, directories)
         return
     for source in connections.sources():
@@ -94,7 +94,7 @@ def _refuse_shared_files(
     """Refuse a database of files that are those of a saved source, under whatever name. Raises:
     TidegateError POLICY_DENIED."""
     entry = find(url)
-    path = None if entry.path is None else entry.path(url)
+    path = entry.path_of(url)
     marks = frozenset[FileMark]()
     if path is not None:
         marks = marks_of(path, directories, **_form_of(entry.engine))
@@ -194,7 +194,7 @@ def files_check(
     It raises: TidegateError POLICY_DENIED by the rule `source.temporary`.
     """
     entry = find(url)
-    path = None if entry.path is None else entry.path(url)
+    path = entry.path_of(url)
     if path is None:
         return None
 

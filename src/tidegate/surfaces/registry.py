@@ -1,4 +1,5 @@
-"""The surfaces that exist, by name: each is one folder and one line here.
+"""The surfaces that exist, by name: each is one folder, and one entry in its product's
+`product.py`.
 
 A surface's folder has a function `surface(gate, *, config, on_rejected_call)` that makes a
 `Surface`. One with settings of its own names their struct, which also fills the section
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import msgspec
 
@@ -19,69 +20,30 @@ from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
+from tidegate.product import SurfaceEntry, built_in, installed, load
 from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 
-
-class Variant(NamedTuple):
-    """A surface as its document wants it at another HTTP path: `name` is given to the surface's
-    function as `variant`, and `conventions` is the `module:class` of the path's HTTP conventions.
-    """
-
-    path: str
-    name: str
-    conventions: str
-
-
-class Entry(NamedTuple):
-    """Where a surface is: its module, the `module:struct` of its settings if it has any, the realm
-    of its HTTP challenges (RFC 9110), which its document may name, and its `variants`. `check` is
-    the `module:function` that looks at what its settings name, such as files. `statement_rules` is
-    the `module:function` that makes of its settings the rules for sources of the engine of the same
-    name, whatever surface they are used through."""
-
-    module: str
-    settings: str | None = None
-    realm: str = "tidegate"
-    variants: tuple[Variant, ...] = ()
-    check: str | None = None
-    statement_rules: str | None = None
-
-
-SURFACES: dict[str, Entry] = {
-    "core": Entry("tidegate.surfaces.core"),
-    "workbench": Entry(
-        "tidegate.surfaces.workbench",
-        settings="tidegate.surfaces.workbench.settings:WorkbenchSettings",
-        realm="TablePro MCP",
-    ),
-    "postgres": Entry(
-        "tidegate.surfaces.postgres",
-        settings="tidegate.surfaces.postgres.settings:PostgresSettings",
-        variants=(
-            Variant("/mcp/v1", "document", "tidegate.edges.http.plain_json:PlainJsonConventions"),
-        ),
-        check="tidegate.surfaces.postgres.prompts:check_prompts",
-    ),
-    "jdbc": Entry(
-        "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
-    ),
-    "datalog": Entry(
-        "tidegate.surfaces.datalog",
-        settings="tidegate.surfaces.datalog.settings:DatalogSettings",
-    ),
-    "cloud": Entry(
-        "tidegate.surfaces.cloud",
-        settings="tidegate.surfaces.cloud.settings:CloudSurfaceSettings",
-        check="tidegate.surfaces.cloud.tools:check_names",
-        statement_rules="tidegate.surfaces.cloud.settings:statement_rules",
-    ),
+SURFACES: dict[str, SurfaceEntry] = {
+    "core": SurfaceEntry("tidegate.surfaces.core"),
+    **{name: entry for product in built_in() for name, entry in product.surfaces.items()},
 }
+"""Surfaces by name. Those of installed packages come in when one is named that is not here, or when
+all are served."""
+
+
+def add_installed() -> None:
+    """Add the surfaces of installed packages. Raises: TidegateError CONFIG_INVALID."""
+    for product in installed():
+        for name, entry in product.surfaces.items():
+            SURFACES.setdefault(name, entry)
 
 
 def check_surface(name: str) -> None:
     """Raises: TidegateError CONFIG_INVALID if there is no such surface."""
+    if name not in SURFACES:
+        add_installed()
     if name in SURFACES:
         return
     from difflib import get_close_matches
@@ -106,7 +68,7 @@ def check_surfaces(config: Config) -> None:
     for name in config.surface:
         settings, check = read_settings(name, config), SURFACES[name].check
         if check is not None:
-            _function(check)(settings)
+            load(check)(settings)
 
 
 def statement_rules(config: Config) -> Callable[[Source], StatementRules | None]:
@@ -117,14 +79,9 @@ def statement_rules(config: Config) -> Callable[[Source], StatementRules | None]
         entry = SURFACES.get(engine)
         if entry is None or entry.statement_rules is None:
             return None
-        return _function(entry.statement_rules)(read_settings(engine, config))
+        return load(entry.statement_rules)(read_settings(engine, config))
 
     return lambda source: rules_of(source.engine)
-
-
-def _function(place: str) -> Callable[..., Any]:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 def settings_model(name: str) -> type[msgspec.Struct] | None:
@@ -132,8 +89,7 @@ def settings_model(name: str) -> type[msgspec.Struct] | None:
     place = SURFACES[name].settings
     if place is None:
         return None
-    module, _, struct = place.partition(":")
-    return getattr(import_module(module), struct)
+    return cast("type[msgspec.Struct]", load(place))
 
 
 def read_settings(name: str, config: Config) -> msgspec.Struct | None:

@@ -1,5 +1,9 @@
-"""Runs the contract on every engine of `engine_cases`."""
+"""Runs the contract on every engine of `engine_cases`.
 
+An engine of another package runs it too: `TIDEGATE_ENGINE_CASE` names its case, `module:CASE`.
+"""
+
+import os
 import threading
 
 import apsw
@@ -7,6 +11,11 @@ import pytest
 
 from support.engine_cases import CASES
 from support.eventually import PATIENCE_S
+from tidegate.product import load
+
+if "TIDEGATE_ENGINE_CASE" in os.environ:
+    _case = load(os.environ["TIDEGATE_ENGINE_CASE"])
+    CASES[_case.name] = _case
 
 
 @pytest.fixture(params=sorted(CASES))

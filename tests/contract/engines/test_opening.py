@@ -6,9 +6,10 @@ import pytest
 from tidegate.config.installation import add_command
 from tidegate.engines import registry
 from tidegate.engines.common.url import parse_file_url, scheme_of
-from tidegate.engines.registry import Entry, engine_of, open_engine
+from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
+from tidegate.product import EngineEntry
 
 
 def source(url):
@@ -41,13 +42,16 @@ def test_a_scheme_tells_engine_and_dialect():
     assert engine_of("memory://") == ("memory", "memory")
 
 
-def test_a_longer_prefix_finds_an_engine_and_the_url_tells_its_dialect(monkeypatch):
-    def dialect(url):
-        return url.split(":")[1]
+def second_word(url):
+    return url.split(":")[1]
 
-    general = Entry("jdbc", dialect, "no_module", "JdbcEngine")
+
+def test_a_longer_prefix_finds_an_engine_and_the_url_tells_its_dialect(monkeypatch):
+    general = EngineEntry(
+        *("jdbc", "", "no_module", "JdbcEngine"), dialect_reader=f"{__name__}:second_word"
+    )
     monkeypatch.setitem(registry.ENGINES, "jdbc:", general)
-    monkeypatch.setitem(registry.ENGINES, "jdbc:duckdb:", Entry("duck", "duckdb", "no", "No"))
+    monkeypatch.setitem(registry.ENGINES, "jdbc:duckdb:", EngineEntry("duck", "duckdb", "no", "No"))
     assert engine_of("jdbc:h2:mem:x") == ("jdbc", "h2")
     assert engine_of("JDBC:duckdb:") == ("duck", "duckdb")
     assert registry.find("jdbc:h2:mem:x") is general
@@ -75,7 +79,7 @@ def test_a_misspelt_scheme_is_corrected():
 
 
 async def test_a_missing_driver_names_the_extra(monkeypatch):
-    entry = Entry("duckdb", "duckdb", "no_such_driver", "DuckEngine", "duckdb")
+    entry = EngineEntry("duckdb", "duckdb", "no_such_driver", "DuckEngine", "duckdb")
     monkeypatch.setitem(registry.ENGINES, "duckdb", entry)
     error = await opening("duckdb:///x.db")
     assert error.code is Code.ENGINE_MISSING

@@ -1,8 +1,8 @@
 """An engine that speaks no SQL: a few tables in memory, a tiny language, and operations.
 
 It is for tests only, and it is the worked example of CONTRIBUTING.md: an engine (`engine.py`,
-`cursor.py`, `tables.py`) and its language (`language.py`), joined by one `Entry`. Its statements,
-one at a time, with an optional `;` behind:
+`cursor.py`, `tables.py`) and its language (`language.py`), joined by one `EngineEntry`. Its
+statements, one at a time, with an optional `;` behind:
 
     ROWS n [w]            n rows: the numbers from 1, and a text of w bytes
     VALUES                one row with a value of every type that a result may hold
@@ -36,9 +36,10 @@ from __future__ import annotations
 from support.memory_engine.engine import DATABASES, MemoryEngine
 from support.memory_engine.language import LANGUAGE
 from support.memory_engine.tables import VALUES
-from tidegate.engines.registry import ENGINES, Entry
+from tidegate.engines.registry import ENGINES
+from tidegate.product import EngineEntry
 
-ENTRY = Entry(
+ENTRY = EngineEntry(
     *("memory", "memory", "support.memory_engine", "MemoryEngine"),
     language="support.memory_engine",
     options=("version", "password"),

@@ -37,7 +37,7 @@ def add_serve(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a set of tools to serve: core, workbench, postgres, jdbc, datalog or cloud; may be "
+        help="a set of tools to serve: core, cloud, datalog, jdbc, postgres or workbench; may be "
         "repeated (default: core, and over HTTP also each of them at a path of its own)",
     )
     serve.add_argument(

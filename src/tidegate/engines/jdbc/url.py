@@ -79,6 +79,16 @@ def parse_jdbc_url(url: str) -> JdbcUrl:
     return JdbcUrl(url, product, kind, target, parameters)
 
 
+def dialect_of(url: str) -> str:
+    """The dialect of the database behind a URL."""
+    return product_of(url).dialect
+
+
+def path_of(url: str) -> str | None:
+    """The file of the database behind a URL, if it has one."""
+    return file_of(parse_jdbc_url(url))
+
+
 def locate_jdbc(url: str) -> Location:
     """What a listing shows of a JDBC URL; never raises."""
     try:

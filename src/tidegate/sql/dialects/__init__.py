@@ -1,4 +1,5 @@
-"""The dialects of SQL: one module each, with a `DIALECT`, and one line in `DIALECTS`.
+"""The dialects of SQL: one module each, with a `DIALECT`, and one entry in its
+product's `product.py`.
 
 CONTRIBUTING.md shows how to add one.
 """
@@ -8,22 +9,17 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+from tidegate.product import built_in, installed
 from tidegate.sql.dialects.model import Dialect
 
-DIALECTS = {
+DIALECTS: dict[str, str] = {
     "sqlite": "tidegate.sql.dialects.sqlite",
     "postgres": "tidegate.sql.dialects.postgres",
     "postgresql": "tidegate.sql.dialects.postgres",
-    "mysql": "tidegate.sql.dialects.mysql",
-    "mariadb": "tidegate.sql.dialects.mysql",
-    "duckdb": "tidegate.sql.dialects.duckdb",
-    "h2": "tidegate.sql.dialects.h2",
-    "hsqldb": "tidegate.sql.dialects.hsqldb",
-    "derby": "tidegate.sql.dialects.derby",
-    "spark": "tidegate.sql.dialects.spark",
-    "cloud": "tidegate.sql.dialects.cloud",
+    **{name: module for product in built_in() for name, module in product.dialects.items()},
 }
-"""The module of each dialect, by its name in lower case."""
+"""The module of each dialect, by its name in lower case. Those of installed packages come in when
+one is named that is not here."""
 
 _DEFAULT = "tidegate.sql.dialects.default"
 
@@ -31,5 +27,10 @@ _DEFAULT = "tidegate.sql.dialects.default"
 @cache
 def find(name: str) -> Dialect:
     """The tables for a dialect's name; the conservative default for a name that has none."""
-    dialect: Dialect = import_module(DIALECTS.get(name.lower(), _DEFAULT)).DIALECT
+    lowered = name.lower()
+    if lowered not in DIALECTS:
+        for product in installed():
+            for each, module in product.dialects.items():
+                DIALECTS.setdefault(each, module)
+    dialect: Dialect = import_module(DIALECTS.get(lowered, _DEFAULT)).DIALECT
     return dialect

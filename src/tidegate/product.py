@@ -1,0 +1,172 @@
+"""What a product adds to the kernel, and where products are found.
+
+A product is one folder in `products`, or a package of its own, with a value of `Product`. The
+kernel knows its own engines (SQLite, PostgreSQL) and surface (core), and names no product.
+Everything here is data: a place in the code is written as `module:attribute` and imported when it
+is needed, so that a product costs no time before it is used.
+
+A package of its own names its product in its metadata:
+
+    [project.entry-points."tidegate.products"]
+    snowflake = "tidegate_snowflake.product:PRODUCT"
+
+Packages are looked for only when something is named that is not here, or when all is to be listed:
+to read the metadata of every installed package takes longer than to start the gate. So no package
+can take the place of what is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegate.errors import Code, TidegateError
+
+GROUP = "tidegate.products"
+"""The group of entry points of packages, and the package of the products that are here."""
+
+
+class EngineEntry(NamedTuple):
+    """The module and class of an engine, and what is known of it before it is imported.
+
+    `extra` is the optional dependency that brings its driver. `port` is where its servers listen by
+    default; an engine with a port can be reached through an SSH tunnel. `identities`: see
+    `engines.api.Capabilities`. `language` is the module that defines the engine's `LANGUAGE`
+    (`model.language.Language`). `options` are the names that a source's `options` may have,
+    `NAME.*` for any that begins so; the engine reads them with `resolve_options`. `compares_rows`:
+    it finds out whether a change was about every row of its table (`Permit.whole_changes`); else
+    the text alone decides. `reads_only`: a source on it cannot have the access `write`.
+    `own_functions`: a source on it may have `functions`: the engine knows in its database which
+    functions users wrote, and that database keeps a read from changing anything.
+
+    Places of functions, each of a URL that is not opened: `dialect_reader` gives the dialect where
+    one engine speaks several; `locator` gives what a listing shows of a URL that is written in a
+    way of its own (`engines.common.url.Location`); `path_reader` gives the absolute path of the
+    file or folder that it names, None where it names none. `reader` reads a URL and the source's
+    options as the engine does, and raises TidegateError for what it cannot be opened with.
+    """
+
+    engine: str
+    dialect: str
+    module: str
+    attribute: str
+    extra: str | None = None
+    port: int | None = None
+    identities: bool = False
+    language: str = "tidegate.sql.language"
+    options: tuple[str, ...] = ()
+    compares_rows: bool = False
+    reads_only: bool = False
+    own_functions: bool = False
+    dialect_reader: str = ""
+    locator: str = ""
+    path_reader: str = ""
+    reader: str = ""
+
+    def dialect_of(self, url: str) -> str:
+        """The dialect that the database behind `url` speaks. The URL is not opened."""
+        return load(self.dialect_reader)(url) if self.dialect_reader else self.dialect
+
+    def path_of(self, url: str) -> str | None:
+        """The absolute path of the file or folder that `url` names. Raises: TidegateError."""
+        return load(self.path_reader)(url) if self.path_reader else None
+
+    def has_option(self, name: str) -> bool:
+        """Whether a source may have the option."""
+        return name in self.options or f"{name.partition('.')[0]}.*" in self.options
+
+
+class Variant(NamedTuple):
+    """A surface as its document wants it at another HTTP path: `name` is given to the surface's
+    function as `variant`, and `conventions` is the place of the path's HTTP conventions."""
+
+    path: str
+    name: str
+    conventions: str
+
+
+class SurfaceEntry(NamedTuple):
+    """Where a surface is: its module, the place of the struct of its settings if it has any, the
+    realm of its HTTP challenges (RFC 9110), which its document may name, and its `variants`.
+    `check` is the place of the function that looks at what its settings name, such as files.
+    `statement_rules` is the place of the function that makes of its settings the rules for sources
+    of the engine of the same name, whatever surface they are used through."""
+
+    module: str
+    settings: str | None = None
+    realm: str = "tidegate"
+    variants: tuple[Variant, ...] = ()
+    check: str | None = None
+    statement_rules: str | None = None
+
+
+class UrlAdvice(NamedTuple):
+    """What to say of a URL of another library: a sentence, and what to write instead."""
+
+    message: str
+    hint: str
+
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Product(NamedTuple):
+    """One product.
+
+    `engines`: by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
+    `surfaces`, by name. `dialects`: the module with the `DIALECT` of each name. `commands`: by the
+    word of the command line, the place of the function that adds its arguments to the parser.
+    `url_advice`: by the scheme of another library's URLs.
+    """
+
+    name: str
+    engines: Mapping[str, EngineEntry] = NONE
+    surfaces: Mapping[str, SurfaceEntry] = NONE
+    dialects: Mapping[str, str] = NONE
+    commands: Mapping[str, str] = NONE
+    url_advice: Mapping[str, UrlAdvice] = NONE
+
+
+@cache
+def built_in() -> tuple[Product, ...]:
+    """The products in `products`, by name."""
+    found = sorted(Path(__file__).parent.glob("products/*/product.py"))
+    return tuple(import_module(f"{GROUP}.{each.parent.name}.product").PRODUCT for each in found)
+
+
+@cache
+def installed() -> tuple[Product, ...]:
+    """The products of other packages, by the names of their entry points.
+
+    Raises: TidegateError CONFIG_INVALID for one that cannot be imported or is no product.
+    """
+    from importlib.metadata import entry_points  # takes 40 ms, with the search
+
+    found: list[Product] = []
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        try:
+            product = point.load()
+        except Exception as error:  # whatever a package of others raises
+            raise _unusable(point.name, f"{type(error).__name__}: {error}") from error
+        if not isinstance(product, Product):
+            raise _unusable(point.name, f"`{point.value}` is no Product")
+        found.append(product)
+    return tuple(found)
+
+
+def _unusable(name: str, why: str) -> TidegateError:
+    return TidegateError(
+        Code.CONFIG_INVALID,
+        f"The product `{name}` of an installed package cannot be used: {why}.",
+        hint="Repair or uninstall the package that has the entry point.",
+    )
+
+
+def load(place: str) -> Any:
+    """What is at a place `module:attribute`. Raises: ImportError, AttributeError."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,1 @@
+"""DuckDB: its files, and folders of CSV, Parquet and Excel files; its engines and dialect."""

@@ -1,0 +1,73 @@
+"""What JDBC adds to the kernel."""
+
+from tidegate.product import EngineEntry, Product, SurfaceEntry, UrlAdvice
+
+_FORMS = {
+    **dict.fromkeys(
+        ("mssql", "sqlserver", "tds", "mssql+pyodbc"),
+        "jdbc:sqlserver://host:1433;databaseName=NAME",
+    ),
+    **dict.fromkeys(("oracle", "oracle+oracledb"), "jdbc:oracle:thin:@//host:1521/SERVICE"),
+    "snowflake": "jdbc:snowflake://ACCOUNT.snowflakecomputing.com/",
+    **dict.fromkeys(("clickhouse", "clickhouses"), "jdbc:clickhouse://host:8123/NAME"),
+    "db2": "jdbc:db2://host:50000/NAME",
+    "trino": "jdbc:trino://host:8080/CATALOG",
+    "h2": "jdbc:h2:/absolute/path",
+    "hsqldb": "jdbc:hsqldb:file:/absolute/path",
+    "derby": "jdbc:derby:/absolute/path",
+    "hive": "jdbc:hive2://host:10000/NAME",
+    "databricks": "jdbc:databricks://host:443/NAME",
+}
+"""How the URLs of other libraries are written for a JDBC driver."""
+
+_LIKE_POSTGRES = {
+    "redshift": "jdbc:redshift://host:5439/NAME",
+    **dict.fromkeys(("cockroach", "cockroachdb"), "jdbc:postgresql://host:26257/NAME"),
+}
+
+
+def _hint(form: str) -> str:
+    return f"Write {form}, with `--driver-coordinate GROUP:ARTIFACT:VERSION`."
+
+
+PRODUCT = Product(
+    "jdbc",
+    engines={
+        "jdbc:": EngineEntry(
+            *("jdbc", "", "tidegate.engines.jdbc", "JdbcEngine", "jdbc"),
+            options=(
+                *("connections", "driver", "driver_coordinate", "driver_path"),
+                *("driver_repository", "heap", "java", "jvm_options", "password", "process"),
+                *("property.*", "restart", "time_zone", "user", "variables"),
+            ),
+            dialect_reader="tidegate.engines.jdbc.url:dialect_of",
+            locator="tidegate.engines.jdbc.url:locate_jdbc",
+            path_reader="tidegate.engines.jdbc.url:path_of",
+        )
+    },
+    surfaces={
+        "jdbc": SurfaceEntry(
+            "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
+        )
+    },
+    dialects={name: f"tidegate.sql.dialects.{name}" for name in ("h2", "hsqldb", "derby", "spark")},
+    commands={"driver": "tidegate.cli.arguments.drivers:add_driver"},
+    url_advice={
+        **{
+            scheme: UrlAdvice(
+                f"`{scheme}://` is the URL of another library: this database is reached by its"
+                " JDBC driver.",
+                _hint(form),
+            )
+            for scheme, form in _FORMS.items()
+        },
+        **{
+            scheme: UrlAdvice(
+                f"No engine opens `{scheme}://`. The database speaks PostgreSQL's protocol, but is"
+                " not PostgreSQL, and the checks of that engine do not hold for it.",
+                _hint(form),
+            )
+            for scheme, form in _LIKE_POSTGRES.items()
+        },
+    },
+)

@@ -1,0 +1,1 @@
+"""MariaDB and MySQL: their engine and dialect."""

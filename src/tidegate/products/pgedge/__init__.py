@@ -1,0 +1,1 @@
+"""The tools of document 004, for PostgreSQL."""

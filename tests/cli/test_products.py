@@ -1,0 +1,149 @@
+"""Products: a package of its own is found by its entry point, and the gate starts without any."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidegate
+
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS / "example_package"
+SOURCE = Path(tidegate.__file__).parent
+PRODUCTS = sorted(each.parent.name for each in SOURCE.glob("products/*/product.py"))
+CLIENT = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def run(*words: str, path: Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run `tidegate` in a process that finds packages in `path`, too."""
+    return subprocess.run(
+        [sys.executable, "-m", "tidegate", *words],
+        env=os.environ | {"PYTHONPATH": str(path), "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **more,
+    )
+
+
+def query(sql: str, url: str, directory: Path, *, path: Path) -> subprocess.CompletedProcess[str]:
+    """Run a statement on a source that a settings file names."""
+    settings = directory / "tidegate.toml"
+    settings.write_text(f'[[sources]]\nname = "books"\nurl = "{url}"\n')
+    words = ("--config", str(settings), "--state", str(directory / "state"), "--json")
+    return run("query", "books", sql, *words, path=path)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """A ledger that the package's own command made, with three entries."""
+    file = tmp_path / "books.db"
+    made = run("ledger", "new", str(file), path=PACKAGE)
+    assert (made.returncode, made.stdout) == (0, f"made {file}\n"), made.stderr
+    with sqlite3.connect(file) as connection:
+        entries = [("rent", -5), ("rent", -7), ("wages", 100)]
+        connection.executemany("INSERT INTO entries VALUES (?, ?)", entries)
+    connection.close()
+    return file
+
+
+def test_the_engine_of_a_package_answers_by_its_own_dialect(ledger: Path, tmp_path: Path) -> None:
+    def ask(sql: str) -> subprocess.CompletedProcess[str]:
+        return query(sql, f"ledger:///{ledger}", tmp_path, path=PACKAGE)
+
+    asked = ask("SELECT sum(cents) AS cents FROM entries")
+    assert json.loads(asked.stdout)["rows"] == [[88]], asked.stderr
+    refused = ask("SELECT random()")
+    assert refused.returncode != 0 and "random" in refused.stderr.lower()
+    assert ask("DELETE FROM entries").returncode != 0
+    with sqlite3.connect(ledger) as connection:
+        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (3,)
+    connection.close()
+
+
+def test_the_tools_of_a_package_go_through_the_gate(ledger: Path, tmp_path: Path) -> None:
+    def call(number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        params = {"name": name, "arguments": arguments}
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+    messages: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        call(3, "list_accounts", {}),
+        call(4, "balance", {"account": "rent"}),
+    ]
+    state = ("--state", str(tmp_path / "state"))
+    source = ("--source", f"books=ledger:///{ledger}")
+    served = run(
+        *("serve", "--surface", "ledger", *source, *state),
+        path=PACKAGE,
+        input="".join(json.dumps(each) + "\n" for each in messages),
+    )
+    found = {each["id"]: each["result"] for each in map(json.loads, served.stdout.splitlines())}
+    assert [tool["name"] for tool in found[2]["tools"]] == ["list_accounts", "balance"]
+    assert found[3]["content"][0]["text"] == '[["rent"],["wages"]]'
+    assert found[4]["content"][0]["text"] == "[[-12]]"
+    record = run("audit", "tail", "--json", *state, path=PACKAGE).stdout
+    assert "sum(cents)" in record and "list_accounts" in record
+
+
+def test_the_command_of_a_package_stands_in_the_help() -> None:
+    assert "ledger      make an empty ledger" in run("--help", path=PACKAGE).stdout
+    assert "ledger" not in run("--help", path=TESTS).stdout
+
+
+def test_without_the_package_its_url_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    asked = query("SELECT 1", "ledger:///x.db", tmp_path, path=TESTS)
+    assert "No engine opens `ledger://`" in asked.stderr and "sqlite://" in asked.stderr
+
+
+def test_a_package_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    about = tmp_path / "broken-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    point = "[tidegate.products]\nbroken = no_such_module:PRODUCT\n"
+    (about / "entry_points.txt").write_text(point)
+    asked = query("SELECT 1", "broken://x", tmp_path, path=tmp_path)
+    assert "The product `broken` of an installed package cannot be used" in asked.stderr
+    own = query("SELECT 1", "sqlite://", tmp_path, path=tmp_path)
+    assert own.returncode == 0, "what needs no package is not hindered by one"
+
+
+def test_the_engine_of_a_package_holds_the_contract_of_engines() -> None:
+    """A part of the suite, with what is most its own: results, refusals, metadata."""
+    suite = [f"contract/engines/test_{each}.py" for each in ("results", "refusals", "metadata")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", "ledger", *suite],
+        cwd=TESTS,
+        env=os.environ
+        | {"PYTHONPATH": str(PACKAGE), "TIDEGATE_ENGINE_CASE": "tidegate_ledger_case:CASE"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert " passed" in done.stdout and "failed" not in done.stdout
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_gate_starts_and_answers_without_a_product(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / "without" / "tidegate"
+    left_out = shutil.ignore_patterns("__pycache__", "page", "worker.jar")
+    shutil.copytree(SOURCE, copy, ignore=left_out)
+    shutil.rmtree(copy / "products" / name)
+    asked = query("SELECT 7 AS x", "sqlite://", tmp_path, path=copy.parent)
+    assert json.loads(asked.stdout)["rows"] == [[7]], asked.stderr
+    assert run("--help", path=copy.parent).returncode == 0

@@ -1,0 +1,18 @@
+"""What the package adds."""
+
+from tidegate.product import EngineEntry, Product, SurfaceEntry
+
+PRODUCT = Product(
+    "ledger",
+    engines={
+        "ledger": EngineEntry(
+            *("ledger", "ledger", "tidegate_ledger.engine", "LedgerEngine"),
+            options=("timeout",),
+            compares_rows=True,
+            path_reader="tidegate_ledger.engine:path_of",
+        )
+    },
+    surfaces={"ledger": SurfaceEntry("tidegate_ledger.surface")},
+    dialects={"ledger": "tidegate_ledger.dialect"},
+    commands={"ledger": "tidegate_ledger.commands:add_ledger"},
+)
