@@ -1,4 +1,4 @@
-"""Every command of README.md works, typed as it stands there.
+"""Every command of README.md, and of the guide that calls a server by hand, works as it stands there.
 
 The demo is running while the others are typed, as it would be in another window: its address and
 token are in TIDEGATE_URL and TIDEGATE_TOKEN, its state lies in the directory as `.demo`.
@@ -19,6 +19,7 @@ from support.command_line import environment, serving
 from support.documents import ROOT, Command, commands, is_as_shown, play, report
 
 README = ROOT / "README.md"
+BY_HAND = ROOT / "docs" / "howto" / "call-by-hand.md"
 ELSEWHERE = {
     "make demo": "it is running beside the commands; tests/docs/test_make.py compares it",
     ". .venv/bin/activate": "the environment of the tests is active already",
@@ -60,6 +61,13 @@ def test_every_command_of_the_readme_works(reader: dict[str, str], tmp_path: Pat
     for outcome in play(README, tmp_path, reader, is_elsewhere):
         assert outcome.status == 0, report(outcome)
         assert is_as_shown(outcome), report(outcome)
+
+
+def test_every_call_by_hand_is_answered_and_the_delete_refused(
+    reader: dict[str, str], tmp_path: Path
+) -> None:
+    for outcome in play(BY_HAND, tmp_path, reader, is_elsewhere):
+        assert outcome.status == 0, report(outcome)
         if outcome.command.text.startswith("call "):
             refused = "DELETE" in outcome.command.text
             assert ('"isError":true' in outcome.printed) is refused, report(outcome)
