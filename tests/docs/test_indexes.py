@@ -1,4 +1,4 @@
-"""The indexes of documents name every page once, and what replaced a decision is named on both sides."""
+"""The indexes of documents name each page once; what replaced a decision is named on both sides."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_what_supersedes_a_decision_exists_and_is_named_in_the_index() -> None:
         for entry in entries()
         if (found := _REPLACED_IN_INDEX.search(entry[4])) is not None
     }
-    assert shown == {number: found for number in RECORDS if (found := replacements(number))}
+    said = {number: replacements(number) for number in RECORDS}
+    assert shown == {number: later for number, later in said.items() if later}
     for number, later in shown.items():
         assert set(later) <= set(RECORDS) - {number}, RECORDS[number].name
 

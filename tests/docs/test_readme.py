@@ -1,4 +1,4 @@
-"""Every command of README.md, and of the guide that calls a server by hand, works as it stands there.
+"""Every command of README.md, and of the guide to calls by hand, works as it stands there.
 
 The demo is running while the others are typed, as it would be in another window: its address and
 token are in TIDEGATE_URL and TIDEGATE_TOKEN, its state lies in the directory as `.demo`.
