@@ -34,7 +34,8 @@ def test_every_page_stands_in_the_index_of_documents_once() -> None:
     listed[first] -= 1  # it is also named where a newcomer begins
     pages = {path for path in DOCS.rglob("*.md") if path.parent != DECISIONS and path != index}
     pages.add(DECISIONS / "README.md")
-    assert listed == Counter(path.resolve() for path in pages)
+    wanted = Counter(path.resolve() for path in pages)
+    assert (wanted - listed, listed - wanted) == (Counter(), Counter()), f"correct {index}"
 
 
 def test_every_decision_stands_in_the_index_of_decisions_once_with_its_title() -> None:
@@ -43,7 +44,10 @@ def test_every_decision_stands_in_the_index_of_decisions_once_with_its_title() -
         (number, path.name, path.read_text("utf-8").partition("\n")[0].partition(". ")[2])
         for number, path in RECORDS.items()
     ]
-    assert sorted(listed) == there
+    assert (set(there) - set(listed), set(listed) - set(there)) == (set(), set()), (
+        "add the line of a new decision to docs/explanation/decisions/README.md"
+    )
+    assert len(listed) == len(there)
 
 
 def test_what_supersedes_a_decision_exists_and_is_named_in_the_index() -> None:
