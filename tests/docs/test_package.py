@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from support.command_line import environment
 from support.documents import ROOT
+from tidegate import __version__
 
 REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?[^;]*(?:;(.*))?")
 
@@ -36,6 +38,20 @@ def test_all_that_the_package_needs_is_pinned() -> None:
     pinned = {name.lower().replace("_", "-") for name in re.findall(r"^([\w.-]+)==", text, re.M)}
     wanted = needed("tidegate", frozenset(), set()) | needed("rich", frozenset(), set())
     assert wanted - {"tidegate"} == pinned
+
+
+def test_the_changelog_begins_with_the_version_of_the_package() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    newest = re.search(
+        r"^## (\S+) - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+    )
+    assert newest is not None
+    assert newest[1] == declared == __version__
+
+
+def test_what_a_newcomer_reads_first_is_short() -> None:
+    assert (ROOT / "README.md").stat().st_size < 6_000
+    assert (ROOT / "CHANGELOG.md").stat().st_size < 12_000
 
 
 def test_no_list_of_requirements_holds_an_address() -> None:
