@@ -123,6 +123,26 @@ def check_shape(method: Method, body: Any, documented: Collection[str], host: st
         raise _no_reply(method, host, f"has {shown}, and nothing that its document names")
 
 
+def check_place(method: Method, body: Any, host: str) -> None:
+    """Refuse a plain value where the document has its list of objects, or the one object: as a row
+    it would show a count, a message or `false` as the value of a column.
+
+    Raises: TidegateError PROVIDER_REPLY.
+    """
+    key = method.response.object_key
+    if isinstance(key, XPath):
+        return
+    inner: Any = body
+    for step in key or ():
+        if not isinstance(inner, Mapping) or step == "*":
+            return  # `check_shape` has looked at the way there
+        inner = cast("Mapping[str, Any]", inner).get(step)
+    if inner is None or isinstance(inner, (list, tuple, Mapping)):
+        return
+    what = f"has a plain value in the place of `{key[-1]}`" if key else "is a plain value"
+    raise _no_reply(method, host, what)
+
+
 def no_columns(method: Method, host: str) -> TidegateError:
     """The error for a reply whose rows have none of the document's columns."""
     return _no_reply(method, host, "has none of the columns that its document names")

@@ -9,7 +9,13 @@ from tidegate.cloud.go_template import render_template
 from tidegate.cloud.graphql import check_errors
 from tidegate.cloud.model import Method
 from tidegate.cloud.names import snake_case
-from tidegate.cloud.reply_formats import check_shape, is_xml, no_columns, parse_reply
+from tidegate.cloud.reply_formats import (
+    check_place,
+    check_shape,
+    is_xml,
+    no_columns,
+    parse_reply,
+)
 from tidegate.cloud.schema import ANONYMOUS, Schemas, XPath
 from tidegate.cloud.template_functions import to_json
 from tidegate.cloud.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
@@ -46,8 +52,8 @@ def read_page(
     """The rows of a successful response; with `renames` their names are in snake case.
 
     `columns` are those of the document, if they are known. If there are none but `_`, that has the
-    row itself, as JSON; if there is one, it has what comes where the document shows an object and
-    the provider sends a plain value.
+    row itself, as JSON; if there is one, it has what comes where the document shows a list of
+    objects and the provider sends one of plain values.
 
     Rows are read while they are taken.
 
@@ -98,6 +104,8 @@ def read_page(
     if transform is None and method.graphql is None and columns is not None:
         schema = response.schema
         check_shape(method, body, schemas.properties(schema) if schema else (), host)
+        if columns and ANONYMOUS not in columns:
+            check_place(method, body, host)
     rows = _cells(_rows(shaped, response.object_key), renames, columns)
     if columns and ANONYMOUS not in columns:
         rows = _documented(rows, frozenset(columns), method, host)

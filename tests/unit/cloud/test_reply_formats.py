@@ -103,6 +103,33 @@ def test_a_reply_without_what_the_document_names_is_an_error(
 
 
 @pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        (b'{"items":5}', ("items",)), (b'{"items":0}', ("items",)), (b'{"items":""}', ("items",)),
+        (b'{"items":false}', ("items",)), (b'{"items":"down"}', ("items",)), (b'"down"', None),
+        (b"5", None), (b"false", None), (b'{"a":{"items":7}}', ("a", "items")),
+    ],
+)  # fmt: skip
+def test_a_plain_value_is_no_row_of_a_document_with_one_column(content: bytes, key: Any) -> None:
+    one = {"type": "object", "properties": {"id": {"type": "string"}}}
+    schema: dict[str, Any] = {"type": "array", "items": one}
+    for step in reversed(key or ()):
+        schema = {"type": "object", "properties": {step: schema}}
+    method = structs.replace(METHOD, response=Response("200", "application/json", schema, key))
+
+    def rows(reply: bytes) -> list[Any]:
+        page = read_page(method, Schemas({}, "d"), reply, "api.example", columns=("id",))
+        return list(page.rows)
+
+    with pytest.raises(TidegateError) as caught:
+        rows(content)
+    assert caught.value.code is Code.PROVIDER_REPLY
+    if key == ("items",):
+        assert rows(b'{"items":["a","b"]}') == [{"id": "a"}, {"id": "b"}]
+        assert rows(b'{"items":{"id":"a"}}') == [{"id": "a"}]
+
+
+@pytest.mark.parametrize(
     "content",
     [
         b"", b"{}", b"[]", b"null", b'{"items":[]}', b'{"items":null}', b'{"items":[],"errors":[]}',
