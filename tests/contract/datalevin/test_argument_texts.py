@@ -76,6 +76,11 @@ def test_texts_are_read_where_their_meaning_is_certain(call: Client) -> None:
     assert ask("query", query=several, inputs=["[5, 80]"]) == [["Ada"], ["Eve"]]
     by_entity = "[:find ?n . :in $ ?e :where [?e :name ?n]]"
     assert ask("query", query=by_entity, inputs=["1"]) == "Ada"
+    for ada in ('[:name "Ada"]', '[":name", "Ada"]'):
+        assert [each["e"] for each in ask("search_datoms", a=":parent", v=ada)] == [2, 5]
+        assert ask("count_datoms", a=":parent", v=ada) == 2
+        assert [each["e"] for each in ask("datoms", index="ave", c1=":parent", c2=ada)] == [2, 5]
+        assert ask("query", query=by_entity, inputs=[ada]) == "Ada"
     by_text = "[:find ?e . :in $ ?t :where [?e :likes ?t]]"
     assert ask("query", query=by_text, inputs=["5"]) == 1
 

@@ -59,6 +59,46 @@ def test_an_integer_beyond_64_bits_breaks_no_search(facts: Opened) -> None:
     assert error.hint and "Name the attribute" in error.hint
 
 
+def test_a_value_that_would_be_cut_is_not_stored(datalog: Datalog, tmp_path: Path) -> None:
+    """Datalevin keeps 1 for 1.5, and true for whatever is no boolean."""
+    kinds = ("long", "bigint", "double", "boolean", "string", "ref")
+    source = datalog.open(tmp_path / "typed", "write")
+    schema = {f":{kind}": {":db/valueType": f":db.type/{kind}"} for kind in kinds}
+    schema[":longs"] = {":db/valueType": ":db.type/long", ":db/cardinality": ":db.cardinality/many"}
+    source.ask("open_database", create=True, schema=schema)
+    source.ask("transact", txData=[{":db/id": 1, ":long": 1, ":boolean": False}])
+
+    def kept() -> list[Any]:
+        return [(each["e"], each["a"], each["v"]) for each in source.ask("search_datoms")]
+
+    before = kept()
+    for form in (
+        {":db/id": 1, ":long": 1.5}, {":db/id": 1, ":bigint": 2.5}, {":db/id": 1, ":boolean": 0},
+        {":db/id": 1, ":boolean": "no"}, {":db/id": 1, ":long": True},
+        {":db/id": 1, ":double": "x"}, {":db/id": 1, ":long": 1e30},
+        {":db/id": 1, ":longs": [3, 4.5]}, [":db/add", 1, ":long", 2.7],
+        [":db/retract", 1, ":long", 1.5], [":db/cas", 1, ":long", 1, 2.5],
+        {":db/id": 1, ":ref": {":long": 7.5}}, {":db/id": 1, ":_ref": [{":long": 8.5}]},
+    ):  # fmt: skip
+        error = source.refused("transact", txData=[form])
+        assert "is no value of :" in error.message, (form, error.message)
+        assert kept() == before, form
+    source.ask(
+        "transact",
+        txData=[
+            {":db/id": 1, ":long": 2.0, ":boolean": "true", ":double": "1.5", ":longs": ["3", 4]},
+            {":db/id": 2, ":string": "1.5", ":ref": {":db/id": 9, ":long": "7"}},
+        ],
+    )
+    found = source.ask("query", query="[:find ?e ?a ?v :where [?e ?a ?v]]", inputs=[])
+    assert [1, ":long", 2] in found
+    assert [1, ":boolean", True] in found
+    assert [1, ":double", 1.5] in found
+    assert [1, ":longs", 3] in found
+    assert [9, ":long", 7] in found
+    assert [2, ":string", "1.5"] in found
+
+
 def test_texts_that_differ_after_their_beginning_are_told_apart(facts: Opened) -> None:
     assert found(facts, a=":name", v=f"{LONG}b") == [(2, ":name")]
     assert found(facts, v=f"{LONG}a") == [(1, ":name")]

@@ -18,6 +18,7 @@
   can say helps, and the facts: a query with rules or an `or-join` is answered from them."
   (:require
    [clojure.edn :as edn]
+   [clojure.string :as str]
    [datalevin.core :as d]
    [tidegate.cross-check :as cross-check]
    [tidegate.scopes :as scopes :refer [variable?]]
@@ -42,9 +43,22 @@
        (or (= '$ (first clause))
            (not (and (symbol? (first clause)) (= \$ (first (name (first clause)))))))))
 
+(defn- entity-of-text
+  "The number of an entity, or a reference to it as EDN or JSON, such as `[:name \"Ann\"]`; nil for
+  another text."
+  [text]
+  (if (str/starts-with? text "[")
+    (let [[attribute :as found] (try (edn/read-string text) (catch RuntimeException _ nil))]
+      (when (and (vector? found) (= 2 (count found)))
+        (cond
+          (keyword? attribute) found
+          (and (string? attribute) (re-matches #":[^\s:]+" attribute))
+          (assoc found 0 (keyword (subs attribute 1))))))
+    (parse-long text)))
+
 (def ^:private readers
   "How a text is read that stands for a value of another type."
-  {:db.type/long parse-long :db.type/ref parse-long :db.type/double parse-double
+  {:db.type/long parse-long :db.type/ref entity-of-text :db.type/double parse-double
    :db.type/float parse-double :db.type/boolean parse-boolean :db.type/uuid parse-uuid
    :db.type/bigint #(when (re-matches #"[-+]?[0-9]{1,4000}" %) (biginteger (bigint %)))
    :db.type/bigdec #(when (re-matches #"[-+]?[0-9]{1,4000}(\.[0-9]{1,4000})?" %) (bigdec %))
@@ -143,6 +157,28 @@
       :else (refuse :invalid-request
                     (str (short-form x) " stands for a value of " attribute ", whose type is "
                          (name type) ": no entity has it.")))))
+
+(def ^:private plain-types
+  "The types of which Datalevin would cut a value to what it keeps, without a word: 1.5 to 1, any text
+  to true."
+  #{:db.type/long :db.type/bigint :db.type/double :db.type/float :db.type/bigdec :db.type/boolean})
+
+(defn as-stored
+  "A value that a transaction adds, retracts or compares, as its attribute keeps it; several in a
+  collection. Refuses one of which something would be lost."
+  [schema attribute x]
+  (let [type (when (keyword? attribute) (get-in schema [attribute :db/valueType]))]
+    (cond
+      (or (nil? x) (not (plain-types type))) x
+      (set? x) (into #{} (map #(as-stored schema attribute %)) x)
+      (sequential? x) (mapv #(as-stored schema attribute %) x)
+      :else
+      (let [now (as-typed schema attribute x)]
+        (when-not (of-type? type now)
+          (refuse :invalid-request
+                  (str (short-form x) " is no value of " attribute ", whose type is " (name type)
+                       ". Nothing was changed.")))
+        now))))
 
 (defn as-given
   "A value that a client gives as JSON, as its attribute keeps its like: a text that begins with a colon

@@ -351,6 +351,30 @@
                 :else [form])))
           forms))
 
+(defn- refers?
+  "Whether the values of a key of a map are entities, which may be maps themselves."
+  [schema a]
+  (and (keyword? a)
+       (or (str/starts-with? (name a) "_") (= :db.type/ref (get-in schema [a :db/valueType])))))
+
+(defn- typed
+  "A form of a transaction whose values are as their attributes keep them; refuses those that would
+  be cut."
+  [schema form]
+  (cond
+    (map? form)
+    (into {} (map (fn [[a x]]
+                    [a (cond
+                         (not (refers? schema a)) (query/as-stored schema a x)
+                         (map? x) (typed schema x)
+                         (and (sequential? x) (some map? x)) (mapv #(if (map? %) (typed schema %) %) x)
+                         :else x)]))
+          form)
+    (and (sequential? form) (< 3 (count form)))
+    (let [[what e a & values] form]
+      (into [what e a] (map #(query/as-stored schema a %)) values))
+    :else form))
+
 (defn- report [{:keys [tx-data tempids tx-meta]}]
   {"tx-data" (or tx-data []) "tempids" (or tempids {})
    "tx-id" (:db/current-tx tempids) "tx-meta" tx-meta})
@@ -358,7 +382,7 @@
 (defn- transact [conn args _]
   (let [given (list-of args "txData")
         _ (check-transaction given)
-        forms (without-circles (d/db conn) given)]
+        forms (without-circles (d/db conn) (map (partial typed (d/schema conn)) given))]
     (let [made (if (contains? args "txMeta")
                  (d/transact! conn forms (decode (get args "txMeta")))
                  (d/transact! conn forms))
@@ -523,7 +547,9 @@
   (let [forms (list-of args "txData")
         _ (check-transaction forms)
         facts (:tx-data (d/tx-data->simulated-report (d/db conn)
-                                                     (without-circles (d/db conn) forms)))
+                                                     (without-circles
+                                                      (d/db conn)
+                                                      (map (partial typed (d/schema conn)) forms))))
         added (count (filter dd/datom-added facts))]
     {"added" added
      "retracted" (- (count facts) added)
