@@ -310,6 +310,13 @@ def test_a_schema_that_is_too_long_is_cut_with_a_record_and_offsets_show_the_res
     assert "offset must be less than" in str(refused)
 
 
+WORDS = {
+    "system_info": "postgresql_version", "settings": "setting_count",
+    "activity": "activity_count", "replication": "replica_count",
+}  # fmt: skip
+"""A field of each resource."""
+
+
 def test_a_caller_of_several_databases_lists_the_resources_of_each_and_reads_them(
     tmp_path: Path, shop: PostgresShop
 ) -> None:
@@ -317,6 +324,11 @@ def test_a_caller_of_several_databases_lists_the_resources_of_each_and_reads_the
         peer = await surface.peer()
         listed = (await peer.request("resources/list"))["result"]["resources"]
         uris = [each["uri"] for each in listed]
+        told = await surface.text("read_resource", list=True)
+        for uri in uris:
+            assert f"URI: {uri}\n" in told
+            kind = uri.partition("?")[0].rpartition("/")[2]
+            assert f'"{WORDS[kind]}"' in await surface.text("read_resource", uri=uri)
         return uris, [await peer.request("resources/read", uri=uri) for uri in uris]
 
     sources = [{"name": name, "url": shop.url} for name in ("one", "two")]
@@ -324,6 +336,21 @@ def test_a_caller_of_several_databases_lists_the_resources_of_each_and_reads_the
     uris, replies = play(tmp_path, shop, scene, sources=sources, surface=own)
     assert len(uris) == 8 and "pg://settings?source=two" in uris
     assert all("result" in each for each in replies), replies
+
+    async def doubtful(surface: SurfaceUnderTest) -> list[str]:
+        return [
+            str(await surface.rpc("tools/call", name="read_resource", arguments=given))
+            for given in (
+                {"uri": "pg://settings?source=two", "source": "one"},
+                {"uri": "pg://settings?sauce=two"},
+                {"uri": "pg://settings?source=three"},
+            )
+        ]
+
+    both, unknown, absent = play(tmp_path, shop, doubtful, sources=sources, surface=own)
+    assert "is not that of the URI" in both
+    assert "pg://settings" in unknown and "setting_count" not in unknown
+    assert "three" in absent and "setting_count" not in absent
     uris, replies = play(tmp_path, shop, scene, sources=sources[:1], surface=own)
     assert len(uris) == 4 and all("result" in each for each in replies)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Meta
@@ -133,10 +133,20 @@ class Resources:
     async def run(self, context: ToolContext, args: ReadArgs) -> ToolResult:
         """Answer a call of `read_resource`. Raises: TidegateError."""
         if args.list:
-            return ToolResult(body=_listing().encode(), structured=False)
+            listed = _listing(await self.for_caller(context))
+            return ToolResult(body=listed.encode(), structured=False)
         if args.uri is None:
             raise wrong_argument("uri", "missing", "is required, or list=true", required=False)
-        uri = ALIASES.get(args.uri, args.uri)
+        named, _, query = args.uri.partition("?")
+        uri, source = ALIASES.get(named, named), args.source
+        if query.startswith("source="):  # as a caller of several sources sees it listed
+            of = unquote(query.removeprefix("source="))
+            if source not in (None, of):
+                what = f"is not that of the URI, {of[:80]!r}"
+                raise wrong_argument("source", "value", what, required=False)
+            source = of
+        elif query:
+            uri = args.uri
         if uri not in self._readers:
             if self._codes.is_document(context.context):
                 raise self._codes.unknown_resource(args.uri, context.context)
@@ -147,7 +157,7 @@ class Resources:
                 hint=f"Resources: {', '.join(self._readers)}.",
                 required=False,
             )
-        return ToolResult(body=await self.read(context, uri, args.source), structured=False)
+        return ToolResult(body=await self.read(context, uri, source), structured=False)
 
     async def _rows(
         self, context: ToolContext, source: str | None, sql: str
@@ -280,10 +290,11 @@ def read_resource_tool(resources: Resources) -> SurfaceTool:
     )
 
 
-def _listing() -> str:
+def _listing(resources: Sequence[Resource]) -> str:
     parts = [
-        f"URI: {uri}\nName: {name}\nDescription: {description}\nMIME Type: application/json"
-        for uri, name, description in RESOURCES
+        f"URI: {each.uri}\nName: {each.name}\nDescription: {each.description}\n"
+        f"MIME Type: {each.mime_type}"
+        for each in resources
     ]
     return "\n\n".join(["Available Resources:", *parts])
 
