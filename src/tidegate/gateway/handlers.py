@@ -29,29 +29,30 @@ Handler = Callable[[CallContext], Awaitable[Any]]
 async def list_sources(ctx: CallContext) -> tuple[SourceEntry, ...]:
     request = ctx.call.request
     wanted = request if isinstance(request, ListSources) else ListSources()
-    return ctx.services.connections.list_for(ctx.call.actor, ctx.call.session, wanted)
+    call = ctx.call
+    return ctx.services.connections.list_for(call.actor, call.session, wanted, call.surface)
 
 
 async def open_connection(ctx: CallContext) -> ConnectionState:
     await ctx.services.connections.engine(ctx.connection)
     await ctx.services.connections.try_login(ctx.connection)
-    return ctx.connection.state(ctx.call.actor)
+    return ctx.connection.state(ctx.call.actor, ctx.call.surface)
 
 
 async def close_connection(ctx: CallContext) -> ConnectionState:
     await ctx.services.connections.disconnect(ctx.connection)
-    return ctx.connection.state(ctx.call.actor)
+    return ctx.connection.state(ctx.call.actor, ctx.call.surface)
 
 
 async def switch_database(ctx: CallContext) -> ConnectionState:
     request = ctx.call.request
     if isinstance(request, Switch):
-        ctx.connection.switch(ctx.call.actor, request)
-    return ctx.connection.state(ctx.call.actor)
+        ctx.connection.switch(ctx.call.actor, ctx.call.surface, request)
+    return ctx.connection.state(ctx.call.actor, ctx.call.surface)
 
 
 async def show_status(ctx: CallContext) -> ConnectionState:
-    return ctx.connection.state(ctx.call.actor)
+    return ctx.connection.state(ctx.call.actor, ctx.call.surface)
 
 
 def from_records(answer: RequestHandler) -> Handler:

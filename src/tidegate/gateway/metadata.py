@@ -57,7 +57,7 @@ async def _visible_catalog(ctx: CallContext, rules: DataRules) -> Catalog:
     kept = ctx.connection.visible
     if kept is None or kept.whole is not catalog:
         kept = ctx.connection.visible = VisibleCatalogs(catalog)
-    schema = ctx.connection.target_of(ctx.call.actor).schema
+    schema = ctx.connection.target_of(ctx.call.actor, ctx.call.surface).schema
     visible = kept.find(rules, schema)
     if visible is None:
         visible = visible_metadata(catalog, rules, schema, catalog)
@@ -85,7 +85,10 @@ def _marked(table: Table, masks: Mapping[str, Show] | None) -> Table:
 
 
 async def _visible(ctx: CallContext, request: Browse) -> Description:
-    rules, schema = ctx.data_rules, ctx.connection.target_of(ctx.call.actor).schema
+    rules, schema = (
+        ctx.data_rules,
+        ctx.connection.target_of(ctx.call.actor, ctx.call.surface).schema,
+    )
     if rules is None or (rules.only is None and request.aspect not in ("catalog", "ddl")):
         return visible_metadata(await _read(ctx, request), rules, schema)
     if rules.only is None:

@@ -69,13 +69,13 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
     if connection.profiles is None:
         connection.profiles = ProfileViews()
     # A source may ask a person before an agent reads rows, and let a person read them.
-    target = connection.target_of(call.actor)
+    target = connection.target_of(call.actor, call.surface)
     view = connection.profiles.of((call.actor.kind, identity, rules, target))
 
     guesses = _Guesses(request, rules)
 
     def check_target() -> None:
-        if connection.target_of(call.actor) is not target:
+        if connection.target_of(call.actor, call.surface) is not target:
             # What was read meanwhile may be of another database's table of the same name.
             raise TidegateError(Code.CALL_CANCELLED, "The caller switched to another database")
 

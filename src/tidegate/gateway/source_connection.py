@@ -95,7 +95,9 @@ class SourceConnection:
         self.schema_check = SharedCheck()
         self.visible: VisibleCatalogs | None = None
         """What is shown of `catalog` to callers with rules. Kept by `gateway.metadata`."""
-        self.targets: dict[str, SessionTarget] = {}
+        self.targets: dict[tuple[str, str], SessionTarget] = {}
+        """By the id of the actor and the surface on which it switched: over another road its
+        statements run where the source's URL says."""
         self.decisions: dict[DecisionKey, Decision] = {}
         self.limiter = ConcurrencyLimiter()
         self.profiles: ProfileViews | None = None
@@ -108,24 +110,25 @@ class SourceConnection:
             self.profiles.stop()
             self.profiles = None
 
-    def target_of(self, actor: Actor) -> SessionTarget:
+    def target_of(self, actor: Actor, surface: str) -> SessionTarget:
         """Where the actor's statements run."""
-        return self.targets.get(actor.id, _DEFAULT_TARGET)
+        return self.targets.get((actor.id, surface), _DEFAULT_TARGET)
 
-    def switch(self, actor: Actor, switch: Switch) -> None:
-        """Run the actor's later statements elsewhere. Another database has schemas of its own."""
-        schema = switch.schema
-        database = switch.database or self.target_of(actor).database
-        if actor.id not in self.targets and len(self.targets) >= _MOST_PLACES:
+    def switch(self, actor: Actor, surface: str, switch: Switch) -> None:
+        """Run the actor's later statements on this surface elsewhere. Another database has schemas
+        of its own."""
+        schema, key = switch.schema, (actor.id, surface)
+        database = switch.database or self.target_of(actor, surface).database
+        if key not in self.targets and len(self.targets) >= _MOST_PLACES:
             del self.targets[next(iter(self.targets))]
-        self.targets[actor.id] = SessionTarget(database, schema)
+        self.targets[key] = SessionTarget(database, schema)
 
-    def state(self, actor: Actor) -> ConnectionState:
+    def state(self, actor: Actor, surface: str = "") -> ConnectionState:
         """As the actor sees it, who may have switched to another database or schema."""
         if self.engine is not None:
             # New connections may be refused while the engine has others.
             status, current = "error" if self.error else "connected", self.engine.status
-            place = self.target_of(actor)
+            place = self.target_of(actor, surface)
             if place is not _DEFAULT_TARGET:
                 current = msgspec.structs.replace(
                     current,

@@ -89,7 +89,7 @@ class SourceConnections:
         return self._ordered
 
     def list_for(
-        self, actor: Actor, session: str = "", wanted: ListSources = _ALL
+        self, actor: Actor, session: str = "", wanted: ListSources = _ALL, surface: str = ""
     ) -> tuple[SourceEntry, ...]:
         """The sources that the actor may see, with the state of their connections; those that
         `session` opened for itself come last. Costs what it lists, however many there are."""
@@ -103,7 +103,9 @@ class SourceConnections:
         else:
             listed = self._listed(actor, session, wanted.after)
         few = islice(listed, wanted.limit)
-        return tuple([SourceEntry(each.source, each.state(actor), each.temporary) for each in few])
+        return tuple(
+            [SourceEntry(each.source, each.state(actor, surface), each.temporary) for each in few]
+        )
 
     def _listed(
         self, actor: Actor, session: str, after: tuple[bool, str] | None
@@ -463,7 +465,7 @@ async def connect(ctx: CallContext) -> None:
         await connection.check()
     ctx.engine = connection.engine or await ctx.services.connections.engine(connection)
     if connection.targets:
-        request = connection.target_of(call.actor).apply_to(request)
+        request = connection.target_of(call.actor, call.surface).apply_to(request)
     ctx.request = ctx.rewritten = request
     ctx.database = request.database or ctx.engine.status.database
 

@@ -12,6 +12,9 @@ from support.surface_client import READER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
+from tidegate.model.results import Page
+from tidegate.model.statements import Statement
 from tidegate.surfaces import workbench
 
 OTHER_WRITER = Actor("tok_other", "other", Scope.READ_WRITE)
@@ -116,6 +119,21 @@ def test_a_switch_is_the_callers_own(schemas: EngineShop) -> None:
         await other.open()
         assert "orders" in await tables(other)
         assert await tables(peer) == ["customers", "totals"]
+
+    schemas.converse(talk, gate=gate)
+
+
+def test_a_switch_moves_no_statement_of_the_caller_on_another_road(schemas: EngineShop) -> None:
+    """Such as psql with the same token: its INSERT would go to another table of the same name."""
+    gate = schemas.gate()
+
+    async def talk(peer: Peer) -> None:
+        await ask(peer, "switch_schema", schema=schemas.elsewhere)
+        elsewhere = await amounts(peer)
+        for road in ("core", "pg", "cli"):
+            call = Call(peer.actor, road, road, Query(Statement("SELECT count(*) FROM orders")))
+            assert isinstance((await gate.handle(call)).payload, Page), road
+        assert await amounts(peer) == elsewhere
 
     schemas.converse(talk, gate=gate)
 
