@@ -95,10 +95,12 @@ class Gateway:
         def key(source: str) -> str:
             return source_key(secret(), source)
 
+        transactions = OpenTransactions(audit, history, approvals)
+        connections.watch_closes(transactions.end_of)
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules),
-            *(OpenTransactions(audit, history, approvals), changes, figures),
+            *(transactions, changes, figures),
         )
         self._handlers = (
             HANDLERS

@@ -275,6 +275,13 @@ class OpenTransactions:
         if transaction is not None:
             await self.end(transaction, ROLLED_BACK, reason)
 
+    def end_of(self, connection: SourceConnection) -> None:
+        """Roll back the transactions of a source that is closed, and record it now: their owners
+        may be silent. What runs in them fails, and its owner ends them."""
+        for transaction in self._of(connection):
+            if not transaction.calls:
+                self._end_soon(transaction, "its source was closed, or has other settings now")
+
     async def end(
         self, transaction: OpenTransaction, how: str, reason: str = "", change: str = ""
     ) -> None:
@@ -391,9 +398,7 @@ class OpenTransactions:
     def _expire(
         self, transaction: OpenTransaction, sqlstate: str, reason: str, setting: str
     ) -> None:
-        task = asyncio.ensure_future(self.end(transaction, ROLLED_BACK, reason))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._end_soon(transaction, reason)
         if transaction.on_end is not None:
             transaction.on_end(
                 TidegateError(
@@ -403,6 +408,11 @@ class OpenTransactions:
                     details={"sqlstate": sqlstate},
                 )
             )
+
+    def _end_soon(self, transaction: OpenTransaction, reason: str) -> None:
+        task = asyncio.ensure_future(self.end(transaction, ROLLED_BACK, reason))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
 
 def _too_many(what: str, hint: str) -> TidegateError:

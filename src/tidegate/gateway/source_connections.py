@@ -78,6 +78,11 @@ class SourceConnections:
         self._unopened: set[SourceConnection] = set()
         self._visible = IdentityCache(self._visible_now)
         self._opened: set[SourceConnection] = set()
+        self._note_close: Callable[[SourceConnection], None] = _note_nothing
+
+    def watch_closes(self, closed: Callable[[SourceConnection], None]) -> None:
+        """Call `closed` when the engine of a source is closed while the server runs on."""
+        self._note_close = closed
 
     def watch_settings(self, changed: Callable[[], ConfiguredSources | None]) -> None:
         """Ask `changed`, before anything else, what the settings say now, if it is new."""
@@ -322,6 +327,7 @@ class SourceConnections:
             raise TidegateError(
                 Code.SOURCE_NOT_CONNECTED, f"The source {connection.source.name!r} is not connected"
             )
+        self._note_close(connection)
         await engine.close()
 
     async def close(self) -> None:
@@ -431,6 +437,7 @@ class SourceConnections:
         connection.forget_profiles()
         if connection.engine is None:
             return None
+        self._note_close(connection)
         task = asyncio.ensure_future(connection.engine.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -484,6 +491,10 @@ async def _check_opened(check: Callable[[], Awaitable[None]], engine: Engine) ->
     except BaseException:
         await engine.close()
         raise
+
+
+def _note_nothing(connection: SourceConnection) -> None:
+    """No one wants to know."""
 
 
 def _ended(connection: SourceConnection) -> TidegateError:

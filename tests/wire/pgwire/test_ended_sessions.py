@@ -3,6 +3,7 @@ sent: the database, what the client is told, and the record agree."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -32,6 +33,14 @@ LARGE = {
     "maria": "SELECT repeat('x', 900000) FROM seq_1_to_60",
 }
 """Far more than a client's socket takes in that is not read."""
+
+SLOW_COMMIT = f"""
+CREATE TABLE slow (id int);
+CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM pg_sleep({HANG_S}); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle();
+"""
 
 
 class Line:
@@ -102,6 +111,10 @@ class Place:
                 return [id for (id,) in direct.execute(asked)]
         assert source == "pg"
         return [int(id) for (id,) in self._shop.ask(asked)]
+
+    def ask(self, script: str) -> None:
+        """Run it at PostgreSQL."""
+        self._shop.ask(script)
 
     def running(self, word: str) -> bool:
         """Whether PostgreSQL runs a statement with the word."""
@@ -193,3 +206,41 @@ def test_a_server_that_stops_at_once_keeps_nothing_of_the_text_that_runs(place: 
     assert b"The session was ended: the server stops.\0" in fatal
     assert place.ids("pg") == []
     assert place.outcomes(INSERT % 51) == [("rolled back", "")]
+
+
+@pytest.mark.parametrize("source", ["pg", "lite"])
+def test_a_source_that_changes_ends_the_transactions_that_are_open_at_once(
+    place: Place, source: str
+):
+    """Also in the record, although its client says nothing."""
+    path = place.server.folder / "settings.json"
+    with closing(Line(place.server, source)) as line:
+        line.send(text("BEGIN", INSERT % 51))
+        line.read(message(b"Z", b"T"))
+        settings = json.loads(path.read_text())
+        next(each for each in settings["sources"] if each["name"] == source)["access"] = "read"
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(settings))
+        fresh.replace(path)
+        wait_until(lambda: place.outcomes(INSERT % 51), "the end of the transaction")
+        line.send(text(INSERT % 52))
+        said = line.read(message(b"Z", b"E"))
+        line.send(text("ROLLBACK", "SELECT 7"))
+        assert b"SELECT 1" in line.read(message(b"Z", b"I"))
+    assert b"C25P01\0MThe transaction is over: it has ended, or its source was closed." in said
+    assert place.outcomes(INSERT % 51) == [("rolled back", "")]
+    assert place.ids(source) == []
+
+
+@pytest.mark.parametrize("place", [{"stop_grace_s": 0}], indirect=True)
+def test_a_commit_that_outlasts_a_stop_is_said_to_have_an_unknown_end(place: Place):
+    place.ask(SLOW_COMMIT)
+    with closing(Line(place.server, "pg")) as line:
+        line.send(text("INSERT INTO slow VALUES (1)", "SELECT 1"))
+        wait_until(lambda: place.running("COMMIT"), "the commit to run")
+        place.server.process.process.send_signal(signal.SIGTERM)
+        said = line.rest()
+        place.server.process.process.wait(PATIENCE_S)
+    assert b"C57P01\0" in said
+    assert b"it is not known what of it is kept" in said
+    assert place.outcomes("INSERT INTO slow VALUES (1)") == [("unknown", "sql.outcome_unknown")]

@@ -203,6 +203,13 @@ class WireConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def give_up(self, error: TidegateError) -> None:
+        """Close now, and say why if something runs, which does not end."""
+        if self._busy:
+            self._refuse(error)
+        self.abort()
+        self.cancel_task()
+
     async def wait_ended(self) -> None:
         """Return when the connection's task has ended."""
         if self._task is not None:

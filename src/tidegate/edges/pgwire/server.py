@@ -139,8 +139,7 @@ class WireServer:
             connection.end(_stopped())
         await self._wait_idle(CANCEL_S, None)
         for connection in list(self._connections):
-            connection.abort()
-            connection.cancel_task()
+            connection.give_up(_unfinished())
         self._ended.set()
 
     async def _wait_idle(self, seconds: float, hurry: asyncio.Event | None) -> None:
@@ -375,6 +374,16 @@ def _end_by_gate(connection: WireConnection, error: Exception) -> None:
 
 def _stopped() -> TidegateError:
     return _ended("the server stops")
+
+
+def _unfinished() -> TidegateError:
+    return TidegateError(
+        Code.CALL_CANCELLED,
+        "The session was ended: the server stops. What ran did not end when it was cancelled, and it"
+        " is not known what of it is kept.",
+        hint="Look at the data before you send it again.",
+        details={"sqlstate": "57P01"},
+    )
 
 
 def _ended(reason: str) -> TidegateError:

@@ -330,8 +330,9 @@ class StatementRunner:
             return commit and not failed
         try:
             ended = (await self._gateway.handle(call)).payload
-        except TidegateError:
-            await self._gateway.abandon_transaction(id, "it could not be ended by its client")
+        except TidegateError as error:
+            reason = f"its client could not end it: {error.message}"
+            await self._gateway.abandon_transaction(id, reason)
             if isinstance(request, RollbackTransaction):
                 return False  # as its client wanted
             raise
