@@ -379,8 +379,8 @@ def _stopped() -> TidegateError:
 def _unfinished() -> TidegateError:
     return TidegateError(
         Code.CALL_CANCELLED,
-        "The session was ended: the server stops. What ran did not end when it was cancelled, and it"
-        " is not known what of it is kept.",
+        "The session was ended: the server stops. What ran did not end when it was cancelled, and"
+        " it is not known what of it is kept.",
         hint="Look at the data before you send it again.",
         details={"sqlstate": "57P01"},
     )
