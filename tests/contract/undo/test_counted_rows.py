@@ -130,6 +130,17 @@ def postgres(shop: Shop) -> PostgresShop:
     return shop
 
 
+async def test_a_database_without_tables_is_no_server_that_does_not_count(
+    postgres: PostgresShop,
+) -> None:
+    postgres.script("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    async with gate_of(postgres, undo="off", max_rows_changed=5) as gate:
+        error = await gate.error(Query(Statement("INSERT INTO missing VALUES (1)")))
+        assert "missing" in error.message
+        postgres.script("CREATE TABLE missing (id int)")
+        await gate.change("INSERT INTO missing VALUES (1)")
+
+
 DEFERRED = """
 CREATE TABLE log (what text);
 CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS

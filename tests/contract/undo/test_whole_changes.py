@@ -100,6 +100,9 @@ OWN_OF_SOME = {
         MERGES.format("items") + "DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.name, 1)",
         "WITH d AS (DELETE FROM staff WHERE id < 3 RETURNING *) SELECT count(*) FROM d",
         "UPDATE staff SET rank = 1 FROM items AS i WHERE i.id = staff.id",
+        "EXPLAIN ANALYZE UPDATE staff SET rank = 1 WHERE id = 1",
+        "WITH d AS (UPDATE staff SET rank = 1 WHERE id = 1 RETURNING *)"
+        " SELECT d.id FROM d, generate_series(1, 99)",
     ),
     "mysql": (
         "REPLACE INTO keyed VALUES (1, 2, 8)",

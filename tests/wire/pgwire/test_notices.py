@@ -38,6 +38,7 @@ TEXTS = [
     "SELECT to_tsquery('the')",
     "SELECT 1",
     "UPDATE told SET secret = 'x' WHERE id = 1",
+    "CREATE INDEX CONCURRENTLY told_secret ON told (secret)",
 ]
 BLOCK = ["BEGIN", "INSERT INTO told VALUES (7, 'a')", "SELECT to_tsquery('the')", "ROLLBACK"]
 CURSOR = ["BEGIN", "DECLARE c CURSOR FOR SELECT to_tsquery('the')", "FETCH ALL FROM c", "COMMIT"]

@@ -64,6 +64,9 @@ async def ask_to_cancel(connection: PGconn) -> None:
             request.finish()
 
 
+_NO_TRANSACTION = "25P01"
+
+
 def _read(notice: PGresult) -> tuple[DatabaseNotice, int]:
     """A notice, with the beginnings of long texts, and about how many bytes it came in."""
     fields = pq.DiagnosticField
@@ -177,7 +180,8 @@ class CommandProtocol(SocketIO):
         the rows that are to fit into our memory."""
         read, size = _read(notice)
         self.passed(size)
-        note(read)
+        if read.sqlstate != _NO_TRANSACTION:  # of our COMMIT behind what ran outside of one
+            note(read)
 
     @classmethod
     async def connect(cls, target: Conninfo, **others: str) -> CommandProtocol:

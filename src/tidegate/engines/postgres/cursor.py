@@ -167,7 +167,7 @@ class PostgresCursor:
 
 
 _SELECTS = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|values|table|show|fetch|call)\b",
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|values|table|show|fetch|call|explain)\b",
     re.IGNORECASE | re.DOTALL,
 )
 """What returns rows that it has not changed."""

@@ -17,11 +17,12 @@ from tidegate.engines.postgres.errors import translate
 from tidegate.errors import Code, TidegateError
 from tidegate.model.decisions import Permit
 
-COUNT = b"""SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(c.oid)
+COUNT = b"""SELECT CASE WHEN pg_catalog.current_setting('track_counts') = 'on' THEN
+  coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(c.oid)
   + pg_catalog.pg_stat_get_xact_tuples_updated(c.oid)
-  + pg_catalog.pg_stat_get_xact_tuples_deleted(c.oid))::text
-FROM pg_catalog.pg_class AS c WHERE c.relkind = 'r' AND c.oid >= 16384
-  AND pg_catalog.current_setting('track_counts') = 'on'"""
+  + pg_catalog.pg_stat_get_xact_tuples_deleted(c.oid)), 0)::text END
+FROM pg_catalog.pg_class AS c WHERE c.relkind = 'r' AND c.oid >= 16384"""
+"""NULL where the server does not count; 0 in a database without tables."""
 
 UNCOUNTED = b"""SELECT (pg_catalog.current_setting('track_counts') <> 'on')::text,
   (EXISTS (SELECT FROM pg_catalog.pg_foreign_table)
@@ -65,6 +66,9 @@ class RowCounter:
         Raises: TidegateError LIMIT_CHANGES, POLICY_CONFIRM, POLICY_DENIED, and what the database
         says to what was deferred.
         """
+        nested = self._whole is not None and self._whole.nested
+        if nested:
+            own = 0  # the rows of the query around the change
         check_count(self.permit, own)
         rows = own
         if deferred and self._limited:
@@ -74,11 +78,11 @@ class RowCounter:
         check_count(self.permit, rows, followers=True)
         if self._whole is not None:
             # A change within a query is counted with all others: no number tells which is whose.
-            found = rows if self._whole.nested else own
+            found = rows if nested else own
             query = _together(self._whole.counts_after(found))
             if query is not None:
                 self._whole.end(found, _numbers(await session.run_own(query)))
-        return rows if self._limited else own
+        return rows if self._limited or nested else own
 
 
 def counter_of(permit: Permit | None) -> RowCounter | None:
