@@ -32,6 +32,18 @@ _OPTIONS = frozenset(
     sslpassword sslrootcert sslsni target_session_attrs tcp_user_timeout user
     """.split()  # noqa: SIM905 - a paragraph of words is easier to read and to change
 )
+_WORDS = {
+    "channel_binding": ("disable", "prefer", "require"),
+    "gssencmode": ("disable", "prefer", "require"),
+    "load_balance_hosts": ("disable", "random"),
+    "sslcertmode": ("disable", "allow", "require"),
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "sslnegotiation": ("postgres", "direct"),
+    "target_session_attrs": (
+        "any", "read-write", "read-only", "primary", "standby", "prefer-standby",
+    ),
+}  # fmt: skip
+"""What libpq takes for options that are words; it says so only when it connects."""
 _NO_FILE = f"{os.devnull}/none"
 _NOT_OURS = {
     "password": "",
@@ -87,6 +99,12 @@ def parse_conninfo(url: str) -> Conninfo:
         kept = own if name in _OWN_OPTIONS else parameters
         if name in kept:
             raise TidegateError(Code.SOURCE_URL, f"The URL gives `{name}` twice.")
+        if value and value not in _WORDS.get(name, (value,)):
+            raise TidegateError(
+                Code.SOURCE_URL,
+                f"The option `{name}` cannot be {value[:40]!r}.",
+                hint=f"It is one of {', '.join(_WORDS[name])}.",
+            )
         kept[name] = value
     if any("\0" in value for value in parameters.values()):
         raise TidegateError(Code.SOURCE_URL, "The URL holds a NUL character.")
