@@ -385,29 +385,35 @@ class OpenTransactions:
                 "pg.idle_in_transaction_s",
             )
         elif left_s <= 0 and idle_s > 0:
-            self._expire(
-                transaction,
-                "25P04",
-                f"the transaction was open for {bounds.total_s:g} s",
-                "pg.transaction_s",
-            )
+            self._expire_by_age(transaction)
         else:
             wait_s = min(bounds.idle_s - idle_s, left_s if left_s > 0 else 1.0)
             transaction.timer = loop.call_later(max(0.01, wait_s), lambda: self._watch(transaction))
 
+    def check_age(self, transaction: OpenTransaction) -> None:
+        """End a transaction that has been open for too long, though its statements follow each
+        other without a pause. Raises: TidegateError CALL_CANCELLED."""
+        if asyncio.get_running_loop().time() >= transaction.began_at + transaction.bounds.total_s:
+            raise self._expire_by_age(transaction)
+
+    def _expire_by_age(self, transaction: OpenTransaction) -> TidegateError:
+        reason = f"the transaction was open for {transaction.bounds.total_s:g} s"
+        return self._expire(transaction, "25P04", reason, "pg.transaction_s")
+
     def _expire(
         self, transaction: OpenTransaction, sqlstate: str, reason: str, setting: str
-    ) -> None:
+    ) -> TidegateError:
+        """End it and its session; returns why, as the client reads it."""
         self._end_soon(transaction, reason)
+        error = TidegateError(
+            Code.CALL_CANCELLED,
+            f"The session was ended: {reason}. Its changes were rolled back.",
+            hint=f"Commit sooner, or ask the operator to raise `{setting}`.",
+            details={"sqlstate": sqlstate},
+        )
         if transaction.on_end is not None:
-            transaction.on_end(
-                TidegateError(
-                    Code.CALL_CANCELLED,
-                    f"The session was ended: {reason}. Its changes were rolled back.",
-                    hint=f"Commit sooner, or ask the operator to raise `{setting}`.",
-                    details={"sqlstate": sqlstate},
-                )
-            )
+            transaction.on_end(error)
+        return error
 
     def _end_soon(self, transaction: OpenTransaction, reason: str) -> None:
         task = asyncio.ensure_future(self.end(transaction, ROLLED_BACK, reason))

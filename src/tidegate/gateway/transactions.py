@@ -138,6 +138,8 @@ async def engine_transaction(ctx: CallContext, transaction: OpenTransaction) -> 
                 Code.CALL_CANCELLED, "The transaction was ended before it had begun."
             )
         transaction.held = held
+    else:
+        ctx.services.transactions.check_age(transaction)
     return transaction.held
 
 

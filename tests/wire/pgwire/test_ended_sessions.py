@@ -161,6 +161,21 @@ def test_a_client_that_reads_no_more_holds_no_lock_for_longer_than_it_may_be_idl
     assert place.outcomes(LARGE[source]) == [("", "call.cancelled")]
 
 
+@pytest.mark.parametrize("place", [{"pg": {"transaction_s": 0.3}}], indirect=True)
+def test_a_transaction_is_no_longer_open_than_it_may_be_though_its_statements_have_no_pause(
+    place: Place,
+):
+    slow = "SELECT pg_sleep(0.5)"
+    with closing(Line(place.server, "pg")) as line:
+        line.send(text(INSERT % 51, slow, INSERT % 52))
+        said = line.rest()
+    assert said.count(b"SFATAL\0VFATAL\0C25P04\0") == 1
+    assert b"the transaction was open for 0.3 s" in said
+    wait_until(lambda: place.outcomes(INSERT % 51), "the end of the transaction")
+    assert place.outcomes(INSERT % 51) == [("rolled back", "")]
+    assert place.ids("pg") == []
+
+
 def test_a_revoked_token_ends_a_transaction_whose_client_reads_no_more(place: Place):
     with closing(Line(place.server, "lite")) as line:
         line.send(text(INSERT % 51, LARGE["lite"], INSERT % 52))
