@@ -33,19 +33,24 @@ from bench.process import cpu_here, resident
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.engines.datalevin.engine import DatalevinEngine
-from tidegate.engines.datalevin.library import find_library
-from tidegate.engines.datalevin.startup_cache import StartupCache
-from tidegate.engines.datalevin.url import Place, place_of
-from tidegate.engines.datalevin.workers import HEAP, Worker, workers
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
-from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget, TargetKind
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Call
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
+from tidegate.products.datalog.datalevin.engine import DatalevinEngine
+from tidegate.products.datalog.datalevin.library import find_library
+from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+from tidegate.products.datalog.datalevin.url import Place, place_of
+from tidegate.products.datalog.datalevin.workers import HEAP, Worker, workers
+from tidegate.products.datalog.requests import (
+    DatalogOperation,
+    DatalogRequest,
+    DatalogTarget,
+    TargetKind,
+)
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.session import Session
 from tidegate.protocol.transport import TransportContext

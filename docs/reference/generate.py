@@ -247,7 +247,7 @@ def tools() -> str:
         "before they call any other.",
     ]
     for name in SURFACES:
-        surface = import_module(f"tidegate.surfaces.{name}").surface(_NoGate(), config=WRITABLE)
+        surface = import_module(SURFACES[name].module).surface(_NoGate(), config=WRITABLE)
         lines += ["", f"## {name}", "", surface.instructions or ""]
         usual = surface.tools(None)
         lines += [line for tool in usual for line in _tool(tool)]
@@ -266,7 +266,7 @@ def _extended_tools(name: str) -> Sequence[Tool]:
     if model is None or "extended" not in model.__struct_fields__:
         return ()
     settings = model(extended=True)
-    surface = import_module(f"tidegate.surfaces.{name}").surface(
+    surface = import_module(SURFACES[name].module).surface(
         _NoGate(), config=WRITABLE, settings=settings
     )
     return surface.tools(None)

@@ -32,9 +32,8 @@ from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
-from tidegate.gateway.datalog_sources import DatalogSources
 from tidegate.gateway.gateway import Gateway
-from tidegate.gateway.handlers import RequestHandler
+from tidegate.gateway.handlers import HandlerParts, RequestHandler
 from tidegate.gateway.jdbc_sources import JdbcSources
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
@@ -53,7 +52,6 @@ from tidegate.model.actors import Actor
 from tidegate.model.changes import ListChanges
 from tidegate.model.requests import (
     CloseTemporary,
-    OpenDatalog,
     OpenJdbc,
     OpenTemporary,
     Request,
@@ -225,6 +223,7 @@ class App:
             changes=self.kept_changes,
             figures=self.figures if self.config.console.enabled else None,
             handlers=self._handlers(),
+            handler_parts=HandlerParts(self.connections, self.config),
         )
 
     def _handlers(self) -> dict[type[Request], RequestHandler]:
@@ -237,7 +236,6 @@ class App:
             EmbedTexts: self.embedder.answer,
             OpenTemporary: TemporarySources(self.connections, settings).open,
             OpenJdbc: jdbc.open,
-            OpenDatalog: DatalogSources(self.connections, settings).open,
             CloseTemporary: jdbc.close,
             **self.workspace.handlers,
             **AnswerService(self.config.language, self.state.questions).handlers,

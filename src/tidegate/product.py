@@ -118,17 +118,22 @@ class Product(NamedTuple):
     """One product.
 
     `engines`: by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
-    `surfaces`, by name. `dialects`: the module with the `DIALECT` of each name. `commands`: by the
+    `surfaces`, by name. `dialects`: the module with the `DIALECT` of each name.
+    `vocabularies`: by a dialect that is no SQL, the module with the functions of
+    `search.vocabulary.Vocabulary`. `commands`: by the
     word of the command line, the place of the function that adds its arguments to the parser.
-    `url_advice`: by the scheme of another library's URLs.
+    `url_advice`: by the scheme of another library's URLs. `demo_source`: the place of the function
+    that makes a source of the demo's shop, from its file and the state's directory.
     """
 
     name: str
     engines: Mapping[str, EngineEntry] = NONE
     surfaces: Mapping[str, SurfaceEntry] = NONE
     dialects: Mapping[str, str] = NONE
+    vocabularies: Mapping[str, str] = NONE
     commands: Mapping[str, str] = NONE
     url_advice: Mapping[str, UrlAdvice] = NONE
+    demo_source: str = ""
 
 
 @cache

@@ -13,9 +13,9 @@ from datalog_oracle import pulls
 from datalog_oracle.cases import SCHEMA, Cases, Query, facts_of, random_entities, smaller
 from datalog_oracle.evaluator import Fact
 from support.datalog import Datalog, Opened
-from tidegate.datalog.query import judge_query
-from tidegate.datalog.reader import read
 from tidegate.errors import TidegateError
+from tidegate.products.datalog.language.query import judge_query
+from tidegate.products.datalog.language.reader import read
 
 PER_DATABASE = 200
 ENTITIES = 9

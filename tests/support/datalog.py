@@ -13,19 +13,24 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tidegate.engines.datalevin.engine import DatalevinEngine
-from tidegate.engines.datalevin.library import find_library, installed_version
-from tidegate.engines.datalevin.startup_cache import StartupCache
-from tidegate.engines.datalevin.workers import workers
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER, Cancellation
-from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget, TargetKind
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, EngineRequest, Explain, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
+from tidegate.products.datalog.datalevin.engine import DatalevinEngine
+from tidegate.products.datalog.datalevin.library import find_library, installed_version
+from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+from tidegate.products.datalog.datalevin.workers import workers
+from tidegate.products.datalog.requests import (
+    DatalogOperation,
+    DatalogRequest,
+    DatalogTarget,
+    TargetKind,
+)
 
 ResultT = TypeVar("ResultT")
 

@@ -15,7 +15,7 @@ import pytest
 
 from support.command_line import serving, tidegate
 from support.datalog import CACHE_HOME, PEOPLE, SCHEMA, prepare
-from tidegate.surfaces.datalog.tools import SPECS
+from tidegate.products.datalog.surface.tools import SPECS
 from wire.conversations import python_sdk
 from wire.wires import MODERN
 

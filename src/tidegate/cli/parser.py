@@ -33,7 +33,6 @@ from tidegate.cli.arguments.serving import (
     add_config,
     add_demo,
     add_doctor,
-    add_dtlv,
     add_install,
     add_serve,
     add_setup,
@@ -161,7 +160,6 @@ def _add_version(commands: Commands) -> None:
 _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "setup": add_setup,
     "serve": add_serve,
-    "dtlv": add_dtlv,
     "bridge": add_bridge,
     "install": add_install,
     "status": add_status,

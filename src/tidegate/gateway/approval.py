@@ -20,7 +20,6 @@ from tidegate.gateway.masking import separable_under, without_values
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
 from tidegate.gateway.transactions import may_wait
 from tidegate.model.changes import Undone
-from tidegate.model.datalog import DatalogRequest
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.statements import DryRun, Effect, NewState
@@ -191,7 +190,7 @@ async def try_change(ctx: CallContext) -> DryRun:
 
 async def _try_change(ctx: CallContext) -> DryRun:
     request = ctx.request
-    if ctx.judgement.effect is not Effect.WRITE or not isinstance(request, (Query, DatalogRequest)):
+    if ctx.judgement.effect is not Effect.WRITE or not request.has_dry_run:
         return DryRun(reason="only INSERT, UPDATE and DELETE are tried.")
     if not ctx.engine.capabilities.dry_runs:
         return DryRun(reason="this engine cannot try a change without harm.")

@@ -31,7 +31,7 @@ from tidegate.gateway.context import NO_SOURCE, CallContext, Services
 from tidegate.gateway.decision import BY_PERSON, decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.fault_log import FaultLog
-from tidegate.gateway.handlers import HANDLERS, Handler, RequestHandler, from_records
+from tidegate.gateway.handlers import HANDLERS, Handler, HandlerParts, RequestHandler, from_records
 from tidegate.gateway.joined_tables import Joins, find_joined, read_joined
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import hide_sessions, mask, source_key
@@ -62,6 +62,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
+from tidegate.product import load
 from tidegate.sql.session_texts import has_session_views
 from tidegate.undo.kept_changes import KeptChanges
 
@@ -83,6 +84,7 @@ class Gateway:
         *,
         approvals: Approvals | None = None,
         handlers: Mapping[type[Request], RequestHandler] | None = None,
+        handler_parts: HandlerParts | None = None,
         masking_key: Callable[[], str] | None = None,
         statement_rules: Callable[[Source], StatementRules | None] | None = None,
         changes: KeptChanges | None = None,
@@ -102,6 +104,7 @@ class Gateway:
             *(judging_limiter(), statement_rules or _no_rules),
             *(transactions, changes, figures),
         )
+        self._handler_parts = handler_parts
         self._handlers = (
             HANDLERS
             | {ReadProfiles: self._read_profiles}
@@ -211,6 +214,9 @@ class Gateway:
     def _handler(self, ctx: CallContext) -> Handler:
         request = type(ctx.call.request)
         handler = self._handlers.get(request)
+        if handler is None and request.handler and self._handler_parts is not None:
+            answer: RequestHandler = load(request.handler)(self._handler_parts)
+            handler = self._handlers[request] = from_records(answer)
         if handler is None:
             raise TidegateError(
                 Code.UNSUPPORTED, f"This server has no handler for {request.__name__} requests"

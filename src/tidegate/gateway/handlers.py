@@ -4,10 +4,12 @@ are kept, and our own records."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from tidegate.config.model import Config
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.execution import fetch_more
+from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import (
     Call,
@@ -20,6 +22,14 @@ from tidegate.model.requests import (
     Switch,
 )
 from tidegate.model.sources import Source
+
+
+class HandlerParts(NamedTuple):
+    """What the handler of a product's request is made of."""
+
+    connections: SourceConnections
+    config: Config
+
 
 RequestHandler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
 """Answers a request about our own records, within the sources that it is given."""

@@ -91,17 +91,6 @@ class OpenedJdbc(RecordedPayload, frozen=True):
         return {"place": self.place, "driver": self.driver}
 
 
-class OpenedDatalog(RecordedPayload, frozen=True):
-    """A temporary source in a Datalevin directory or on a Datalevin server. `place` is where it
-    is, without a password."""
-
-    source: Source
-    place: str
-
-    def recorded_arguments(self) -> Mapping[str, Any]:
-        return {"place": self.place}
-
-
 class Prepared(msgspec.Struct, frozen=True):
     """A query before it runs. `columns` and `parameters` (the database's type names, empty where it
     gives none) are None where the engine cannot tell them. `effect` is the gate's judgement of it.

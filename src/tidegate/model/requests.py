@@ -38,6 +38,7 @@ class Request(msgspec.Struct, frozen=True):
     be asked to approve it; otherwise it is refused where one would be. `recorded_first`: its intent
     is durable in the audit log before it is answered, because it sends something to a third party.
     `names_change`: it is about a change that is kept (`model.changes.ChangeRequest`).
+    `handler`: the place (`module:function`) of what makes the handler of a product's request.
     """
 
     kind: ClassVar[str] = "other"
@@ -46,6 +47,7 @@ class Request(msgspec.Struct, frozen=True):
     asks_person: ClassVar[bool] = True
     recorded_first: ClassVar[bool] = False
     names_change: ClassVar[bool] = False
+    handler: ClassVar[str] = ""
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""
@@ -80,6 +82,9 @@ class EngineRequest(Request, frozen=True, kw_only=True):
     settings: tuple[tuple[str, str], ...] = ()
     engine_rules: EngineRules | None = None
 
+    has_dry_run: ClassVar[bool] = False
+    """Whether an engine with dry runs can try a change of this class."""
+
 
 class Query(EngineRequest, frozen=True):
     """Run a statement. `cells` says how values are rendered.
@@ -94,6 +99,7 @@ class Query(EngineRequest, frozen=True):
     """
 
     kind: ClassVar[str] = "query"
+    has_dry_run: ClassVar[bool] = True
 
     statement: Statement
     cells: Cells = "json"
@@ -287,12 +293,6 @@ class OpenJdbc(OpenTemporary, frozen=True, kw_only=True):
     driver: str | None = None
     dependency: str | None = None
     repository: str | None = None
-
-
-class OpenDatalog(OpenTemporary, frozen=True, kw_only=True):
-    """Open a Datalevin directory, `datalevin://…`, or a database of a Datalevin server, `dtlv://…`,
-    as a temporary source. The URL may hold a password. The answer is a `replies.OpenedDatalog`.
-    """
 
 
 class CloseTemporary(Request, frozen=True):

@@ -18,6 +18,7 @@ from tidegate.model.profiles import Join, Place, Profiles, TableProfile
 from tidegate.model.requests import ReadProfiles
 from tidegate.model.schema import Catalog, Table
 from tidegate.search.shorthand import printable, table_name, with_keys
+from tidegate.search.vocabulary import find
 from tidegate.surfaces.tool_context import ToolContext
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _MOST_PROFILED = 500
 _PENDING = "Values follow: ask again."
 """Said where a caller asks before the values of the tables that it sees were read."""
 _MOST_NAMES = 200
-_DATALOG = "datalog"
 _MOST_ASKED = 300
 """Characters of the words to search for: what comes after them finds nothing more."""
 
@@ -310,20 +310,17 @@ def _shown(
     only: Sequence[str] | None = None,
 ) -> str:
     """The table in the words of its source's language."""
-    if catalog.dialect != _DATALOG:
+    vocabulary = find(catalog.dialect)
+    if vocabulary is None:
         return with_keys(table, catalog, profile, joins, only)
-    from tidegate.search.attributes import namespace_line
-
-    return namespace_line(table, profile, only)
+    return vocabulary.table_line(table, profile, only)
 
 
 def _heading(catalog: Catalog, tables: Sequence[Table]) -> list[str]:
     """How a source is asked that does not speak SQL."""
-    if catalog.dialect != _DATALOG:
-        return []
-    from tidegate.search.attributes import heading
-
-    return [first] if (first := heading(tables)) else []
+    vocabulary = find(catalog.dialect)
+    first = "" if vocabulary is None else vocabulary.heading(tables)
+    return [first] if first else []
 
 
 def _also(names: Sequence[str], more: int, room: int, step: str) -> str:

@@ -14,7 +14,7 @@ from support.surface_client import WRITER
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.surfaces.datalog.tools import SPECS, schema_of
+from tidegate.products.datalog.surface.tools import SPECS, schema_of
 
 
 @pytest.fixture

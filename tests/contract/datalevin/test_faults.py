@@ -21,9 +21,9 @@ from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
 from tidegate.model.results import Limits
 from tidegate.model.statements import Effect
+from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
 MANY = 10_000
 DISK_MB = 24

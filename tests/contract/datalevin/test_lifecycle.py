@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from support.datalog import NEVER, Datalog, Opened
-from tidegate.engines.datalevin.directory import users_of
-from tidegate.engines.datalevin.library import find_library
-from tidegate.engines.datalevin.startup_cache import StartupCache
-from tidegate.engines.datalevin.url import place_of
-from tidegate.engines.datalevin.workers import HEAP, Worker
 from tidegate.errors import Code
 from tidegate.model.results import Limits
+from tidegate.products.datalog.datalevin.directory import users_of
+from tidegate.products.datalog.datalevin.library import find_library
+from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+from tidegate.products.datalog.datalevin.url import place_of
+from tidegate.products.datalog.datalevin.workers import HEAP, Worker
 
 MANY = 20_000
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from support.datalog import NEVER, Datalog, Opened
-from tidegate.engines.datalevin import private_copies
-from tidegate.engines.datalevin.library import find_library
-from tidegate.engines.datalevin.startup_cache import StartupCache
-from tidegate.engines.datalevin.url import place_of
-from tidegate.engines.datalevin.workers import HEAP, Worker
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Limits
+from tidegate.products.datalog.datalevin import private_copies
+from tidegate.products.datalog.datalevin.library import find_library
+from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+from tidegate.products.datalog.datalevin.url import place_of
+from tidegate.products.datalog.datalevin.workers import HEAP, Worker
 
 NAMES = "[:find [?n ...] :where [_ :name ?n]]"
 
@@ -199,7 +199,7 @@ def test_each_copy_is_whole_while_another_program_writes(
 
 
 def _count_request() -> Any:
-    from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
+    from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
     return DatalogRequest(
         operation=DatalogOperation.COUNT_DATOMS,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from support.datalog import Datalog, Opened
-from tidegate.datalog.judge import judge_operation
 from tidegate.errors import Code, TidegateError
+from tidegate.products.datalog.language.judge import judge_operation
 
 SCHEMA: dict[str, Any] = {
     ":name": {":db/valueType": ":db.type/string"},

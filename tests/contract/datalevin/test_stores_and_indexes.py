@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from support.datalog import Datalog, Opened
-from tidegate.datalog.judge import judge_operation
 from tidegate.errors import Code, TidegateError
+from tidegate.products.datalog.language.judge import judge_operation
 
 DOCUMENTS = {":domain": "docs", ":include-text?": True}
 PLACES = {":domain": "places", ":dimensions": 2}

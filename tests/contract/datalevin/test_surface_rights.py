@@ -15,7 +15,7 @@ from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.model.sources import Mask
-from tidegate.surfaces.datalog.tools import SPECS
+from tidegate.products.datalog.surface.tools import SPECS
 
 OFF, ASK, MASKED = ":writes-disabled", ":approval-needed", ":policy-masked"
 

@@ -14,8 +14,8 @@ from support.surface_client import OWNER, READER, Peer
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.datalog.options import ALLOWED
-from tidegate.surfaces.datalog.tools import SPECS
+from tidegate.products.datalog.language.options import ALLOWED
+from tidegate.products.datalog.surface.tools import SPECS
 
 RULES = """[[(ancestor ?a ?b) [?b :parent ?a]]
             [(ancestor ?a ?b) [?b :parent ?c] (ancestor ?a ?c)]

@@ -15,12 +15,12 @@ from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.approvals.render import describe
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
 from tidegate.model.replies import HistoryFound
 from tidegate.model.requests import Browse, Call, Query, Request, SearchHistory
 from tidegate.model.results import Limits
 from tidegate.model.sources import Mask, Source
 from tidegate.model.statements import Statement
+from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)

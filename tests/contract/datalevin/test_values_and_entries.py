@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from support.datalog import Datalog, Opened
-from tidegate.datalog.judge import judge_operation
-from tidegate.datalog.query import judge_query
-from tidegate.datalog.reader import read
-from tidegate.engines.datalevin.errors import Fault, translate
 from tidegate.errors import Code, TidegateError
+from tidegate.products.datalog.datalevin.errors import Fault, translate
+from tidegate.products.datalog.language.judge import judge_operation
+from tidegate.products.datalog.language.query import judge_query
+from tidegate.products.datalog.language.reader import read
 
 SCHEMA: dict[str, Any] = {
     ":age": {":db/valueType": ":db.type/long"},

@@ -5,12 +5,18 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.datalog.functions import AGGREGATES, NESTED, OF_ENTITY, PLAIN, SEARCHES
-from tidegate.datalog.query import judge_query
-from tidegate.datalog.reader import read
-from tidegate.datalog.values import Keyword, List, Map, Symbol, Value, Vector
-from tidegate.datalog.writer import write
 from tidegate.errors import TidegateError
+from tidegate.products.datalog.language.functions import (
+    AGGREGATES,
+    NESTED,
+    OF_ENTITY,
+    PLAIN,
+    SEARCHES,
+)
+from tidegate.products.datalog.language.query import judge_query
+from tidegate.products.datalog.language.reader import read
+from tidegate.products.datalog.language.values import Keyword, List, Map, Symbol, Value, Vector
+from tidegate.products.datalog.language.writer import write
 
 _CALLED = PLAIN | OF_ENTITY | SEARCHES | {NESTED} | AGGREGATES
 _WORDS = [

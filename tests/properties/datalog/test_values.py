@@ -9,10 +9,11 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.datalog.json_values import decode, encode
-from tidegate.datalog.ordering import in_order, order
-from tidegate.datalog.reader import read
-from tidegate.datalog.values import (
+from tidegate.errors import TidegateError
+from tidegate.products.datalog.language.json_values import decode, encode
+from tidegate.products.datalog.language.ordering import in_order, order
+from tidegate.products.datalog.language.reader import read
+from tidegate.products.datalog.language.values import (
     BigInteger,
     Character,
     Instant,
@@ -25,8 +26,7 @@ from tidegate.datalog.values import (
     Vector,
     identity,
 )
-from tidegate.datalog.writer import write
-from tidegate.errors import TidegateError
+from tidegate.products.datalog.language.writer import write
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _NAMES = st.from_regex(r"[a-z][a-z0-9*!_?-]{0,5}(/[a-z][a-z0-9]{0,3})?", fullmatch=True)

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tidegate.datalog.import_records import (
+from tidegate.errors import TidegateError
+from tidegate.products.datalog.language.import_records import (
     Format,
     as_vectors,
     infer,
@@ -14,7 +15,6 @@ from tidegate.datalog.import_records import (
     schema_of,
     vector_options,
 )
-from tidegate.errors import TidegateError
 
 
 def test_json_lines_become_entities_with_attributes_of_a_namespace() -> None:

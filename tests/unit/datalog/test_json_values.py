@@ -10,10 +10,19 @@ from uuid import UUID
 
 import pytest
 
-from tidegate.datalog.json_values import decode, encode, keyword_name, plain_text
-from tidegate.datalog.reader import read
-from tidegate.datalog.values import BigInteger, Instant, Keyword, Map, Set, Symbol, Value, Vector
 from tidegate.errors import Code, TidegateError
+from tidegate.products.datalog.language.json_values import decode, encode, keyword_name, plain_text
+from tidegate.products.datalog.language.reader import read
+from tidegate.products.datalog.language.values import (
+    BigInteger,
+    Instant,
+    Keyword,
+    Map,
+    Set,
+    Symbol,
+    Value,
+    Vector,
+)
 
 
 @pytest.mark.parametrize(

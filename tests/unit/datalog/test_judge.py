@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from tidegate.datalog.data_rules import check_reading
-from tidegate.datalog.json_values import decode
-from tidegate.datalog.judge import judge_operation
-from tidegate.datalog.language import LANGUAGE
-from tidegate.datalog.query import judge_query
-from tidegate.datalog.reader import read
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
-from tidegate.model.datalog import DatalogOperation, DatalogRequest, DatalogTarget
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
+from tidegate.products.datalog.language.data_rules import check_reading
+from tidegate.products.datalog.language.datalog import LANGUAGE
+from tidegate.products.datalog.language.json_values import decode
+from tidegate.products.datalog.language.judge import judge_operation
+from tidegate.products.datalog.language.query import judge_query
+from tidegate.products.datalog.language.reader import read
+from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
 ANCESTORS = (
     "[[(ancestor ?a ?b) [?a :person/parent ?b]]"

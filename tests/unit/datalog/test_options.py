@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.datalog.judge import judge_operation
-from tidegate.datalog.options import ALLOWED, check_options
 from tidegate.errors import Code, TidegateError
-from tidegate.model.datalog import DatalogTarget, TargetKind
+from tidegate.products.datalog.language.judge import judge_operation
+from tidegate.products.datalog.language.options import ALLOWED, check_options
+from tidegate.products.datalog.requests import DatalogTarget, TargetKind
 
 KINDS: tuple[TargetKind, ...] = ("database", "kv", "search_index", "vector_index")
 FUNCTION = {"~edn": "clojure.core/slurp"}

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from tidegate.datalog.reader import read
-from tidegate.datalog.values import (
+from tidegate.errors import Code, TidegateError
+from tidegate.products.datalog.language.reader import read
+from tidegate.products.datalog.language.values import (
     BigInteger,
     Character,
     Instant,
@@ -21,7 +22,6 @@ from tidegate.datalog.values import (
     Value,
     Vector,
 )
-from tidegate.errors import Code, TidegateError
 
 
 @pytest.mark.parametrize(

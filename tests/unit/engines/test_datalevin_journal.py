@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.engines.datalevin.journal import Fact, Journal, Record, inverse
 from tidegate.errors import Code, TidegateError
+from tidegate.products.datalog.datalevin.journal import Fact, Journal, Record, inverse
 
 REPORT = json.dumps(
     {

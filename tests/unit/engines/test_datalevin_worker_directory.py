@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.engines.datalevin.worker_directory import PREFIX, make_directory, remove_directory
+from tidegate.products.datalog.datalevin.worker_directory import (
+    PREFIX,
+    make_directory,
+    remove_directory,
+)
 
 LEAVES = """
 import os, signal
-from tidegate.engines.datalevin.worker_directory import make_directory
+from tidegate.products.datalog.datalevin.worker_directory import make_directory
 print(make_directory(), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

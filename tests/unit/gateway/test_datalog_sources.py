@@ -13,8 +13,8 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.replies import OpenedDatalog
-from tidegate.model.requests import Call, OpenDatalog
+from tidegate.model.requests import Call
+from tidegate.products.datalog.requests import OpenDatalog, OpenedDatalog
 
 READER = Actor("r", "r", Scope.READ_ONLY)
 WRITER = Actor("w", "w", Scope.READ_WRITE)

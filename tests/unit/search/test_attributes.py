@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.datalog.query import judge_query
-from tidegate.datalog.reader import read
 from tidegate.model.profiles import ColumnProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
-from tidegate.search.attributes import heading, namespace_line, unknown_attributes
+from tidegate.products.datalog.attributes import heading, table_line, unknown_attributes
+from tidegate.products.datalog.language.query import judge_query
+from tidegate.products.datalog.language.reader import read
 
 PERSON = Table(
     "",
@@ -28,11 +28,11 @@ CATALOG = Catalog("facts", "", ("",), (PERSON,), "1", dialect="datalog")
 
 def test_a_namespace_is_one_line_with_whole_names() -> None:
     profile = {":person/likes": ColumnProfile(("tea",), more=True)}
-    assert namespace_line(PERSON, profile) == (
+    assert table_line(PERSON, profile) == (
         "person(:person/name string unique, :person/likes string many fulltext {tea,…},"
         " :person/boss ref component>person, :person/ssn string masked:nothing) ~4 entities"
     )
-    assert namespace_line(PERSON, {}, only=[":person/name"]) == (
+    assert table_line(PERSON, {}, only=[":person/name"]) == (
         "person(:person/name string unique, :person/boss ref component>person, +2 more) ~4 entities"
     )
     assert ":person/name" in heading([PERSON])

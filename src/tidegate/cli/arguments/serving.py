@@ -139,22 +139,6 @@ def add_config(commands: Commands) -> None:
         home_options(action)
 
 
-def add_dtlv(commands: Commands) -> None:
-    dtlv = commands.add_parser(
-        "dtlv",
-        help="serve the surface datalog on stdio, spelled as Datalevin's own command",
-        description="`tidegate dtlv mcp` is `tidegate serve --surface datalog`, so that a client "
-        "that starts `dtlv mcp` needs one word more.",
-    )
-    dtlv.set_defaults(module="dtlv")
-    dtlv.add_argument(
-        "-w", "--allow-writes", action="store_true", help="allow the client to change data"
-    )
-    actions = dtlv.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    mcp = actions.add_parser("mcp", help="serve MCP on stdio")
-    home_options(mcp)
-
-
 def add_bridge(commands: Commands) -> None:
     bridge = commands.add_parser(
         "bridge",

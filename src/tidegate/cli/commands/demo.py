@@ -23,7 +23,6 @@ from typing import NamedTuple
 from tidegate.app import App
 from tidegate.cli.commands.source import save
 from tidegate.cli.demo_client_entries import entries
-from tidegate.cli.demo_facts import facts_of
 from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.demo_session import DemoSession
 from tidegate.cli.local_actor import with_app
@@ -36,6 +35,7 @@ from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant, Scope
 from tidegate.paths import expand
+from tidegate.product import built_in, load
 from tidegate.serve.edges import open_http
 from tidegate.serve.lifecycle import Shutdown, serve
 
@@ -50,6 +50,13 @@ REASON = "These three are on sale this week: 10 % off."
 """What an agent asks for at the desk, and what it says that it is for."""
 
 Session = Callable[[DemoMcpClient], DemoSession]
+
+
+def _facts_of(shop: Path, state: Path) -> SourceSettings:
+    """The shop as a source of Datalog. Raises: TidegateError, as the product says."""
+    place = next(each.demo_source for each in built_in() if each.name == "datalog")
+    source: SourceSettings = load(place)(shop, state)
+    return source
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                     ) from None
         shop = SourceSettings(NAME, f"sqlite:///{path}")
         with _alone(state):
-            facts = facts_of(path, state) if arguments.datalog else None
+            facts = _facts_of(path, state) if arguments.datalog else None
             sources = (shop,) if facts is None else (shop, facts)
             config = _config(state, sources)
             names = [source.name for source in sources]

@@ -3,11 +3,11 @@
 from tidegate.product import EngineEntry, Product, SurfaceEntry
 
 _DATALEVIN = EngineEntry(
-    *("datalevin", "datalog", "tidegate.engines.datalevin", "DatalevinEngine", "datalog"),
-    language="tidegate.datalog.language",
+    *("datalevin", "datalog", "tidegate.products.datalog.datalevin", "DatalevinEngine", "datalog"),
+    language="tidegate.products.datalog.language.datalog",
     options=("heap", "java", "journal", "private_copy_mb"),
-    locator="tidegate.engines.datalevin.url:locate",
-    path_reader="tidegate.engines.datalevin.url:path_of",
+    locator="tidegate.products.datalog.datalevin.url:locate",
+    path_reader="tidegate.products.datalog.datalevin.url:path_of",
 )
 
 PRODUCT = Product(
@@ -15,9 +15,14 @@ PRODUCT = Product(
     engines={"datalevin": _DATALEVIN, "dtlv": _DATALEVIN},
     surfaces={
         "datalog": SurfaceEntry(
-            "tidegate.surfaces.datalog",
-            settings="tidegate.surfaces.datalog.settings:DatalogSettings",
+            "tidegate.products.datalog.surface",
+            settings="tidegate.products.datalog.surface.settings:DatalogSettings",
         )
     },
-    commands={"datalog": "tidegate.cli.arguments.datalog:add_datalog"},
+    vocabularies={"datalog": "tidegate.products.datalog.attributes"},
+    demo_source="tidegate.products.datalog.demo_facts:facts_of",
+    commands={
+        "datalog": "tidegate.products.datalog.commands.arguments:add_datalog",
+        "dtlv": "tidegate.products.datalog.commands.arguments:add_dtlv",
+    },
 )

@@ -21,6 +21,8 @@ DIALECTS: dict[str, str] = {
 """The module of each dialect, by its name in lower case. Those of installed packages come in when
 one is named that is not here."""
 
+_OTHERS = frozenset(entry.dialect for product in built_in() for entry in product.engines.values())
+"""Dialects of the products here, of which some are no SQL."""
 _DEFAULT = "tidegate.sql.dialects.default"
 
 
@@ -28,7 +30,7 @@ _DEFAULT = "tidegate.sql.dialects.default"
 def find(name: str) -> Dialect:
     """The tables for a dialect's name; the conservative default for a name that has none."""
     lowered = name.lower()
-    if lowered not in DIALECTS:
+    if lowered not in DIALECTS and lowered not in _OTHERS:
         for product in installed():
             for each, module in product.dialects.items():
                 DIALECTS.setdefault(each, module)

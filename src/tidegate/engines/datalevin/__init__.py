@@ -1,6 +1,0 @@
-"""Datalevin: Datalog databases, key-value stores, full-text and vector indexes, in directories and
-on remote servers. The extra `datalog` has the library and a Java for it."""
-
-from tidegate.engines.datalevin.engine import DatalevinEngine
-
-__all__ = ["DatalevinEngine"]
