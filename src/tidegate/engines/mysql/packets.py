@@ -1,7 +1,8 @@
 """The packets of one connection, and how it logs in.
 
-asyncmy connects, logs in and parses rows in C; its internals are touched here alone. Reading pauses
-while the caller does not want more, so that the server waits instead of filling the memory.
+asyncmy connects, logs in and parses rows in C; its internals are touched here and in `types.py`
+alone. Reading pauses while the caller does not want more, so that the server waits instead of
+filling the memory.
 """
 
 from __future__ import annotations
