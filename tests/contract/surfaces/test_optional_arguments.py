@@ -1,7 +1,7 @@
 """An optional argument that is sent as nothing is not given, at every tool of every surface.
 
-Frameworks for agents send every argument that a tool lists. `contract/datalevin` has the same of
-the answers of `datalog`.
+Frameworks for agents send every argument that a tool lists. `products/datalog/contract` has the
+same of the answers of `datalog`.
 """
 
 from __future__ import annotations

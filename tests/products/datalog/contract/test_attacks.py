@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from contract.datalevin.test_surface_session import Client
+from products.datalog.contract.test_surface_session import Client
 from support.datalog import Datalog
 from support.surface_client import OWNER, READER, WRITER, Peer
 from tidegate.app import App

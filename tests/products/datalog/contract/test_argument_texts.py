@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.datalevin.test_surface_session import Client, Gate
+from products.datalog.contract.test_surface_session import Client, Gate
 from support.datalog import PEOPLE, SCHEMA, Datalog
 from support.surface_client import WRITER
 from tidegate.app import App

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from contract.datalevin.test_surface_session import Client, Gate
+from products.datalog.contract.test_surface_session import Client, Gate
 from support.datalog import Datalog
 from support.surface_client import READER, WRITER
 from tidegate.app import App

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from contract.datalevin.test_surface_rights import PLACES, ROWS, WRITING
-from contract.datalevin.test_surface_session import Client, Gate
+from products.datalog.contract.test_surface_rights import PLACES, ROWS, WRITING
+from products.datalog.contract.test_surface_session import Client, Gate
 from support.datalog import Datalog
 from support.optional_arguments import NOTHINGS, lasting, optional_of
 from tidegate.app import App

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from contract.datalevin.test_derived_attributes import SCHEMA, people
-from contract.datalevin.test_through_the_gate import WRITER, Asked
+from products.datalog.contract.test_derived_attributes import SCHEMA, people
+from products.datalog.contract.test_through_the_gate import WRITER, Asked
 from support.datalog import Datalog, Opened
 from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.approvals.render import describe, describe_at_client

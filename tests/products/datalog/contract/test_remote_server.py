@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from contract.datalevin.test_surface_session import RULES, Client
+from products.datalog.contract.test_surface_session import RULES, Client
 from support.datalevin_server import PASSWORD, USERS, DatalevinServer
 from support.datalog import PEOPLE, SCHEMA, Datalog, Opened, prepare
 from support.surface_client import OWNER, READER, Peer

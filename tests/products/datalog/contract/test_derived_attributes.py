@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from contract.datalevin.test_surface_session import Client, Gate
+from products.datalog.contract.test_surface_session import Client, Gate
 from support.datalog import Datalog
 from support.surface_client import WRITER, Peer
 from tidegate.app import App

@@ -1,0 +1,5 @@
+"""The fixtures of the command line."""
+
+from cli.conftest import run, state
+
+__all__ = ["run", "state"]
