@@ -143,6 +143,12 @@ def new_state_of(cursor: Cursor) -> NewState | None:
     return getattr(cursor, "new_state", None)
 
 
+def tag_of(cursor: Cursor) -> str:
+    """What the database says of a statement that has ended without rows, as `CREATE TABLE`; empty
+    where it says nothing."""
+    return getattr(cursor, "tag", "")
+
+
 def has_upstream(cursor: Cursor) -> TypeGuard[UpstreamCursor]:
     """Whether a cursor says what it sent to providers."""
     return hasattr(cursor, "upstream")

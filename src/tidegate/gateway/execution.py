@@ -19,6 +19,7 @@ from tidegate.engines.api import (
     counted_of,
     has_upstream,
     new_state_of,
+    tag_of,
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import record_new_state
@@ -180,6 +181,8 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     page = sink.page(affected=cursor.affected, elapsed_ms=(time.perf_counter() - began) * 1000)
     if not cursor.columns and permit.effect is Effect.READ:
         page = structs.replace(page, reads_nothing=True)
+    if not cursor.columns and (tag := tag_of(cursor)):
+        page = structs.replace(page, tag=tag)
     if has_upstream(cursor):
         page = structs.replace(
             page,

@@ -127,7 +127,8 @@ class Page(msgspec.Struct, frozen=True):
     `size` is how many bytes went to a sink that counts them; None: those of `rows`. `upstream` is
     there where the source is made of APIs. `change` is the id of the change whose rows are kept,
     empty if none are. `reads_nothing`: the statement is a query whose rows have no column
-    (`SELECT FROM t`), and no change. `notices` are what the database noted meanwhile, for a caller
+    (`SELECT FROM t`), and no change. `tag` is what the database said of a statement without rows,
+    if it says such a thing. `notices` are what the database noted meanwhile, for a caller
     from whom nothing is hidden.
     """
 
@@ -144,6 +145,7 @@ class Page(msgspec.Struct, frozen=True):
     upstream: UpstreamUse | None = None
     change: str = ""
     reads_nothing: bool = False
+    tag: str = ""
     notices: tuple[DatabaseNotice, ...] = ()
 
 

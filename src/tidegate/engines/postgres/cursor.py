@@ -46,6 +46,7 @@ class PostgresCursor:
         "columns",
         "counted",
         "counter",
+        "tag",
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class PostgresCursor:
         """`commits`: a change is kept when it has ended."""
         self._commits = commits
         self._text = text
+        self.tag = ""
+        """The server's own tag of a statement that gave no rows."""
         self.columns = columns
         self.affected = 0
         self.counter: RowCounter | None = None
@@ -145,6 +148,8 @@ class PostgresCursor:
             return
         _check(last)
         if running.writes:
+            if last.status == ExecStatus.COMMAND_OK:
+                self.tag = (last.command_status or b"").decode()
             if not last.command_status:
                 # After chunks of rows the server sends no count: RETURNING gives each row once.
                 self.affected = 0 if _SELECTS.match(self._text) else self._seen
