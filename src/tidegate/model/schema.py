@@ -58,6 +58,19 @@ class Index(msgspec.Struct, frozen=True):
     included: tuple[str, ...] = ()
 
 
+class Uniqueness(msgspec.Struct, frozen=True):
+    """What a unique index or an exclusion constraint compares, where `Index` does not say all.
+
+    `index` is its name. `columns`: those on which it depends whether two rows conflict, in its
+    parts and its condition; None if that cannot be told. `with_null`: rows can conflict although
+    one of these is NULL.
+    """
+
+    index: str
+    columns: tuple[str, ...] | None
+    with_null: bool = True
+
+
 class ForeignKey(msgspec.Struct, frozen=True):
     name: str
     columns: tuple[str, ...]
@@ -79,6 +92,8 @@ class Table(msgspec.Struct, frozen=True):
     `stored_by`: the columns by which the database stores the rows in order, where it does.
     `parted_by`: the columns that could decide in which of its partitions, or of those behind a
     view, a row is.
+    `uniqueness`: what is compared by exclusion constraints, and by unique indexes that are partial,
+    of expressions, or take NULLs for equal. Any other compares the columns of its `Index`.
     """
 
     schema: str
@@ -95,6 +110,7 @@ class Table(msgspec.Struct, frozen=True):
     filtered: bool = False
     stored_by: tuple[str, ...] = ()
     parted_by: tuple[str, ...] = ()
+    uniqueness: tuple[Uniqueness, ...] = ()
 
 
 class Catalog(msgspec.Struct, frozen=True):

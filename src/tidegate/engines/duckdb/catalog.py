@@ -12,8 +12,18 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
-from tidegate.model.schema import Catalog, ColumnInfo, Ddl, ForeignKey, Index, Status, Table
+from tidegate.model.schema import (
+    Catalog,
+    ColumnInfo,
+    Ddl,
+    ForeignKey,
+    Index,
+    Status,
+    Table,
+    Uniqueness,
+)
 from tidegate.sql.dialects import find
+from tidegate.sql.index_columns import index_columns
 
 _quote = find("duckdb").quote
 _literal = find("duckdb").text_literal
@@ -109,6 +119,8 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
     columns = _columns(found, keys)
     indexes = _indexes(indexed, constraints)
     foreign = _foreign_keys(constraints)
+    macros = cursor.execute(_MACROS).fetchall()
+    unique = _uniqueness(indexed, columns, bool(macros))
     state = status(cursor)
     tables = [
         Table(
@@ -121,10 +133,10 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
             comment=comment,
             approximate_rows=size,
             definition=text if kind == "view" else None,
+            uniqueness=tuple(unique.get((schema, name), ())),
         )
         for schema, name, kind, comment, size, text in listed
     ]
-    macros = cursor.execute(_MACROS).fetchall()
     mark = schema_version(cursor) if only else _digest(everything, named, found, indexed, macros)
     return Catalog(
         state.database,
@@ -203,9 +215,28 @@ def _indexes(rows: Rows, constraints: Rows) -> dict[Name, list[Index]]:
             primary = kind == "PRIMARY KEY"
             indexes[schema, table].append(Index(name, tuple(columns), True, primary, "art"))
     for schema, table, name, unique, primary, expressions, _ in rows:
-        parts = [part.strip(" '\"") for part in str(expressions).strip("[]").split(", ")]
-        indexes[schema, table].append(Index(name, tuple(parts), unique, primary, "art"))
+        indexes[schema, table].append(Index(name, _parts(expressions), unique, primary, "art"))
     return indexes
+
+
+def _parts(expressions: object) -> tuple[str, ...]:
+    return tuple([part.strip(" '\"") for part in str(expressions).strip("[]").split(", ")])
+
+
+def _uniqueness(
+    rows: Rows, columns: dict[Name, list[ColumnInfo]], has_macros: bool
+) -> dict[Name, list[Uniqueness]]:
+    """Of the unique indexes that CREATE INDEX made, from their text. A macro in it could name
+    columns that the text does not."""
+    dialect = find("duckdb")
+    unique: dict[Name, list[Uniqueness]] = defaultdict(list)
+    for schema, table, name, is_unique, _, expressions, text in rows:
+        known = [column.name for column in columns.get((schema, table), ())]
+        plain = {name.lower() for name in known}.issuperset(map(str.lower, _parts(expressions)))
+        if is_unique and not plain:
+            named = None if has_macros or not text else index_columns(text, table, known, dialect)
+            unique[schema, table].append(Uniqueness(name, named))
+    return unique
 
 
 def _foreign_keys(constraints: Rows) -> dict[Name, list[ForeignKey]]:

@@ -29,6 +29,7 @@ from tidegate.model.schema import (
     ForeignKey,
     Index,
     Table,
+    Uniqueness,
 )
 from tidegate.model.sources import Identity
 from tidegate.sql.dialects import find
@@ -113,7 +114,22 @@ SELECT i.indrelid, x.relname::text, i.indisunique, i.indisprimary, m.amname::tex
     SELECT o.opcname::text FROM pg_catalog.unnest(i.indclass) WITH ORDINALITY AS u(oid, place)
     JOIN pg_catalog.pg_opclass AS o ON o.oid = u.oid ORDER BY u.place) END,
   CASE WHEN m.amname <> 'btree' THEN x.reloptions END, i.indisvalid AND i.indpred IS NULL,
-  pg_catalog.array_to_string((i.indkey::int2[])[i.indnkeyatts:i.indnatts - 1], ' ')
+  pg_catalog.array_to_string((i.indkey::int2[])[i.indnkeyatts:i.indnatts - 1], ' '),
+  CASE WHEN i.indisexclusion OR i.indisunique AND NOT i.indisprimary AND (
+      i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
+      OR (pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct')::boolean)
+    THEN pg_catalog.array_to_string(ARRAY(
+      SELECT DISTINCT r[1] FROM pg_catalog.regexp_matches(
+        pg_catalog.concat(i.indexprs::text, i.indpred::text), ':varattno (-?[0-9]+)', 'g') AS r
+      UNION SELECT k::text FROM pg_catalog.unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) AS k
+        WHERE k <> 0
+      UNION SELECT '0' FROM pg_catalog.pg_depend AS e
+        WHERE e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = i.indexrelid
+          AND e.refclassid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
+          AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_depend AS o WHERE o.classid = e.refclassid
+              AND o.objid = e.refobjid AND o.deptype = 'e')), ' ') END,
+  i.indisunique AND NOT i.indisexclusion OR i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
 FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = x.relam
@@ -121,6 +137,9 @@ JOIN pg_catalog.pg_class AS c ON c.oid = i.indrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE {_OF_RELATIONS}
 ORDER BY i.indrelid, i.indisprimary DESC, x.relname""".encode()
+"""The last but one: the numbers of the columns that a `Uniqueness` depends on. 0 is the row as a
+whole, which its expressions can name, or what a user's function or operator reads besides its
+arguments. The catalog's dependencies do not tell of whole rows: the expressions do."""
 
 FOREIGN_KEYS = f"""
 SELECT k.conrelid, k.conname::text, pg_catalog.array_to_string(k.conkey, ' '), p.relname::text,
@@ -262,6 +281,7 @@ def _tables(
         fields[table] = _with_types(known, numbers, typed, types) if typed else known
         names[table] = _Names(numbers, known)
     by_table = _indexes(indexes, names)
+    unique = _uniqueness(indexes, names)
     foreign = _foreign_keys(keys, names)
     return tuple(
         [
@@ -278,6 +298,7 @@ def _tables(
                 reads=tuple([places[oid] for oid in relation.parents or () if oid in places]),
                 may_react=relation.may_react,
                 parted_by=tuple(relation.parted_by or ()),
+                uniqueness=tuple(unique.get(relation.oid, ())),
             )
             for relation in relations
         ]
@@ -330,7 +351,7 @@ class _Names:
 def _indexes(indexes: Rows, names: dict[int, _Names]) -> dict[int, list[Index]]:
     by_table: dict[int, list[Index]] = defaultdict(list)
     for table, name, unique, primary, kind, numbers, expressions, *others in indexes:
-        operators, options, usable, included = others
+        operators, options, usable, included, _, _ = others
         columns = tuple(expressions) if expressions else names[table].of(numbers)
         by_table[table].append(
             Index(
@@ -339,6 +360,16 @@ def _indexes(indexes: Rows, names: dict[int, _Names]) -> dict[int, list[Index]]:
                 names[table].of(included) if included else (),
             )
         )
+    return by_table
+
+
+def _uniqueness(indexes: Rows, names: dict[int, _Names]) -> dict[int, list[Uniqueness]]:
+    by_table: dict[int, list[Uniqueness]] = defaultdict(list)
+    for table, name, *_, numbers, with_null in indexes:
+        if numbers is not None:
+            columns = names[table].of(numbers)
+            known = None if "" in columns else columns
+            by_table[table].append(Uniqueness(name, known, with_null))
     return by_table
 
 

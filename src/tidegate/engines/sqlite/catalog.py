@@ -30,9 +30,11 @@ from tidegate.model.schema import (
     Index,
     Status,
     Table,
+    Uniqueness,
 )
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
+from tidegate.sql.index_columns import index_columns
 from tidegate.sql.lex import Token, lex
 
 _quote = find("sqlite").quote
@@ -118,6 +120,10 @@ FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_info(i
 WHERE t.schema = 'main' AND t.type = 'table' AND t.name = coalesce(?, t.name)
 ORDER BY t.name, i.seq, c.seqno"""
 
+_INDEX_DDL = """
+SELECT name, sql FROM sqlite_schema
+WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = coalesce(?, tbl_name)"""
+
 _FOREIGN_KEYS = """
 SELECT t.name, f.id, f."table", f."from", f."to", f.on_update, f.on_delete
 FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f
@@ -167,6 +173,7 @@ def _catalog(session: SqliteSession, request: Browse, status: Status, identity: 
         listed = [row for row in listed if row[0] == only]
     columns = _columns(session, listed, only)
     indexes = _indexes(session, only)
+    unique = _uniqueness(session, indexes, columns, only)
     keys = _foreign_keys(session, columns, names, only)
     estimates = _estimates(session)
     views = dict(_all(session, _VIEWS))
@@ -185,6 +192,7 @@ def _catalog(session: SqliteSession, request: Browse, status: Status, identity: 
             reads=tuple([(SCHEMA, other) for other in reads.get(name, ())]),
             may_react=name.lower() in with_triggers,
             stored_by=_stored_by(columns.get(name, ()), bool(without_rowid)),
+            uniqueness=tuple(unique.get(name, ())),
         )
         for name, kind, without_rowid in listed
     ]
@@ -276,6 +284,32 @@ def _indexes(session: SqliteSession, only: str | None) -> dict[str, list[Index]]
             Index(name, tuple(columns), bool(unique), origin == "pk", usable=not partial)
         )
     return indexes
+
+
+def _uniqueness(
+    session: SqliteSession,
+    indexes: Mapping[str, Sequence[Index]],
+    columns: Mapping[str, Sequence[ColumnInfo]],
+    only: str | None,
+) -> dict[str, list[Uniqueness]]:
+    """Of the unique indexes that are partial or have expressions, which only their text tells."""
+    unusual = {
+        index.name: table
+        for table, group in indexes.items()
+        for index in group
+        if index.unique and (not index.usable or "<expression>" in index.columns)
+    }
+    unique: dict[str, list[Uniqueness]] = defaultdict(list)
+    if not unusual:
+        return unique
+    dialect = find("sqlite")
+    for name, text in _all(session, _INDEX_DDL, only):
+        if name in unusual:
+            table = unusual[name]
+            known = [column.name for column in columns.get(table, ())]
+            named = index_columns(text, table, known, dialect)
+            unique[table].append(Uniqueness(name, named))
+    return unique
 
 
 def _foreign_keys(

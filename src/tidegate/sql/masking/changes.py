@@ -7,7 +7,7 @@ default that is computed from it, a trigger, and constraints whose violation wou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegate.errors import TidegateError, masking_refused
@@ -17,6 +17,7 @@ from tidegate.sql.masking.derived_tables import DerivedTables, NamedTable
 from tidegate.sql.masking.parsed_statement import ParsedStatement
 from tidegate.sql.masking.rules import mentions
 from tidegate.sql.masking.touched_columns import Touched, stars, wants_all_columns
+from tidegate.sql.masking.unique_conflicts import compares_masked
 
 _CHANGES = frozenset({"Insert", "Update", "Delete", "Merge"})
 _ROWS = frozenset({"excluded", "old", "new"})
@@ -180,7 +181,8 @@ def _check_target(parsed: ParsedStatement, each: NamedTable, derived: DerivedTab
     """Raises: TidegateError POLICY_MASKED for what would write or compare masked columns without
     naming them."""
     table, masks = each.table, derived.masks_of(each.table)
-    if table.may_react:
+    holders = [table, *derived.parts_of(table)]
+    if any(each.may_react for each in holders):
         raise masking_refused(
             f"`{table.name}` is masked, and its triggers or rules could tell what is hidden",
             f"masking.{table.name}",
@@ -202,16 +204,8 @@ def _check_target(parsed: ParsedStatement, each: NamedTable, derived: DerivedTab
                 "List the columns that you give values for, and none that is masked.",
             )
     assigned, adds = _assigned(parsed)
-    for index in table.indexes:
-        if not index.unique or not _reveals(index.columns, masks):
-            continue
-        given = any(column.default for column in table.columns if column.name in masks and adds)
-        if given or not assigned.isdisjoint(name.lower() for name in index.columns):
-            raise _unique(table)
-
-
-def _reveals(columns: Iterable[str], masks: Collection[str]) -> bool:
-    return any(name == "<expression>" or mentions(name, masks) for name in columns)
+    if any(compares_masked(each, masks, assigned, adds_rows=adds) for each in holders):
+        raise _unique(table)
 
 
 def _assigned(parsed: ParsedStatement) -> tuple[set[str], bool]:
@@ -242,7 +236,8 @@ def _assigned(parsed: ParsedStatement) -> tuple[set[str], bool]:
 
 def _unique(table: Table) -> TidegateError:
     return masking_refused(
-        f"A unique index of `{table.name}` would compare masked values with what is written",
+        f"A unique index or constraint of `{table.name}` would compare masked values with what is"
+        " written",
         f"masking.{table.name}",
         "Change other columns, or ask the operator.",
     )

@@ -212,16 +212,20 @@ class DerivedTables:
             filters,
             self._dialect,
             self._key,
-            self._parts(place),
+            self.parts_of(table),
         )
         self._check_calls(query, filtered=bool(filters))
         return query
 
-    def _parts(self, place: Place) -> list[Table]:
-        """The tables that hold rows of one of that place, which they are a partition of or inherit
-        from."""
+    def parts_of(self, table: Table) -> list[Table]:
+        """The tables that hold rows of this one, which they are a partition of or inherit from."""
+        place = _place(table)
         tables = {(t.schema, t.name): t for group in self._names.tables.values() for t in group}
-        return [table for other, table in tables.items() if place in _ancestors(other, tables)]
+        return [
+            each
+            for other, each in tables.items()
+            if each.reads and place in _ancestors(other, tables)
+        ]
 
     def _masked_columns(self) -> Iterator[tuple[str, str, str]]:
         """Masked columns, as (schema, table, column), with all those of copies and, where there are

@@ -2,6 +2,7 @@
 
 The database checks a key against all rows, also against those that the caller may not see. So an
 INSERT that succeeds says that the key exists, and a DELETE that fails says that a row refers to it.
+A change that the key carries on to another table can fail there, in a unique index.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from tidegate.model.schema import ForeignKey, Table
 from tidegate.sql.masking.names import Names
 from tidegate.sql.masking.parsed_statement import ParsedStatement
 from tidegate.sql.masking.rules import Place, Rules
+from tidegate.sql.masking.unique_conflicts import compares_masked
 
 _REPLACES = frozenset({"CONFLICT", "DUPLICATE", "REPLACE"})
 """Words in an INSERT that can change or delete rows."""
+_EMPTIED = frozenset({"SET NULL", "SET DEFAULT"})
+_CARRIED = _EMPTIED | {"CASCADE"}
 
 
 class KeyChecks:
@@ -43,9 +47,9 @@ class KeyChecks:
                 if written and self._hides(_parent(table, key), key.references):
                     raise _refused(table, key.table)
         if root != "INSERT" or replaces:
-            self._check_children(table, assigned)
+            self._check_children(table, assigned, root)
 
-    def _check_children(self, table: Table, assigned: frozenset[str] | None) -> None:
+    def _check_children(self, table: Table, assigned: frozenset[str] | None, root: str) -> None:
         """Look at all tables whose rows refer to those of `table`, directly or through others,
         which a cascade may delete as well."""
         seen: set[Place] = set()
@@ -57,11 +61,20 @@ class KeyChecks:
                 if assigned is not None and direct and not _touches(assigned, key.references):
                     continue
                 where = (child.schema, child.name)
-                if self._hides(where, key.columns):
+                carried = (key.on_update in _CARRIED and not (direct and root == "DELETE")) or (
+                    key.on_delete in _EMPTIED and not (direct and root == "UPDATE")
+                )
+                if self._hides(where, key.columns) or (carried and self._compares(child, key)):
                     raise _refused(table, child.name)
                 if where not in seen:
                     seen.add(where)
                     waiting.append(where)
+
+    def _compares(self, child: Table, key: ForeignKey) -> bool:
+        """Whether the child's key, when it is written, is compared with masked values."""
+        masks = self._rules.masks.get((child.schema, child.name), {})
+        written = {name.lower() for name in key.columns}
+        return compares_masked(child, masks, written, adds_rows=False)
 
     def _hides(self, place: Place, columns: Iterable[str]) -> bool:
         """Whether which values these columns of a table have is hidden."""
