@@ -62,7 +62,7 @@ class Uniqueness(msgspec.Struct, frozen=True):
     """What a unique index or an exclusion constraint compares, where `Index` does not say all.
 
     `index` is its name. `columns`: those on which it depends whether two rows conflict, in its
-    parts and its condition; None if that cannot be told. `with_null`: rows can conflict although
+    parts and its condition; None if that is unknown. `with_null`: rows can conflict although
     one of these is NULL.
     """
 

@@ -16,7 +16,7 @@ def index_columns(
     text: str, table: str, columns: Iterable[str], dialect: Dialect
 ) -> tuple[str, ...] | None:
     """Those of the table's columns that the text names, perhaps in a string: too many rather than
-    too few. None if it cannot be told: also for the row as a whole, which the table's name means.
+    too few. None if that is unknown: also for the row as a whole, which the table's name means.
     """
     try:
         tokens = lex(text, dialect.lexical_rules)

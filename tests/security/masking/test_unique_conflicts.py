@@ -32,7 +32,7 @@ class Shape(NamedTuple):
     after: str = ""
     pay: str = "integer"
     is_known: bool = True
-    """Whether it can be told which columns it depends on."""
+    """Whether the catalog says which columns it depends on."""
 
 
 SHAPES = (

@@ -41,10 +41,10 @@ def compares_masked(
 
 def _uniqueness(table: Table) -> Iterator[Uniqueness]:
     yield from table.uniqueness
-    told = {each.index for each in table.uniqueness}
+    known = {each.index for each in table.uniqueness}
     names = {column.name.lower() for column in table.columns}
     for index in table.indexes:
-        if index.unique and index.name not in told:
+        if index.unique and index.name not in known:
             if all(name.lower() in names for name in index.columns):
                 yield Uniqueness(index.name, index.columns, with_null=False)
             else:  # of an expression, and the catalog does not tell what it depends on
