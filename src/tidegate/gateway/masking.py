@@ -35,6 +35,10 @@ _SAID = frozenset(
         Code.SOURCE_BUSY,
         Code.SOURCE_UNREACHABLE,
         Code.SQL_TOO_DEEP,
+        Code.SQL_TOO_LONG,
+        Code.SQL_EMPTY,
+        Code.CALL_CANCELLED,
+        Code.LIMIT_TIME,
     }
 )
 """Codes of errors whose words may be the database's: a trigger chooses its SQLSTATE, too."""

@@ -88,6 +88,8 @@ class Table(msgspec.Struct, frozen=True):
     `definition` is the query behind a view, None if it is unknown. `reads` are tables (schema,
     name) of which it holds rows itself: those that it inherits from or is a partition of.
     `may_react`: triggers or rules run when its rows change, or it cannot be seen whether they do.
+    `may_call`: a change of its rows may run functions of users, or queries, of its columns,
+    constraints, indexes or policies.
     `filtered`: a row filter applies to the reader, so rows may be hidden; the gateway sets it.
     `stored_by`: the columns by which the database stores the rows in order, where it does.
     `parted_by`: the columns that could decide in which of its partitions, or of those behind a
@@ -107,6 +109,7 @@ class Table(msgspec.Struct, frozen=True):
     definition: str | None = None
     reads: tuple[tuple[str, str], ...] = ()
     may_react: bool = False
+    may_call: bool = False
     filtered: bool = False
     stored_by: tuple[str, ...] = ()
     parted_by: tuple[str, ...] = ()

@@ -32,6 +32,9 @@ INTERRUPT_S = 0.1
 _LEAST_GRACE_S = 0.5
 """The least that the server of a read has to obey an interrupt."""
 
+_LEAST_OF_LIMIT = 0.95
+"""The part of a time limit before which no server has reached it, by whatever clock."""
+
 CLOCK_S = 0.002
 """A timer may fire so much before its time."""
 
@@ -57,6 +60,7 @@ class RunningStatement(Generic[ConnectionT]):
     __slots__ = (
         "_cancellation",
         "_closing",
+        "_earliest",
         "_ending",
         "_grace",
         "_interrupts",
@@ -111,6 +115,7 @@ class RunningStatement(Generic[ConnectionT]):
         self._ending: asyncio.Task[None] | None = None
         self._interrupts: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
+        self._earliest = self._loop.time() + timeout_s * _LEAST_OF_LIMIT
         self.until = self._loop.time() + timeout_s + connection.late_s
         """When it is stopped, by the clock of the event loop."""
         running.add(self, self._loop)
@@ -162,7 +167,12 @@ class RunningStatement(Generic[ConnectionT]):
         """The error that the caller gets for `error`."""
         if self.committing and error.code is Code.SOURCE_UNREACHABLE:
             return outcome_unknown()
-        cause = self.cause or ("time" if error.code is Code.LIMIT_TIME else None)
+        cause = self.cause
+        if cause is None and error.code is Code.LIMIT_TIME:
+            if "sqlstate" in error.details and self._loop.time() < self._earliest:
+                # A trigger chooses the number of its error: that of a time limit proves none.
+                return TidegateError(Code.SQL_FAILED, error.message, details=error.details)
+            cause = "time"
         if cause is not None:
             failure = stopped(cause, self.limit_s)
             if error.details.get("cause") == PROCESS:  # what else it held is lost with it

@@ -49,6 +49,53 @@ SELECT datname::text FROM pg_catalog.pg_database
 WHERE datallowconn AND NOT datistemplate
   AND pg_catalog.has_database_privilege(oid, 'CONNECT') ORDER BY 1"""
 
+_CALLS = r"""tree ~ '[{]COERCETODOMAIN ' OR EXISTS (SELECT FROM
+pg_catalog.regexp_matches(tree, ':(funcid|opfuncid|opno|aggfnoid|winfnoid) (\d+)', 'g') AS m
+LEFT JOIN pg_catalog.pg_proc AS p ON p.oid = m[2]::oid AND m[1] <> 'opno'
+WHERE m[2]::bigint >= 16384 OR p.proname ~ '_to_xml|^ts_(stat|rewrite)$')"""
+"""Whether a tree calls a function of users, or one of the server's that runs a query given as text.
+Domains that it casts to are not looked into."""
+
+_OF_USERS = """p.oid >= 16384 AND p.prolang NOT IN (
+  SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c'))"""
+
+_MAY_CALL = f"""
+c.relkind IN ('r', 'p') AND (c.oid IN (
+  SELECT of FROM (
+    SELECT d.adrelid, d.adbin::text FROM pg_catalog.pg_attrdef AS d
+    UNION ALL SELECT k.conrelid, k.conbin::text FROM pg_catalog.pg_constraint AS k
+      WHERE k.conbin IS NOT NULL
+    UNION ALL SELECT i.indrelid, pg_catalog.concat(i.indexprs::text, i.indpred::text)
+      FROM pg_catalog.pg_index AS i WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
+    UNION ALL SELECT k.partrelid, k.partexprs::text FROM pg_catalog.pg_partitioned_table AS k
+      WHERE k.partexprs IS NOT NULL
+    UNION ALL SELECT x.stxrelid, pg_catalog.to_jsonb(x)->>'stxexprs'
+      FROM pg_catalog.pg_statistic_ext AS x
+  ) AS trees (of, tree) WHERE {_CALLS})
+  OR c.oid IN (SELECT o.polrelid FROM pg_catalog.pg_policy AS o,
+    pg_catalog.concat(o.polqual::text, o.polwithcheck::text) AS tree
+    WHERE tree ~ '[{{]SUBLINK ' OR {_CALLS})
+  OR c.oid IN (SELECT a.attrelid FROM pg_catalog.pg_attribute AS a
+    JOIN pg_catalog.pg_type AS y ON y.oid = a.atttypid
+    LEFT JOIN pg_catalog.pg_type AS e ON e.oid = y.typelem AND y.typcategory = 'A'
+    WHERE a.atttypid >= 16384 AND a.attnum > 0 AND NOT a.attisdropped AND (
+      coalesce(e.typtype, y.typtype) IN ('c', 'r', 'm')
+      OR coalesce(e.typtype, y.typtype) = 'd' AND (
+        coalesce(e.typbasetype, y.typbasetype) >= 16384
+        OR EXISTS (SELECT FROM pg_catalog.pg_constraint AS k, LATERAL (
+          SELECT k.conbin::text AS tree) AS t
+          WHERE k.contypid = coalesce(e.oid, y.oid) AND ({_CALLS})))))
+  OR c.oid IN (SELECT i.indrelid FROM pg_catalog.pg_index AS i
+    JOIN pg_catalog.pg_opclass AS s ON s.oid = ANY (i.indclass) AND s.oid >= 16384
+    JOIN pg_catalog.pg_amproc AS u ON u.amprocfamily = s.opcfamily
+    JOIN pg_catalog.pg_proc AS p ON p.oid = u.amproc WHERE {_OF_USERS})
+  OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE {_OF_USERS} AND (
+    EXISTS (SELECT FROM pg_catalog.pg_cast AS s WHERE s.castfunc = p.oid)
+    OR EXISTS (SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprcode = p.oid))))"""
+"""Whether what stands in a table, or a type, operator or cast that its change can meet, runs what
+users wrote. Rows and ranges of users, and domains over other types
+of theirs, are not looked into."""
+
 RELATIONS = f"""
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, d.description,
   CASE WHEN c.relkind IN ('r', 'm', 'p', 'f') AND c.reltuples >= 0 THEN c.reltuples::bigint END,
@@ -57,6 +104,7 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, d.description,
     WHERE h.inhrelid = c.oid),
   c.relkind IN ('r', 'p') AND (c.relhasrules OR EXISTS (
     SELECT FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal)),
+  {_MAY_CALL},
   CASE WHEN c.relkind = 'p' THEN ARRAY(
     SELECT a.attname::text FROM pg_catalog.pg_partition_tree(c.oid) AS r
     JOIN pg_catalog.pg_partitioned_table AS k ON k.partrelid = r.relid
@@ -183,6 +231,7 @@ class Relation(msgspec.Struct, frozen=True):
     definition: str | None
     parents: list[int] | None
     may_react: bool
+    may_call: bool
     parted_by: list[str] | None
 
 
@@ -297,6 +346,7 @@ def _tables(
                 definition=relation.definition,
                 reads=tuple([places[oid] for oid in relation.parents or () if oid in places]),
                 may_react=relation.may_react,
+                may_call=relation.may_call,
                 parted_by=tuple(relation.parted_by or ()),
                 uniqueness=tuple(unique.get(relation.oid, ())),
             )

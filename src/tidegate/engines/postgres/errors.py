@@ -65,6 +65,8 @@ _NAMES = {
 """What an error is about, by its name in the details."""
 
 CANCELED = "57014"
+_RAISED = frozenset({"exec_stmt_raise", "PLy_output", "pltcl_elog", "throw_tcl_error"})
+"""The server's functions by which those of users raise errors, with a SQLSTATE of their choice."""
 NO_ROLE_OUTSIDE = "The statement runs outside a transaction, where no caller's role can be taken."
 
 _ROLE_REFUSED = frozenset({"22023", "42501", "42602", "42704"})
@@ -92,7 +94,7 @@ def translate(result: PGresult) -> TidegateError:
     sqlstate = sqlstate_of(result)
     if not sqlstate:
         return lost()
-    if sqlstate == CANCELED:
+    if sqlstate == CANCELED and _from(result) not in _RAISED:
         return stopped("time")
     if sqlstate == "42601" and _from(result) == "exec_parse_message":
         return TidegateError(

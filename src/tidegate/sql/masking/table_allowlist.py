@@ -110,7 +110,8 @@ class TableAllowlist:
     def check_plan(self, named: Iterable[str]) -> None:
         """Raises: TidegateError POLICY_TABLE for a view: its plan names the tables behind it."""
         for name in named:
-            if name.lower().rpartition(".")[2] in self._views:
+            whole = name.lower()  # it may hold a dot
+            if whole in self._views or whole.rpartition(".")[2] in self._views:
                 raise _beside("The plan of a view would tell of the tables behind it")
 
 

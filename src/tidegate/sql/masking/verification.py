@@ -32,7 +32,8 @@ def check(skeleton: str, dialect: Dialect, hidden: frozenset[str], ctes: frozens
     judgement = judge_uncached(skeleton, dialect.name)
     if judgement.effect is not Effect.READ:
         raise _leaky("the rewritten statement is not known to read")
-    named = {name.lower().rpartition(".")[2] for name in judgement.tables}
+    whole = [name.lower() for name in judgement.tables]
+    named = {*whole, *[name.rpartition(".")[2] for name in whole]}  # a name may hold a dot
     if named & hidden:
         raise _leaky(f"`{sorted(named & hidden)[0]}` is still named")
     try:
