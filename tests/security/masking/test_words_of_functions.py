@@ -43,8 +43,6 @@ PLACES = {
     " CREATE TABLE told_true PARTITION OF told FOR VALUES IN (true);",
     "an operator": "CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = agree);"
     " CREATE TABLE told (id int CHECK (id === id));",
-    "a cast": "CREATE CAST (int AS mood) WITH FUNCTION feel(int) AS ASSIGNMENT;"
-    " CREATE TABLE told (id int, felt mood DEFAULT (1::mood));",
     "a query given as text": "CREATE TABLE told (id int, said int DEFAULT"
     " (query_to_xml('SELECT email FROM people', false, false, '')::text)::int);",
 }
@@ -71,9 +69,6 @@ async def test_what_a_function_says_in_a_place_of_a_table_is_left_out(
         + f"CREATE FUNCTION agree(i int, j int) RETURNS bool IMMUTABLE {SAYS}",
         database,
     )
-    if "mood" in PLACES[place]:
-        server.ask("CREATE TYPE mood AS ENUM ('sad');", database)
-        server.ask(f"CREATE FUNCTION feel(i int) RETURNS mood {SAYS}", database)
     server.ask(PLACES[place], database)
     async with asking(
         tmp_path, server.url(database), "postgres", actor=WRITER, access="write", masks=MASKS
