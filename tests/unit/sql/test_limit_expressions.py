@@ -57,4 +57,4 @@ def test_show_of_other_callers_statements_and_of_accounts_is_refused(
 ) -> None:
     judgement = judge(f"SHOW {shown}", dialect)
     assert judgement.effect is Effect.UNKNOWN
-    assert judgement.code == Code.SQL_UNKNOWN.value
+    assert judgement.code == Code.POLICY_DENIED.value
