@@ -158,7 +158,7 @@ def with_setting(ctx: CallContext, judgement: Judgement) -> Judgement:
     source = ctx.source
     if judgement.code != Code.SQL_FUNCTION.value or judgement.own or not source.engine:
         return judgement
-    if not judgement.rule.startswith("function."):  # SHOW WARNINGS, which no one wrote
+    if judgement.rule.startswith("show."):  # SHOW WARNINGS, which no one wrote
         return judgement
     dialect, name = find(source.dialect), judgement.rule.removeprefix("function.")
     if name in dialect.statement_state or name in dialect.session_state:
