@@ -17,14 +17,16 @@ can take the place of what is here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tidegate.errors import Code, TidegateError
+
+T = TypeVar("T")
 
 GROUP = "tidegate.products"
 """The group of entry points of packages, and the package of the products that are here."""
@@ -161,6 +163,21 @@ def installed() -> tuple[Product, ...]:
             raise _unusable(point.name, f"`{point.value}` is no Product")
         found.append(product)
     return tuple(found)
+
+
+def own_entries(part: Callable[[Product], Mapping[str, T]]) -> dict[str, T]:
+    """The entries of one part of all products that are here."""
+    return {name: entry for product in built_in() for name, entry in part(product).items()}
+
+
+def add_installed(known: dict[str, T], part: Callable[[Product], Mapping[str, T]]) -> bool:
+    """Add the entries of installed packages whose names are not known yet; whether there are any.
+    Raises: TidegateError CONFIG_INVALID."""
+    before = len(known)
+    for product in installed():
+        for name, entry in part(product).items():
+            known.setdefault(name, entry)
+    return len(known) > before
 
 
 def _unusable(name: str, why: str) -> TidegateError:

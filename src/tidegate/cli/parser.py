@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
@@ -47,7 +47,7 @@ from tidegate.cli.arguments.statements import (
     add_tables,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.product import built_in, installed, load
+from tidegate.product import Product, add_installed, load, own_entries
 
 
 class Parser(argparse.ArgumentParser):
@@ -194,14 +194,17 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
 """What adds each command of the kernel, in the order of the help. One function may add several."""
 
 
+def _commands(product: Product) -> Mapping[str, str]:
+    return product.commands
+
+
 def _adders(word: str | None) -> Iterable[Callable[[Commands], None]]:
     """What adds one command; all commands if there is none of this word."""
     if word in _COMMANDS:
         return (_COMMANDS[word],)
-    own = {name: place for product in built_in() for name, place in product.commands.items()}
+    own = own_entries(_commands)
     if word not in own:
-        for product in installed():
-            own = {**product.commands, **own}
+        add_installed(own, _commands)
     if word in own:
         return (load(own[word]),)
     return dict.fromkeys([*_COMMANDS.values(), *map(load, own.values())])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib import import_module
 from typing import cast
@@ -29,8 +29,21 @@ from tidegate.engines.ssh.url import SshRoute, parse_route
 from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
 from tidegate.model.sources import RunAs, Source
-from tidegate.product import EngineEntry, Product, built_in, installed, load
+from tidegate.product import (
+    EngineEntry,
+    Product,
+    add_installed,
+    built_in,
+    installed,
+    load,
+    own_entries,
+)
 from tidegate.secrets import keyring_entries_of, resolve_option
+
+
+def _engines(product: Product) -> Mapping[str, EngineEntry]:
+    return product.engines
+
 
 ENGINES: dict[str, EngineEntry] = {
     "sqlite": EngineEntry(
@@ -51,7 +64,7 @@ ENGINES: dict[str, EngineEntry] = {
             reader="tidegate.engines.postgres.url:parse_conninfo",
         ),
     ),
-    **{prefix: entry for product in built_in() for prefix, entry in product.engines.items()},
+    **own_entries(_engines),
 }
 """Engines by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
 
@@ -91,12 +104,7 @@ def _named(engine: str) -> EngineEntry | None:
 
 
 def _add_installed() -> bool:
-    """Add the engines of installed packages; whether there are new ones. Raises: TidegateError."""
-    before = len(ENGINES)
-    for product in installed():
-        for prefix, entry in product.engines.items():
-            ENGINES.setdefault(prefix, entry)
-    return len(ENGINES) > before
+    return add_installed(ENGINES, _engines)
 
 
 def compares_rows(source: Source) -> bool:
@@ -154,7 +162,7 @@ def find(url: str) -> EngineEntry:
     if entry is not None:
         return entry
     scheme = scheme_of(url)
-    for product in _all_products():
+    for product in (*built_in(), *installed()):
         advice = product.url_advice.get(scheme)
         if advice is not None:
             raise TidegateError(Code.SOURCE_URL, advice.message, hint=advice.hint)
@@ -168,10 +176,6 @@ def _find_known(url: str) -> EngineEntry | None:
     lowered = url.lower()
     fitting = [prefix for prefix in ENGINES if prefix[-1] == ":" and lowered.startswith(prefix)]
     return ENGINES[max(fitting, key=len)] if fitting else ENGINES.get(scheme_of(url))
-
-
-def _all_products() -> tuple[Product, ...]:
-    return built_in() + installed()
 
 
 def _shown(prefix: str) -> str:

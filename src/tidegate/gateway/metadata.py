@@ -85,10 +85,8 @@ def _marked(table: Table, masks: Mapping[str, Show] | None) -> Table:
 
 
 async def _visible(ctx: CallContext, request: Browse) -> Description:
-    rules, schema = (
-        ctx.data_rules,
-        ctx.connection.target_of(ctx.call.actor, ctx.call.surface).schema,
-    )
+    rules = ctx.data_rules
+    schema = ctx.connection.target_of(ctx.call.actor, ctx.call.surface).schema
     if rules is None or (rules.only is None and request.aspect not in ("catalog", "ddl")):
         return visible_metadata(await _read(ctx, request), rules, schema)
     if rules.only is None:

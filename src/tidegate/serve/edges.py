@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidegate.app import App, surface_paths
 from tidegate.config.addresses import LOOPBACK
 from tidegate.edges.edge import Edge
 from tidegate.model.sources import Source
+from tidegate.product import load
 from tidegate.protocol.kernel import Kernel
 from tidegate.serve.bridges import open_handshake
 from tidegate.serve.status import without_names
@@ -180,7 +180,7 @@ def http_endpoints(
         variant = next((each for each in SURFACES[name].variants if each.path == path), None)
         conventions: type[HttpConventions] = HttpConventions
         if variant is not None:
-            conventions = _named(variant.conventions)
+            conventions = load(variant.conventions)
         make = partial(kernel, name, None if variant is None else variant.name)
         yield Endpoint(path, make, conventions(challenge))
     router = Router()
@@ -195,9 +195,3 @@ def http_endpoints(
         from tidegate.serve.console import console_endpoint
 
         yield console_endpoint(app, console)
-
-
-def _named(place: str) -> Any:
-    """What a `module:name` names."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)

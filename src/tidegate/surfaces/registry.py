@@ -8,26 +8,32 @@ A surface's folder has a function `surface(gate, *, config, on_rejected_call)` t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
 import msgspec
 
+from tidegate import product
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
-from tidegate.product import SurfaceEntry, built_in, installed, load
+from tidegate.product import Product, SurfaceEntry, load, own_entries
 from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 
+
+def _surfaces(each: Product) -> Mapping[str, SurfaceEntry]:
+    return each.surfaces
+
+
 SURFACES: dict[str, SurfaceEntry] = {
     "core": SurfaceEntry("tidegate.surfaces.core"),
-    **{name: entry for product in built_in() for name, entry in product.surfaces.items()},
+    **own_entries(_surfaces),
 }
 """Surfaces by name. Those of installed packages come in when one is named that is not here, or when
 all are served."""
@@ -35,9 +41,7 @@ all are served."""
 
 def add_installed() -> None:
     """Add the surfaces of installed packages. Raises: TidegateError CONFIG_INVALID."""
-    for product in installed():
-        for name, entry in product.surfaces.items():
-            SURFACES.setdefault(name, entry)
+    product.add_installed(SURFACES, _surfaces)
 
 
 def check_surface(name: str) -> None:

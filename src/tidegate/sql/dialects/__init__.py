@@ -6,17 +6,23 @@ CONTRIBUTING.md shows how to add one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from tidegate.product import built_in, installed
+from tidegate.product import Product, add_installed, built_in, own_entries
 from tidegate.sql.dialects.model import Dialect
+
+
+def _dialects(product: Product) -> Mapping[str, str]:
+    return product.dialects
+
 
 DIALECTS: dict[str, str] = {
     "sqlite": "tidegate.sql.dialects.sqlite",
     "postgres": "tidegate.sql.dialects.postgres",
     "postgresql": "tidegate.sql.dialects.postgres",
-    **{name: module for product in built_in() for name, module in product.dialects.items()},
+    **own_entries(_dialects),
 }
 """The module of each dialect, by its name in lower case. Those of installed packages come in when
 one is named that is not here."""
@@ -31,8 +37,6 @@ def find(name: str) -> Dialect:
     """The tables for a dialect's name; the conservative default for a name that has none."""
     lowered = name.lower()
     if lowered not in DIALECTS and lowered not in _OTHERS:
-        for product in installed():
-            for each, module in product.dialects.items():
-                DIALECTS.setdefault(each, module)
+        add_installed(DIALECTS, _dialects)
     dialect: Dialect = import_module(DIALECTS.get(lowered, _DEFAULT)).DIALECT
     return dialect
