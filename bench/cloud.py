@@ -30,8 +30,6 @@ import msgspec
 
 from bench.figures import median, percentile, rotate
 from tidegate.app import App
-from tidegate.cloud.document_catalog import DocumentCatalog
-from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.config.model import Config, SourceSettings
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.model.actors import Actor, Scope
@@ -41,6 +39,8 @@ from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.cloud.documents.document_catalog import DocumentCatalog
+from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 
 AT_ONCE = 16
 KEYS, PAGES, SIDE, ROWS, COLUMNS = 200, 100, 5_000, 100_000, 20

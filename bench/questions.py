@@ -61,13 +61,13 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.pgedge.text_to_sql.answering import answer, show_prompt
+from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge
+from tidegate.products.pgedge.text_to_sql.linking import Linker
+from tidegate.products.pgedge.text_to_sql.model import Question
+from tidegate.products.pgedge.text_to_sql.prompts import write_schema
+from tidegate.products.pgedge.text_to_sql.schema_linking import MOST_LINKED, linked_families
 from tidegate.sql.judge import judge
-from tidegate.text_to_sql.answering import answer, show_prompt
-from tidegate.text_to_sql.knowledge import Knowledge
-from tidegate.text_to_sql.linking import Linker
-from tidegate.text_to_sql.model import Question
-from tidegate.text_to_sql.prompts import write_schema
-from tidegate.text_to_sql.schema_linking import MOST_LINKED, linked_families
 
 THRESHOLDS = Path(__file__).with_suffix(".toml")
 DECOYS = 1_000

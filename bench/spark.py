@@ -277,9 +277,9 @@ def source_of(spark: Spark) -> Source:
 
 async def create_table(spark: Spark) -> None:
     """Spark's table over the files, as its operator would make it: not through the gate."""
-    from tidegate.engines.jdbc.messages import Loaded, Started
     from tidegate.engines.jvm.process import JvmProcess
     from tidegate.engines.jvm.runtime import find_runtime
+    from tidegate.products.jdbc.engine.messages import Loaded, Started
 
     process = await JvmProcess.start(find_runtime(), "256m", "UTC")
     try:

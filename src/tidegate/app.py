@@ -34,7 +34,6 @@ from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.handlers import HandlerParts, RequestHandler
-from tidegate.gateway.jdbc_sources import JdbcSources
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
@@ -58,6 +57,8 @@ from tidegate.model.requests import (
     SearchHistory,
 )
 from tidegate.model.sources import Source
+from tidegate.products.jdbc.sources import JdbcSources
+from tidegate.products.pgedge.text_to_sql.service import AnswerService
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
@@ -74,13 +75,12 @@ from tidegate.surfaces.registry import (
     statement_rules,
 )
 from tidegate.surfaces.surface import Surface
-from tidegate.text_to_sql.service import AnswerService
 from tidegate.undo.kept_changes import KeptChanges
 from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tidegate.engines.jdbc.drivers import JdbcDrivers
+    from tidegate.products.jdbc.engine.drivers import JdbcDrivers
 
 _RIGHTS = "rights.given"
 _FOREVER = 2.0**52
@@ -196,8 +196,8 @@ class App:
     @cached_property
     def drivers(self) -> JdbcDrivers:
         """The cache of JDBC drivers, imported when the first is needed."""
-        from tidegate.engines.jdbc.drivers import JdbcDrivers, known_libraries
-        from tidegate.maven.cache import DriverCache
+        from tidegate.products.jdbc.engine.drivers import JdbcDrivers, known_libraries
+        from tidegate.products.jdbc.maven.cache import DriverCache
 
         cache = DriverCache(self.directory / "drivers", self.config.drivers, known_libraries())
         return JdbcDrivers(cache)

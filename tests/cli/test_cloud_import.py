@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidegate.cli.main import main
-from tidegate.cloud.openapi_import import import_openapi
-from tidegate.cloud.registry_folder import RegistryFolder
-from tidegate.cloud.requests import build_request, find_method
-from tidegate.cloud.yaml_reader import read_yaml
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.authoring.openapi_import import import_openapi
+from tidegate.products.cloud.documents.registry_folder import RegistryFolder
+from tidegate.products.cloud.documents.yaml_reader import read_yaml
+from tidegate.products.cloud.http.requests import build_request, find_method
 
 OPENAPI = """
 openapi: 3.0.3

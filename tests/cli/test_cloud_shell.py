@@ -20,11 +20,11 @@ from support.cloud_surface import (
     write_desk,
 )
 from support.terminal import terminal
-from tidegate.cli.cloud_shell import Completer, History, split_statements
 from tidegate.cli.main import main
 from tidegate.cli.progress import StageLine
 from tidegate.engines.registry import engine_of
 from tidegate.model.sources import Source
+from tidegate.products.cloud.commands.shell_input import Completer, History, split_statements
 from tidegate.store.sqlite.state import SqliteState
 
 

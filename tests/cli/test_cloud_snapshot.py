@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.cli.main import main
-from tidegate.cloud.snapshots import FORMAT, Snapshot, compare, read_snapshot
 from tidegate.errors import TidegateError
+from tidegate.products.cloud.documents.snapshots import FORMAT, Snapshot, compare, read_snapshot
 
 
 class Shop:

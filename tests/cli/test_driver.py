@@ -12,7 +12,7 @@ from support import jdbc_drivers
 from support.command_line import tidegate
 from support.maven_repository import DEBIAN, MavenRepository, jar_of, serve_repository
 from support.operator_terminal import operator_terminal
-from tidegate.engines.jdbc.products import product_of
+from tidegate.products.jdbc.engine.products import product_of
 
 DRIVER = "org.other:driver:1"
 

@@ -13,7 +13,7 @@ from support.command_line import environment, tidegate
 from support.documents import ROOT, is_as_shown, play, report
 from support.fixture_cases import import_code
 from support.jdbc_surface import make_file
-from tidegate.sql.jdbc.ordering import is_ordered
+from tidegate.products.jdbc.extraction.ordering import is_ordered
 
 QUERY = "SELECT id, name, email FROM users WHERE status <> ?"
 FILE = f"""

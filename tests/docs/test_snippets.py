@@ -14,9 +14,9 @@ import pytest
 
 from tidegate.cli.parser import build
 from tidegate.config.loading import load
-from tidegate.surfaces.postgres.prompts import check_prompts
-from tidegate.surfaces.postgres.settings import PostgresSettings
-from tidegate.text_to_sql.knowledge import read_knowledge
+from tidegate.products.pgedge.surface.prompts import check_prompts
+from tidegate.products.pgedge.surface.settings import PostgresSettings
+from tidegate.products.pgedge.text_to_sql.knowledge import read_knowledge
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")])

@@ -66,7 +66,7 @@ def _candidates(wanted: list[str], revision: str | None) -> dict[Mutant, str]:
     packages = set(modules().values())
     for path, package in modules().items():
         name = str(path.relative_to(ROOT / "src" / "tidegate"))
-        # `sql` is a package, and a part of `engines/mysql` that is not meant.
+        # `sql` is a package, and a part of `products/mysql/engine` that is not meant.
         if wanted and not any(
             each == package if each in packages else each in name for each in wanted
         ):

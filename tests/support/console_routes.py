@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from tidegate.app import App
 from tidegate.config.model import Config
-from tidegate.edges.console.request_checks import RequestChecks
+from tidegate.products.console.request_checks import RequestChecks
 from tidegate.serve.console import console_endpoint
 
 API = "/console/api/"

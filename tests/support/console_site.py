@@ -21,9 +21,9 @@ from support import console_access as of_access
 from support import console_cards as canned
 from support.console_data import Data, made_file
 from support.console_statements import Statements
-from tidegate.edges.console.page_files import render_index
+from tidegate.products.console.page_files import render_index
 
-PAGE = Path(tidegate.__file__).parent / "edges" / "console" / "page"
+PAGE = Path(tidegate.__file__).parent / "products" / "console" / "page"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "

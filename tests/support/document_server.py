@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from support.thread_server import ThreadHttpServer, running
-from tidegate.cloud.yaml_reader import read_yaml
+from tidegate.products.cloud.documents.yaml_reader import read_yaml
 
 DEEPEST = 6
 _VARIABLE = re.compile(r"\\\{[^{}]+\\\}")

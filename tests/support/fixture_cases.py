@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tidegate.results.fixtures import FixtureColumn, FixtureResult
+from tidegate.products.jdbc.fixtures import FixtureColumn, FixtureResult
 
 TEXTS = (
     "", "plain", "it's \"quoted\" \\ back", "\\u0041 \\\\u000a \\", "line\nbreak\r\n\ttab\b\f\0",

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from support.other_loop import run_in_thread
-from tidegate.engines.jdbc.messages import Loaded, Portion, Started, TableFacts
-from tidegate.engines.jdbc.types import rows_of
 from tidegate.engines.jvm.process import JvmError, JvmProcess
 from tidegate.engines.jvm.runtime import JAR, find_runtime
 from tidegate.errors import TidegateError
+from tidegate.products.jdbc.engine.messages import Loaded, Portion, Started, TableFacts
+from tidegate.products.jdbc.engine.types import rows_of
 
 JARS = Path("/usr/share/java")
 QUICK = "-XX:TieredStopAtLevel=1"

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from support.thread_server import thread_http_server
-from tidegate.maven.coordinates import parse_coordinate
+from tidegate.products.jdbc.maven.coordinates import parse_coordinate
 
 DEBIAN = Path("/usr/share/maven-repo")
 

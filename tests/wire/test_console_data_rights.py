@@ -15,7 +15,7 @@ import pytest
 from support.console_visitor import Visitor
 from support.data_desk import Desk, answer, desk
 from support.eventually import wait_until
-from tidegate.edges.console.data_page import DataPage
+from tidegate.products.console.data_page import DataPage
 
 OK, NO_ROLE, NOT_THERE, GONE = 200, 403, 404, 410
 DONE = 204

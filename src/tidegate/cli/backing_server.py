@@ -22,8 +22,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Call, Connect
+from tidegate.products.cloud.surface.settings import PLAIN_TOOLS, CloudSurfaceSettings
 from tidegate.secrets import UNRESOLVED
-from tidegate.surfaces.cloud.settings import PLAIN_TOOLS, CloudSurfaceSettings
 from tidegate.surfaces.registry import read_settings
 
 if TYPE_CHECKING:

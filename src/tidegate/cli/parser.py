@@ -23,9 +23,7 @@ from tidegate.cli.arguments.access import (
 )
 from tidegate.cli.arguments.changes import add_changes, add_undo
 from tidegate.cli.arguments.console import add_console, add_operator, add_webhook
-from tidegate.cli.arguments.fixtures import add_fixture
 from tidegate.cli.arguments.options import Commands
-from tidegate.cli.arguments.questions import add_ask
 from tidegate.cli.arguments.search import add_embed, add_search
 from tidegate.cli.arguments.serving import (
     add_bridge,
@@ -48,6 +46,8 @@ from tidegate.cli.arguments.statements import (
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.product import Product, add_installed, load, own_entries
+from tidegate.products.jdbc.commands.fixture_arguments import add_fixture
+from tidegate.products.pgedge.commands.arguments import add_ask
 
 
 class Parser(argparse.ArgumentParser):

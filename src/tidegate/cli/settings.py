@@ -11,17 +11,17 @@ from urllib.parse import quote
 import msgspec
 
 from tidegate.cli.backing_server import given_dsn, with_backing_server
-from tidegate.cli.cloud_server import with_cloud_server
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import is_inline, load
 from tidegate.config.model import Config, TlsSettings
-from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory, state_path
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.commands.server import with_cloud_server
+from tidegate.products.pgedge.settings_import import settings_of_environment, translate
 from tidegate.surfaces.registry import check_surfaces
 
 

@@ -160,7 +160,7 @@ def settings_of(source: Source, **changes: Any) -> SourceSettings:
 def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
     if url.lower().startswith("jdbc:"):
-        from tidegate.engines.jdbc.url import absolute_url
+        from tidegate.products.jdbc.engine.url import absolute_url
 
         return absolute_url(url)
     if url.startswith(f"{FOLDER_SCHEME}://"):

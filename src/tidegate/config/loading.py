@@ -17,10 +17,10 @@ from tidegate.config.errors import invalid
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.old_names import rename_settings
-from tidegate.config.pgedge import is_pgedge, translate
-from tidegate.config.stackql import is_stackql
-from tidegate.config.stackql import translate as translate_stackql
 from tidegate.errors import TidegateError
+from tidegate.products.cloud.settings_import import is_stackql
+from tidegate.products.cloud.settings_import import translate as translate_stackql
+from tidegate.products.pgedge.settings_import import is_pgedge, translate
 
 Note = Callable[[str], None]
 

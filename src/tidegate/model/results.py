@@ -66,7 +66,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `precision` and `scale` are the declared digits of a decimal, or the declared length of a text
     or of bytes as `precision`; None where the database declares none. `jdbc` is there for a result
-    that came through a JDBC driver; `results/jdbc_types.py` has the same for other databases.
+    that came through a JDBC driver; `products/jdbc/result_types.py` has it for other databases.
     """
 
     name: str

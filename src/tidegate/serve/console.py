@@ -16,27 +16,27 @@ from tidegate.model.sources import Source
 
 if TYPE_CHECKING:
     from tidegate.config.model import Config
-    from tidegate.edges.console.access_routes import AccessRoutes
-    from tidegate.edges.console.inbox import Inbox
-    from tidegate.edges.console.now import Now
-    from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.products.console.access_routes import AccessRoutes
+    from tidegate.products.console.inbox import Inbox
+    from tidegate.products.console.now import Now
+    from tidegate.products.console.request_checks import RequestChecks
 
 
 def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     """What is served at the path of the console. To be called in the loop that serves."""
-    from tidegate.edges.console.access_routes import AccessRoutes
-    from tidegate.edges.console.console import Console
-    from tidegate.edges.console.conventions import ConsoleConventions
-    from tidegate.edges.console.data_calls import DataCalls
-    from tidegate.edges.console.data_export import DataExports
-    from tidegate.edges.console.data_page import DataPage
-    from tidegate.edges.console.downloads import Downloads
-    from tidegate.edges.console.held_space import HeldSpace
-    from tidegate.edges.console.runs import Runs
-    from tidegate.edges.console.sign_in import PATH
-    from tidegate.edges.console.tabs import DataTabs
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.products.console.access_routes import AccessRoutes
+    from tidegate.products.console.console import Console
+    from tidegate.products.console.conventions import ConsoleConventions
+    from tidegate.products.console.data_calls import DataCalls
+    from tidegate.products.console.data_export import DataExports
+    from tidegate.products.console.data_page import DataPage
+    from tidegate.products.console.downloads import Downloads
+    from tidegate.products.console.held_space import HeldSpace
+    from tidegate.products.console.runs import Runs
+    from tidegate.products.console.sign_in import PATH
+    from tidegate.products.console.tabs import DataTabs
 
     loop, thread = asyncio.get_running_loop(), get_ident()
 
@@ -109,8 +109,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
 
 def _now(app: App) -> Now:
     """What the console shows of the present."""
-    from tidegate.edges.console.now import Now, RecordCondition, SourceCondition
     from tidegate.engines.api import PooledEngine
+    from tidegate.products.console.now import Now, RecordCondition, SourceCondition
 
     def conditions() -> list[SourceCondition]:
         operator = cli()

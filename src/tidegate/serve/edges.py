@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ssl import SSLObject
 
     from tidegate.bridge.handshake_writer import HandshakeWriter
-    from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
-    from tidegate.edges.pgwire.gate import WireGate
+    from tidegate.products.console.request_checks import RequestChecks
+    from tidegate.products.wire.gate import WireGate
     from tidegate.serve.lifecycle import Shutdown
 
 
@@ -62,12 +62,12 @@ def open_http(
     bridges compare. With `certificate` it speaks HTTPS.
     """
     from tidegate.bridge.idle_shutdown import IdleShutdown
-    from tidegate.edges.console.request_checks import RequestChecks
     from tidegate.edges.edge import Companion
     from tidegate.edges.http.application import HttpApplication
     from tidegate.edges.http.edge import HttpEdge, bind
     from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http.origin_checks import OriginChecks
+    from tidegate.products.console.request_checks import RequestChecks
 
     config = app.config
     listener = bind(host, port)
@@ -115,9 +115,9 @@ def open_pg(
     `certificate` a client that comes from elsewhere must use TLS. Raises: TidegateError
     CONFIG_INVALID."""
     from tidegate.edges.http.edge import bind
-    from tidegate.edges.pgwire.descriptor_limit import ensure_descriptors
-    from tidegate.edges.pgwire.logins import Logins
-    from tidegate.edges.pgwire.server import WireServer
+    from tidegate.products.wire.descriptor_limit import ensure_descriptors
+    from tidegate.products.wire.logins import Logins
+    from tidegate.products.wire.server import WireServer
 
     config = app.config
     ensure_descriptors(config.pg)
@@ -141,8 +141,8 @@ def _wire_gates(app: App) -> Callable[[Source], WireGate]:
 
     @cache
     def recorded() -> WireGate:
-        from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
-        from tidegate.surfaces.cloud.wire_calls import RecordedGateway
+        from tidegate.products.cloud.surface.settings import CloudSurfaceSettings
+        from tidegate.products.cloud.surface.wire_calls import RecordedGateway
 
         read = read_settings("cloud", app.config)
         settings = read if isinstance(read, CloudSurfaceSettings) else CloudSurfaceSettings()

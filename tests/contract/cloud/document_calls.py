@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from tidegate.cloud.model import Method, Parameter, Provider
-from tidegate.cloud.names import folded
-from tidegate.cloud.requests import find_method
-from tidegate.cloud.service_document import ServiceDocument
+from tidegate.products.cloud.documents.model import Method, Parameter, Provider
+from tidegate.products.cloud.documents.names import folded
+from tidegate.products.cloud.documents.service_document import ServiceDocument
+from tidegate.products.cloud.http.requests import find_method
 
 FORMATS = {
     "uuid": "123e4567-e89b-12d3-a456-426614174000",

@@ -193,10 +193,17 @@ async def test_a_change_is_made_with_the_account_that_it_names(farms: Any, farm:
 
 
 def test_regions_are_those_of_each_account() -> None:
-    from tidegate.cloud.accounts import account_parameter, spread
-    from tidegate.cloud.model import Method, Parameter, Provider, Response, Server, Settings
     from tidegate.config.cloud import CloudAccount
     from tidegate.errors import TidegateError
+    from tidegate.products.cloud.documents.accounts import account_parameter, spread
+    from tidegate.products.cloud.documents.model import (
+        Method,
+        Parameter,
+        Provider,
+        Response,
+        Server,
+        Settings,
+    )
 
     accounts = {"a": CloudAccount(regions=("eu", "us")), "b": CloudAccount(regions=("ap",))}
     provider = Provider("p", "v", "", "", {}, {}, Settings(), False, accounts)

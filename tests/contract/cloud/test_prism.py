@@ -23,11 +23,11 @@ from support.cloud_registry import write_registry
 from support.cloud_surface import write_desk
 from support.document_server import DocumentServer, document_server
 from support.prism import Prism, running_prism
-from tidegate.cloud.names import snake_case
-from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
+from tidegate.products.cloud.documents.names import snake_case
+from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 
 FOLDER = os.environ.get("TIDEGATE_CLOUD_REGISTRY")
 LOGIN = "WORD_FOR_PRISM"

@@ -11,10 +11,7 @@ import pytest
 
 from support.cloud_api import Farm, Reply
 from support.permits import permit_for
-from tidegate.cloud.requests import ApiRequest
 from tidegate.engines.api import Engine
-from tidegate.engines.cloud.http_client import HttpResponse
-from tidegate.engines.cloud.response_cache import CacheKey, ResponseCache
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -23,6 +20,9 @@ from tidegate.model.requests import Query
 from tidegate.model.results import UpstreamUse
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
+from tidegate.products.cloud.engine.http_client import HttpResponse
+from tidegate.products.cloud.engine.response_cache import CacheKey, ResponseCache
+from tidegate.products.cloud.http.requests import ApiRequest
 
 ADA = Actor("ada", "ada", Scope.FULL_ACCESS)
 BOB = Actor("bob", "bob", Scope.FULL_ACCESS)

@@ -15,12 +15,12 @@ import pytest
 
 from contract.cloud.conftest import Ask
 from support.cloud_api import ANIMAL, DETAIL, SERVICE, Farm, Reply, write_farm
-from tidegate.engines.cloud import http_client
-from tidegate.engines.cloud.call_limits import CallCounts, CallRates
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.sources import Source
+from tidegate.products.cloud.engine import http_client
+from tidegate.products.cloud.engine.call_limits import CallCounts, CallRates
 
 
 async def test_the_method_is_chosen_by_the_parameters_that_are_bound(ask, farm: Farm):

@@ -12,11 +12,11 @@ import pytest
 
 from support.engine_cases import CASES, Case, digest_files
 from support.workbook_file import write_workbook
-from tidegate.engines.duckdb.folder import FolderSession
-from tidegate.engines.duckdb.messages import Folder, Setup
 from tidegate.engines.registry import check_access, engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
+from tidegate.products.duckdb.engine.folder import FolderSession
+from tidegate.products.duckdb.engine.messages import Folder, Setup
 
 
 @pytest.fixture
@@ -305,8 +305,8 @@ async def test_a_workbook_without_its_library_says_what_to_install(folder):
     write_workbook(folder / "budget.xlsx", {"one": [["a"], [1]]})
     code = (
         "import sys; sys.modules['python_calamine'] = None\n"
-        "from tidegate.engines.duckdb.folder import FolderSession\n"
-        "from tidegate.engines.duckdb.messages import Folder, Setup\n"
+        "from tidegate.products.duckdb.engine.folder import FolderSession\n"
+        "from tidegate.products.duckdb.engine.messages import Folder, Setup\n"
         "folder = Folder(sys.argv[1], 10)\n"
         "cursor = FolderSession(Setup(None, 10**9, 1, 0.0, folder), folder).cursor('')\n"
         "print(cursor.execute('SELECT comment FROM duckdb_views() WHERE NOT internal')"

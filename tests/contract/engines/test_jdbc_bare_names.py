@@ -12,11 +12,11 @@ import pytest
 from msgspec import structs
 
 from support import jdbc_drivers
-from tidegate.engines.jdbc.products import OTHER, PRODUCTS
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
+from tidegate.products.jdbc.engine.products import OTHER, PRODUCTS
 from tidegate.sql.judge import judge
 
 SCRIPT = (

@@ -9,7 +9,6 @@ import pytest
 from support import jdbc_drivers, mysql_server, postgres_server
 from support.permits import permit_for
 from support.server_keeper import PASSWORD
-from tidegate.engines.jdbc.messages import Loaded, TableFacts
 from tidegate.engines.jvm.process import JvmProcess
 from tidegate.engines.jvm.runtime import find_runtime
 from tidegate.engines.registry import engine_of, open_engine
@@ -18,7 +17,8 @@ from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Column, JdbcType
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-from tidegate.results.jdbc_types import jdbc_type, listed_code
+from tidegate.products.jdbc.engine.messages import Loaded, TableFacts
+from tidegate.products.jdbc.result_types import jdbc_type, listed_code
 from tidegate.results.json_values import encode_rows
 
 POSTGRES = """

@@ -13,11 +13,6 @@ from support.eventually import HANG_S, until
 from support.permits import permit_for
 from tidegate.app import App
 from tidegate.config.model import Config, SourceSettings
-from tidegate.engines.mysql.account import privilege_warnings
-from tidegate.engines.mysql.command_protocol import CommandProtocol
-from tidegate.engines.mysql.inspect import MOST_DEPTH, Prepared, PreparedCache, first_word
-from tidegate.engines.mysql.types import well_known_text
-from tidegate.engines.mysql.url import parse_conninfo
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -26,6 +21,11 @@ from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.mysql.engine.account import privilege_warnings
+from tidegate.products.mysql.engine.command_protocol import CommandProtocol
+from tidegate.products.mysql.engine.inspect import MOST_DEPTH, Prepared, PreparedCache, first_word
+from tidegate.products.mysql.engine.types import well_known_text
+from tidegate.products.mysql.engine.url import parse_conninfo
 from tidegate.sql.judge import judge
 
 pytestmark = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")

@@ -36,7 +36,7 @@ def test_an_engine_reads_the_form_as_the_listing_does(url, monkeypatch):
         assert read.get("user", "") == shown.user
         assert read.get("password", "se/cr@t:") == "se/cr@t:"
     else:
-        from tidegate.engines.mysql.url import parse_conninfo
+        from tidegate.products.mysql.engine.url import parse_conninfo
 
         read = parse_conninfo(url)
         assert (read.socket or read.host, read.port) == (shown.host, shown.port)

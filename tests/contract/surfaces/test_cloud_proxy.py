@@ -34,10 +34,6 @@ from support.tcp_proxy import between
 from tidegate.app import App
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
-from tidegate.engines.cloud_proxy.connection import BackingConnection
-from tidegate.engines.cloud_proxy.cursor import read_notices
-from tidegate.engines.cloud_proxy.engine import CloudProxyEngine
-from tidegate.engines.cloud_proxy.url import read_target
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import Tokens
@@ -46,6 +42,10 @@ from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.cloud.proxy.connection import BackingConnection
+from tidegate.products.cloud.proxy.cursor import read_notices
+from tidegate.products.cloud.proxy.engine import CloudProxyEngine
+from tidegate.products.cloud.proxy.url import read_target
 from tidegate.store.sqlite.state import SqliteState
 
 PLACE = {"provider": "desk", "service": "tickets", "resource": "tickets"}

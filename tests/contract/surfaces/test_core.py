@@ -15,7 +15,8 @@ from support.surface_client import Peer
 from support.surface_gateway import SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.config.model import Config
-from tidegate.surfaces import core, workbench
+from tidegate.products.workbench import surface as workbench
+from tidegate.surfaces import core
 from tidegate.surfaces.surface import Surface
 
 ResultT = TypeVar("ResultT")

@@ -9,12 +9,12 @@ from pathlib import Path
 from contract.surfaces.engine_shops import EngineShop
 from contract.surfaces.typed_tables import contents, make_typed
 from support.surface_client import WRITER
-from tidegate.edges.console.data_export import typed_rows
-from tidegate.edges.console.held_rows import HeldRows
-from tidegate.edges.console.held_space import HeldSpace
 from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import Statement
+from tidegate.products.console.data_export import typed_rows
+from tidegate.products.console.held_rows import HeldRows
+from tidegate.products.console.held_space import HeldSpace
 from tidegate.results.formats import Format, writer
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find

@@ -19,8 +19,8 @@ from support.maven_repository import DEBIAN, serve_repository
 from support.server_keeper import PASSWORD
 from support.surface_client import READER
 from tidegate import secrets
-from tidegate.engines.jdbc import JdbcEngine
 from tidegate.model.actors import Actor, Scope
+from tidegate.products.jdbc.engine import JdbcEngine
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
 

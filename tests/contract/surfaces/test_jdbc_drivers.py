@@ -9,7 +9,7 @@ import pytest
 
 from support import jdbc_drivers, mysql_server, postgres_server
 from support.jdbc_surface import QUERY, served
-from tidegate.engines.jdbc.products import PRODUCTS
+from tidegate.products.jdbc.engine.products import PRODUCTS
 
 H2 = "com.h2database:h2"
 

@@ -12,9 +12,9 @@ from support.eventually import until
 from support.jdbc_surface import QUERY, make_file, served
 from support.server_keeper import PASSWORD
 from tidegate.model.results import Column, JdbcType
-from tidegate.sql.jdbc.extraction import extract
-from tidegate.surfaces.jdbc.confirmations import MOST_OF_OWNER, Confirmations, Seen
-from tidegate.surfaces.jdbc.result_shape import dsl_hints
+from tidegate.products.jdbc.extraction.extraction import extract
+from tidegate.products.jdbc.surface.confirmations import MOST_OF_OWNER, Confirmations, Seen
+from tidegate.products.jdbc.surface.result_shape import dsl_hints
 
 TEXT, NUMBER = JdbcType(12, "text", "java.lang.String"), JdbcType(4, "int", "java.lang.Integer")
 

@@ -17,7 +17,8 @@ from support.surface_shop import build_shop
 from support.url_forms import FORMS, UNREADABLE_URLS
 from tidegate.engines.registry import find, locate
 from tidegate.model.sources import Source
-from tidegate.surfaces import core, workbench
+from tidegate.products.workbench import surface as workbench
+from tidegate.surfaces import core
 from tidegate.surfaces.surface import Surface
 
 URLS = [*[url for url, _ in FORMS], *UNREADABLE_URLS[:8]]

@@ -19,7 +19,7 @@ from support.surface_client import READER, Peer
 from support.tcp_proxy import between
 from tidegate.gateway.database_places import place_of
 from tidegate.model.actors import Actor, Scope
-from tidegate.surfaces.postgres.connection_phrases import Phrase, read_phrase
+from tidegate.products.pgedge.surface.connection_phrases import Phrase, read_phrase
 
 ResultT = TypeVar("ResultT")
 

@@ -12,8 +12,8 @@ import pytest
 
 from support.postgres_surface import SHOP, PostgresShop, SurfaceUnderTest, served
 from support.scripted_model import KEY, scripted, wrote
+from tidegate.products.pgedge.surface import schema_info
 from tidegate.sql.redaction import without_values
-from tidegate.surfaces.postgres import schema_info
 
 ResultT = TypeVar("ResultT")
 Scene = Callable[[SurfaceUnderTest], Awaitable[ResultT]]

@@ -15,7 +15,7 @@ from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Query
-from tidegate.surfaces import workbench
+from tidegate.products.workbench import surface as workbench
 
 ResultT = TypeVar("ResultT")
 

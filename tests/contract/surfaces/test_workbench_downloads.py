@@ -18,7 +18,7 @@ from support.surface_client import READER
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
-from tidegate.surfaces.workbench.downloads import Downloads, NewFile
+from tidegate.products.workbench.surface.downloads import Downloads, NewFile
 
 OUTSIDE = "output_path must be inside the Downloads directory (Downloads)"
 NO_PLACE = "output_path must name a new file in a folder that exists inside the Downloads directory"

@@ -18,8 +18,8 @@ from tidegate.errors import FATES, Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
-from tidegate.surfaces import workbench
-from tidegate.surfaces.workbench.settings import WorkbenchSettings
+from tidegate.products.workbench import surface as workbench
+from tidegate.products.workbench.surface.settings import WorkbenchSettings
 
 MODERN = "2026-07-28"
 SEED_STATUS = {

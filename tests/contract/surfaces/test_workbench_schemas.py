@@ -15,7 +15,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.results import Page
 from tidegate.model.statements import Statement
-from tidegate.surfaces import workbench
+from tidegate.products.workbench import surface as workbench
 
 OTHER_WRITER = Actor("tok_other", "other", Scope.READ_WRITE)
 EXTENDED = Config(surface={"workbench": {"extended": True}})

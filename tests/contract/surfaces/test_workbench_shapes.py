@@ -15,7 +15,7 @@ from support.surface_client import WRITER, Peer
 from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.model.actors import Actor
-from tidegate.surfaces import workbench
+from tidegate.products.workbench import surface as workbench
 
 ResultT = TypeVar("ResultT")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import tidegate.engines.mysql.changes as mysql_changes
 import tidegate.engines.postgres.changes as postgres_changes
+import tidegate.products.mysql.engine.changes as mysql_changes
 from support.undo_shops import KINDS, Gate, Kind, Shop, gate_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import DescribeUndo, UndoChange

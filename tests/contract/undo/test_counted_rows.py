@@ -9,7 +9,6 @@ import pytest
 from msgspec import structs
 
 from support.undo_shops import AGENT, MariadbShop, PostgresShop, Shop, SqliteShop, gate_of
-from tidegate.engines.mysql.row_counts import RowCounter
 from tidegate.errors import Code
 from tidegate.model.requests import Query
 from tidegate.model.statements import Statement
@@ -19,6 +18,7 @@ from tidegate.model.transactions import (
     MarkTransaction,
     TransactionModes,
 )
+from tidegate.products.mysql.engine.row_counts import RowCounter
 
 KEYS = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, item INTEGER,

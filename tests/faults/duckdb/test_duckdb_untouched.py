@@ -5,11 +5,11 @@ import duckdb
 import pytest
 
 from support.judge_cases import load
-from tidegate.engines.duckdb.connection import DuckdbSession
-from tidegate.engines.duckdb.messages import Setup
 from tidegate.errors import TidegateError
 from tidegate.model.results import Limits
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.duckdb.engine.connection import DuckdbSession
+from tidegate.products.duckdb.engine.messages import Setup
 from tidegate.sql.judge import judge
 
 SCHEMA = """

@@ -8,9 +8,9 @@ import pytest
 import uvloop
 
 from support import jdbc_drivers
-from tidegate.engines.jdbc.messages import Loaded
 from tidegate.engines.jvm.process import JvmProcess
 from tidegate.engines.jvm.runtime import find_runtime
+from tidegate.products.jdbc.engine.messages import Loaded
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -9,11 +9,11 @@ import pytest
 
 from support import jdbc_drivers
 from support.jdbc_surface import JdbcPeer, served
-from tidegate.engines.jdbc.connection import JdbcConnection
-from tidegate.engines.jdbc.startup import start_worker
-from tidegate.engines.jdbc.url import parse_jdbc_url
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
+from tidegate.products.jdbc.engine.connection import JdbcConnection
+from tidegate.products.jdbc.engine.startup import start_worker
+from tidegate.products.jdbc.engine.url import parse_jdbc_url
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
 

@@ -89,7 +89,7 @@ async def test_a_change_on_a_cut_line_runs_once_at_most(shop, server, proxied):
 
 @pytest.mark.parametrize("how", ["time", "cancel"])
 async def test_a_stalled_line_does_not_hold_the_call(shop, server, proxied, how, monkeypatch):
-    monkeypatch.setattr("tidegate.engines.mysql.connection.MysqlSession.grace_s", 0.2)
+    monkeypatch.setattr("tidegate.products.mysql.engine.connection.MysqlSession.grace_s", 0.2)
     cancellation = Cancellation()
     async with proxied() as (engine, proxy):
         limits = Limits(timeout_s=HANG_S)
@@ -201,7 +201,7 @@ async def test_a_server_that_is_no_mysql_is_reported(answer):
 async def test_a_line_that_stalls_before_the_first_look_names_the_calls_own_limit(
     shop, proxied, monkeypatch
 ):
-    monkeypatch.setattr("tidegate.engines.mysql.connection.MysqlSession.grace_s", 0.1)
+    monkeypatch.setattr("tidegate.products.mysql.engine.connection.MysqlSession.grace_s", 0.1)
     async with proxied() as (engine, proxy):
         assert await shop.ask(engine, "SELECT 1") == [(1,)]
         proxy.stall()
@@ -216,7 +216,7 @@ async def test_a_line_that_stalls_before_the_first_look_names_the_calls_own_limi
 async def test_an_explanation_over_a_stalled_line_has_the_calls_own_limit(
     shop, proxied, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("tidegate.engines.mysql.connection.MysqlSession.grace_s", 0.1)
+    monkeypatch.setattr("tidegate.products.mysql.engine.connection.MysqlSession.grace_s", 0.1)
     async with proxied() as (_, proxy):
         gate = SqliteGate(tmp_path, shop.source)
         async with gate.opened():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import TidegateError
-from tidegate.sql.jdbc.extraction import extract
+from tidegate.products.jdbc.extraction.extraction import extract
 
 # (text, parameters)
 EXPRESSIONS = [

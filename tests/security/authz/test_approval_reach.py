@@ -102,8 +102,8 @@ def test_only_the_inbox_and_the_client_s_form_resolve() -> None:
     assert resolvers == {
         ("cli/commands/approvals.py", "app.approvals.resolve"),
         ("cli/commands/undo.py", "app.approvals.resolve"),
-        ("edges/console/inbox.py", "self._approvals.resolve"),
-        ("edges/console/changes.py", "self._approvals.resolve"),
+        ("products/console/inbox.py", "self._approvals.resolve"),
+        ("products/console/changes.py", "self._approvals.resolve"),
         ("gateway/approval.py", "services.approvals.record_client_answer"),
         ("surfaces/elicitation.py", "gate.answer_approval"),
         ("approvals/approvals.py", "self._store.resolve"),

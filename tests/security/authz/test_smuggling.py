@@ -15,7 +15,8 @@ from support.surface_client import OWNER, READER, Peer
 from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.model.actors import Actor, Scope
-from tidegate.surfaces import core, workbench
+from tidegate.products.workbench import surface as workbench
+from tidegate.surfaces import core
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate
 

@@ -16,11 +16,11 @@ from support.maven_repository import MavenRepository, jar_of, pom_of, serve_repo
 from tidegate import downloads
 from tidegate.config.drivers import DriverSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.maven import repository as repository_module
-from tidegate.maven.bundle import import_bundle, write_bundle
-from tidegate.maven.cache import DriverCache
-from tidegate.maven.coordinates import parse_coordinates
-from tidegate.maven.lock_file import NAME
+from tidegate.products.jdbc.maven import repository as repository_module
+from tidegate.products.jdbc.maven.bundle import import_bundle, write_bundle
+from tidegate.products.jdbc.maven.cache import DriverCache
+from tidegate.products.jdbc.maven.coordinates import parse_coordinates
+from tidegate.products.jdbc.maven.lock_file import NAME
 
 DRIVER = parse_coordinates("g:driver:1")
 JAR = "g/driver/1/driver-1.jar"
@@ -84,7 +84,7 @@ def test_what_is_no_jar_is_refused(
 def test_an_archive_that_unpacks_to_far_too_much_is_refused(
     served: MavenRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tidegate.maven import jar_checks
+    from tidegate.products.jdbc.maven import jar_checks
 
     monkeypatch.setattr(jar_checks, "MOST_UNPACKED_BYTES", 1_000_000)
     served.add(JAR, archive("a", "b", size=600_000))

@@ -12,9 +12,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from support.signed_documents import NOW, archive, certificate, sign, signed
-from tidegate.cloud.archive import unpack_provider
-from tidegate.cloud.signatures import Verifier
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.archive import unpack_provider
+from tidegate.products.cloud.documents.signatures import Verifier
 
 
 def test_a_signed_archive_is_unpacked_and_replaces_what_was_there(tmp_path: Path) -> None:

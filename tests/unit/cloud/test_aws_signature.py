@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tidegate.cloud.aws_signature import AwsCredential, sign_request
-from tidegate.cloud.requests import ApiRequest
+from tidegate.products.cloud.http.requests import ApiRequest
+from tidegate.products.cloud.login.aws_signature import AwsCredential, sign_request
 
 CREDENTIAL = AwsCredential("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 HOST = "https://example.amazonaws.com/"

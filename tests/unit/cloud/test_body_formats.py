@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cloud.body_formats import multipart_body, plain_body, xml_body
-from tidegate.cloud.model import XmlForm
-from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import XmlForm
+from tidegate.products.cloud.documents.schema import Schemas
+from tidegate.products.cloud.http.body_formats import multipart_body, plain_body, xml_body
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

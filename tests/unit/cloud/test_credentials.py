@@ -23,11 +23,11 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from tidegate.cloud.credentials import AuthorizedRequest, Credentials, CredentialUse
-from tidegate.cloud.model import Provider, Settings
-from tidegate.cloud.requests import ApiRequest
 from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import Provider, Settings
+from tidegate.products.cloud.http.requests import ApiRequest
+from tidegate.products.cloud.login.credentials import AuthorizedRequest, Credentials, CredentialUse
 
 T = TypeVar("T")
 NOW = 1_700_000_000.0

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from support.cloud_registry import PROVIDER, STOCK
-from tidegate.cloud.provider_document import read_provider
-from tidegate.cloud.requests import build_request
-from tidegate.cloud.service_document import ServiceDocument
-from tidegate.cloud.yaml_reader import read_yaml
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.provider_document import read_provider
+from tidegate.products.cloud.documents.service_document import ServiceDocument
+from tidegate.products.cloud.documents.yaml_reader import read_yaml
+from tidegate.products.cloud.http.requests import build_request
 
 PIECES: list[Any] = [
     None, True, 1, -1, "x", "{", [], {}, [{}], "\ud800", {"$ref": "#/nothing"},

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tidegate.cloud.document_cache import DocumentCache
-from tidegate.cloud.yaml_reader import read_yaml
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.document_cache import DocumentCache
+from tidegate.products.cloud.documents.yaml_reader import read_yaml
 
 LONG = b"a: [1, 2.5, true, null, 'x']\nb: &x {c: d}\ne: *x\n" + b"# filling\n" * 2_000
 
@@ -58,7 +58,7 @@ def test_what_the_format_cannot_hold_and_what_is_short_is_not_kept(tmp_path: Pat
 
 
 def test_the_oldest_files_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.cloud.document_cache._MOST_FILES", 4)
+    monkeypatch.setattr("tidegate.products.cloud.documents.document_cache._MOST_FILES", 4)
     cache = DocumentCache(tmp_path)
     for number in range(9):
         cache.read(b"%d: x\n" % number + LONG, "d")

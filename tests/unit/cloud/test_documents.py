@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from support.cloud_registry import PROVIDER, STOCK, write_registry
-from tidegate.cloud.check import check_registry
-from tidegate.cloud.document_catalog import DocumentCatalog
-from tidegate.cloud.model import Method, Pagination
-from tidegate.cloud.names import snake_case
-from tidegate.cloud.registry_folder import RegistryFolder
-from tidegate.cloud.requests import build_request
-from tidegate.cloud.schema import parse_object_key
-from tidegate.cloud.service_document import ServiceDocument
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.authoring.check import check_registry
+from tidegate.products.cloud.documents.document_catalog import DocumentCatalog
+from tidegate.products.cloud.documents.model import Method, Pagination
+from tidegate.products.cloud.documents.names import snake_case
+from tidegate.products.cloud.documents.registry_folder import RegistryFolder
+from tidegate.products.cloud.documents.schema import parse_object_key
+from tidegate.products.cloud.documents.service_document import ServiceDocument
+from tidegate.products.cloud.http.requests import build_request
 
 
 def stock(folder: Path, text: str = STOCK) -> ServiceDocument:

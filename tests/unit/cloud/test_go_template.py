@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.cloud import go_template
-from tidegate.cloud.go_template import parse_template, render_template
-from tidegate.cloud.template_functions import TemplateError
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.template_functions import TemplateError
+from tidegate.products.cloud.http import go_template
+from tidegate.products.cloud.http.go_template import parse_template, render_template
 
 
 def render(text: str, data: Any) -> str:

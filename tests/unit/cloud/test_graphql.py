@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cloud.graphql import GraphQlRequest, find_at, problem_of_graphql
-from tidegate.cloud.model import Method, Parameter, Response, Server
-from tidegate.cloud.model import Settings as CloudSettings
-from tidegate.cloud.paging import next_request
-from tidegate.cloud.requests import ApiRequest, build_request
-from tidegate.cloud.responses import read_page
-from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import Method, Parameter, Response, Server
+from tidegate.products.cloud.documents.model import Settings as CloudSettings
+from tidegate.products.cloud.documents.schema import Schemas
+from tidegate.products.cloud.http.graphql import GraphQlRequest, find_at, problem_of_graphql
+from tidegate.products.cloud.http.paging import next_request
+from tidegate.products.cloud.http.requests import ApiRequest, build_request
+from tidegate.products.cloud.http.responses import read_page
 
 QUERY = """query {
   # the stars of "one" repository

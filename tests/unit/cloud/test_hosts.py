@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cloud.hosts import HostRules, redirected
-from tidegate.cloud.model import Server
 from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.hosts import HostRules, redirected
+from tidegate.products.cloud.documents.model import Server
 
 OKTA = Server("https://{subdomain}.okta.com/", {"subdomain": "my-org"})
 AWS = Server("https://s3.{region}.amazonaws.com", {"region": "us-east-1"})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.cloud.language import LANGUAGE
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules, EngineRules
 from tidegate.model.requests import Browse, Explain, Operation, Query
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.cloud.language.cloud_sql import LANGUAGE
 
 SOURCE = Source("c", "c", "cloud:///x", "cloud", "cloud")
 NOTHING = Catalog("cloud", "", (), (), "")

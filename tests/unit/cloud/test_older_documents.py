@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.cloud.check import check_registry
-from tidegate.cloud.document_catalog import DocumentCatalog
-from tidegate.cloud.registry_folder import RegistryFolder
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.authoring.check import check_registry
+from tidegate.products.cloud.documents.document_catalog import DocumentCatalog
+from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 
 PLACE = "old/v0.1.2"
 SERVICES = f"{PLACE}/services"

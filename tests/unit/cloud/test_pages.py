@@ -8,16 +8,23 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tidegate.cloud.model import Method, Pagination, Parameter, Response, Server, Transform
-from tidegate.cloud.model import Settings as CloudSettings
-from tidegate.cloud.paging import next_request
-from tidegate.cloud.requests import ApiRequest
-from tidegate.cloud.responses import read_page, sql_value
-from tidegate.cloud.schema import Schemas
-from tidegate.cloud.settings import read_settings
-from tidegate.cloud.usual_pages import envelope_of, read_usual_pages
-from tidegate.cloud.xml_rows import read_xml
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import (
+    Method,
+    Pagination,
+    Parameter,
+    Response,
+    Server,
+    Transform,
+)
+from tidegate.products.cloud.documents.model import Settings as CloudSettings
+from tidegate.products.cloud.documents.schema import Schemas
+from tidegate.products.cloud.documents.settings import read_settings
+from tidegate.products.cloud.http.paging import next_request
+from tidegate.products.cloud.http.requests import ApiRequest
+from tidegate.products.cloud.http.responses import read_page, sql_value
+from tidegate.products.cloud.http.usual_pages import envelope_of, read_usual_pages
+from tidegate.products.cloud.http.xml_rows import read_xml
 
 
 def method(pagination: Pagination | None = None, verb: str = "GET", **response: Any) -> Method:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.engines.cloud.functions import aws_policy_equal
+from tidegate.products.cloud.engine.functions import aws_policy_equal
 
 
 def policy(*statements: dict[str, Any]) -> str:

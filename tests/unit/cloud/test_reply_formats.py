@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tidegate.cloud.model import Method, Response, Server, Settings
-from tidegate.cloud.reply_formats import type_problem
-from tidegate.cloud.responses import read_page
-from tidegate.cloud.schema import Schemas
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import Method, Response, Server, Settings
+from tidegate.products.cloud.documents.schema import Schemas
+from tidegate.products.cloud.http.reply_formats import type_problem
+from tidegate.products.cloud.http.responses import read_page
 
 ROW: dict[str, Any] = {
     "type": "object",

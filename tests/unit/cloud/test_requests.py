@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.cloud.model import (
+from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import (
     Body,
     Method,
     Parameter,
@@ -22,10 +23,9 @@ from tidegate.cloud.model import (
     Server,
     Transform,
 )
-from tidegate.cloud.model import Settings as CloudSettings
-from tidegate.cloud.requests import ApiRequest, build_request, find_method, typed
-from tidegate.cloud.schema import Schemas
-from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents.model import Settings as CloudSettings
+from tidegate.products.cloud.documents.schema import Schemas
+from tidegate.products.cloud.http.requests import ApiRequest, build_request, find_method, typed
 
 SCHEMAS = Schemas({}, "test.yaml")
 TEXT: Schema = {"type": "string"}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.cloud_registry import STOCK, write_registry
-from tidegate.cloud.document_catalog import DocumentCatalog
-from tidegate.cloud.registry_folder import RegistryFolder
-from tidegate.cloud.resource_search import ResourceName, matching, names_in
+from tidegate.products.cloud.documents.document_catalog import DocumentCatalog
+from tidegate.products.cloud.documents.registry_folder import RegistryFolder
+from tidegate.products.cloud.documents.resource_search import ResourceName, matching, names_in
 
 
 def test_the_lines_of_a_document_tell_what_its_parser_finds(tmp_path: Path) -> None:

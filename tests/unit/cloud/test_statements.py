@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.cloud.statements import (
+from tidegate.errors import Code
+from tidegate.products.cloud.language.statements import (
     CloudStatement,
     DescribeStatement,
     ExecStatement,
@@ -16,7 +17,6 @@ from tidegate.cloud.statements import (
     SqlStatement,
     read_statement,
 )
-from tidegate.errors import Code
 from tidegate.sql.finding import Refusal
 
 

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.cloud import yaml_reader
-from tidegate.cloud.yaml_reader import read_yaml
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.documents import yaml_reader
+from tidegate.products.cloud.documents.yaml_reader import read_yaml
 
 
 @pytest.mark.parametrize(

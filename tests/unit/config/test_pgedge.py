@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.config.loading import load
 from tidegate.config.model import Config
-from tidegate.config.pgedge import settings_of_environment, translate
 from tidegate.errors import Code, TidegateError
+from tidegate.products.pgedge.settings_import import settings_of_environment, translate
 
 WHOLE = """
 http:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.edges.console.live import MOST_WAITING, _Reader
+from tidegate.products.console.live import MOST_WAITING, _Reader
 
 
 class Page:

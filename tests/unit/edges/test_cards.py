@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.edges.console.cards import (
+from tidegate.products.console.cards import (
     LONGEST_RUN_S,
     NOTED_S,
     Rights,

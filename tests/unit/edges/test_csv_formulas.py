@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from tidegate.edges.console.activity import _cell
+from tidegate.products.console.activity import _cell
 from tidegate.results.formats import _csv_field
 
 TEXTS = ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "\uff1dx", "-12.50", "+3", "plain", "1=1"]

@@ -13,9 +13,6 @@ import pytest
 
 from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.approvals.approvals import Approvals
-from tidegate.edges.console import live
-from tidegate.edges.console.inbox import Inbox
-from tidegate.edges.console.live import LiveFeed
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.actors import Actor, RoleGrant, Scope
@@ -23,6 +20,9 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
+from tidegate.products.console import live
+from tidegate.products.console.inbox import Inbox
+from tidegate.products.console.live import LiveFeed
 from tidegate.store.records import PendingApproval
 from tidegate.store.sqlite.state import SqliteState
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from tidegate.engines.duckdb.inspect import EFFECTS, REFUSED, Reading, body, explained, read
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
+from tidegate.products.duckdb.engine.inspect import EFFECTS, REFUSED, Reading, body, explained, read
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 from msgspec import structs
 
 from support.permits import permit_for
-from tidegate.engines.mysql.inspect import check_change
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.mysql.engine.inspect import check_change
 from tidegate.sql.judge import judge
 
 SOURCE = Source("s1", "shop", "mysql://db/shop", "mysql", "mysql")

@@ -11,9 +11,13 @@ from typing import Any, Self
 import pytest
 
 from support.permits import permit_for
-from tidegate.engines.mysql import catalog, inspect
-from tidegate.engines.mysql.errors import ServerError
-from tidegate.engines.mysql.inspect import (
+from tidegate.errors import Code, TidegateError
+from tidegate.model.requests import Query
+from tidegate.model.sources import Identity, Source
+from tidegate.model.statements import Effect, Judgement, Statement
+from tidegate.products.mysql.engine import catalog, inspect
+from tidegate.products.mysql.engine.errors import ServerError
+from tidegate.products.mysql.engine.inspect import (
     FRESH_S,
     MOST_DEPTH,
     POOLED_WORDS,
@@ -26,10 +30,6 @@ from tidegate.engines.mysql.inspect import (
     check_change,
     first_word,
 )
-from tidegate.errors import Code, TidegateError
-from tidegate.model.requests import Query
-from tidegate.model.sources import Identity, Source
-from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.sql.judge import judge
 
 SOURCE = Source("s1", "shop", "mysql://db/shop", "mysql", "mysql")

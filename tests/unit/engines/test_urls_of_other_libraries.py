@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tidegate.engines.jdbc.url import names_one_server, parse_jdbc_url
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
+from tidegate.products.jdbc.engine.url import names_one_server, parse_jdbc_url
 
 SCHEMES = (
     *("mssql", "sqlserver", "oracle", "snowflake", "clickhouse", "redshift", "cockroachdb"),

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.coordinates import make_coordinate, parse_coordinate, parse_coordinates
+from tidegate.products.jdbc.maven.coordinates import (
+    make_coordinate,
+    parse_coordinate,
+    parse_coordinates,
+)
 
 
 def test_a_coordinate_says_where_its_files_are() -> None:

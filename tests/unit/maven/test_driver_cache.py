@@ -14,11 +14,11 @@ import pytest
 from support.certificates import Authority
 from support.maven_repository import DEBIAN, MavenRepository, jar_of, serve_repository
 from tidegate.config.drivers import DriverSettings
-from tidegate.engines.jdbc.drivers import known_libraries
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.cache import RULE, DriverCache
-from tidegate.maven.coordinates import Coordinate, parse_coordinates
-from tidegate.maven.lock_file import NAME
+from tidegate.products.jdbc.engine.drivers import known_libraries
+from tidegate.products.jdbc.maven.cache import RULE, DriverCache
+from tidegate.products.jdbc.maven.coordinates import Coordinate, parse_coordinates
+from tidegate.products.jdbc.maven.lock_file import NAME
 
 KNOWN = {("org.known", "driver")}
 OTHER = parse_coordinates("org.other:driver:1")

@@ -8,9 +8,9 @@ import pytest
 
 from support.maven_repository import managed, pom_of
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
-from tidegate.maven.pom import ModelBuilder, Pom, parse_pom
-from tidegate.maven.resolution import Resolution, resolve
+from tidegate.products.jdbc.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
+from tidegate.products.jdbc.maven.pom import ModelBuilder, Pom, parse_pom
+from tidegate.products.jdbc.maven.resolution import Resolution, resolve
 
 
 class Poms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.maven.xml_documents import read_document
+from tidegate.products.jdbc.maven.xml_documents import read_document
 from tidegate.xml_tree import MOST_BYTES
 
 

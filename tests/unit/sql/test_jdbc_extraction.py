@@ -3,8 +3,8 @@
 import pytest
 
 from tidegate.errors import Code, TidegateError
+from tidegate.products.jdbc.extraction.extraction import extract
 from tidegate.sql import quoting
-from tidegate.sql.jdbc.extraction import extract
 
 DIALECTS = ("generic", "postgres", "mysql", "sqlite", "duckdb", "h2", "hsqldb", "derby", "oracle")
 

@@ -12,17 +12,17 @@ import pytest
 
 import tidegate
 from tidegate.config.model import Config
-from tidegate.edges.console.advice import GUIDE as CONSOLE
-from tidegate.edges.console.advice import HINTS as OF_CONSOLE
-from tidegate.edges.console.advice import advice
 from tidegate.errors import FATES, Code, TidegateError
 from tidegate.gateway.gateway import BY_OPERATOR
 from tidegate.model.replies import Reply
+from tidegate.products.console.advice import GUIDE as CONSOLE
+from tidegate.products.console.advice import HINTS as OF_CONSOLE
+from tidegate.products.console.advice import advice
+from tidegate.products.pgedge.surface import errors as postgres
+from tidegate.products.workbench.surface import errors as workbench
 from tidegate.surfaces.core import errors as core
 from tidegate.surfaces.hints import TOPICS, Guide
-from tidegate.surfaces.postgres import errors as postgres
 from tidegate.surfaces.registry import open_surface
-from tidegate.surfaces.workbench import errors as workbench
 
 ROOT = Path(tidegate.__file__).parent
 GUIDES = {"core": core.GUIDE, "workbench": workbench.GUIDE, "postgres": postgres.GUIDE}

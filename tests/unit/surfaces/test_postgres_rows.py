@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.model.results import Column, Page
+from tidegate.products.pgedge.surface.result_text import VECTORS_CUT, ObjectRows, with_short_vectors
+from tidegate.products.pgedge.surface.similarity import SimilarityArgs, lines
 from tidegate.search.model import RowHit, SearchResult
-from tidegate.surfaces.postgres.result_text import VECTORS_CUT, ObjectRows, with_short_vectors
-from tidegate.surfaces.postgres.similarity import SimilarityArgs, lines
 
 LONG = "[" + ",".join(["0.123456"] * 384) + "]"
 SHORT = "[1,2,3]"

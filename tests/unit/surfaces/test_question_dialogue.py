@@ -14,6 +14,9 @@ import pytest
 from support.asking import AGENT, opened_shop
 from support.scripted_model import wrote
 from tidegate.app import App
+from tidegate.products.pgedge.surface.question_dialogue import client_model, user_choice
+from tidegate.products.pgedge.text_to_sql.answering import answer
+from tidegate.products.pgedge.text_to_sql.model import Question
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.protocol.revisions import ALL
@@ -21,11 +24,8 @@ from tidegate.protocol.session import Session
 from tidegate.protocol.transport import TransportContext
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.core.errors import render_error
-from tidegate.surfaces.question_dialogue import client_model, user_choice
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import ToolContext
-from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.model import Question
 
 META = "io.modelcontextprotocol/"
 GOOD = "SELECT full_name FROM customers WHERE city = 'London'"

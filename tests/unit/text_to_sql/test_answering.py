@@ -12,8 +12,8 @@ import pytest
 from support.asking import AGENT, GateCaller, opened_shop
 from tidegate.app import App
 from tidegate.errors import Code, TidegateError
-from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.model import Answer, Question
+from tidegate.products.pgedge.text_to_sql.answering import answer
+from tidegate.products.pgedge.text_to_sql.model import Answer, Question
 
 
 def ask(directory: Path, question: Question, **settings: Any) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.schema import Catalog, Table
-from tidegate.text_to_sql.detection import is_sql
+from tidegate.products.pgedge.text_to_sql.detection import is_sql
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from tidegate.model.profiles import ColumnProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
-from tidegate.text_to_sql.binding import bind
-from tidegate.text_to_sql.evidence import check_statement, null_probes, used_joins
-from tidegate.text_to_sql.knowledge import Knowledge, KnownJoin, KnownTable
+from tidegate.products.pgedge.text_to_sql.binding import bind
+from tidegate.products.pgedge.text_to_sql.evidence import check_statement, null_probes, used_joins
+from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge, KnownJoin, KnownTable
 
 
 def table(name: str, columns: str, *keys: tuple[str, str, str]) -> Table:

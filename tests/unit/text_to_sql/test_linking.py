@@ -12,12 +12,17 @@ from msgspec import structs
 from support.asking import GateCaller, opened_shop
 from tidegate.model.profiles import ColumnProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
+from tidegate.products.pgedge.text_to_sql.answering import answer
+from tidegate.products.pgedge.text_to_sql.knowledge import (
+    Knowledge,
+    KnownColumn,
+    KnownJoin,
+    KnownTable,
+)
+from tidegate.products.pgedge.text_to_sql.linking import Linker
+from tidegate.products.pgedge.text_to_sql.model import Answer, Question
+from tidegate.products.pgedge.text_to_sql.shared_schema import shared_catalog
 from tidegate.search.requests import EmbedTexts
-from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.knowledge import Knowledge, KnownColumn, KnownJoin, KnownTable
-from tidegate.text_to_sql.linking import Linker
-from tidegate.text_to_sql.model import Answer, Question
-from tidegate.text_to_sql.shared_schema import shared_catalog
 
 
 def table(name: str, columns: str = "id", key: tuple[str, str] | None = None, **more: str) -> Table:

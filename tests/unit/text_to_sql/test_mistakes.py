@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
+from tidegate.products.pgedge.text_to_sql.binding import bind
+from tidegate.products.pgedge.text_to_sql.connections import doubtful_joins, unconnected
+from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge, KnownJoin
+from tidegate.products.pgedge.text_to_sql.literals import literal_probes, near_texts
 from tidegate.search.joins import Joins
-from tidegate.text_to_sql.binding import bind
-from tidegate.text_to_sql.connections import doubtful_joins, unconnected
-from tidegate.text_to_sql.knowledge import Knowledge, KnownJoin
-from tidegate.text_to_sql.literals import literal_probes, near_texts
 
 
 def table(name: str, columns: str, *keys: tuple[str, str, str]) -> Table:

@@ -16,12 +16,12 @@ from support.scripted_model import ScriptedModel, scripted, wrote
 from tidegate.app import App
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
+from tidegate.products.pgedge.text_to_sql.answering import answer
+from tidegate.products.pgedge.text_to_sql.model import Answer, Question
+from tidegate.products.pgedge.text_to_sql.pair_import import import_pairs, read_pairs
+from tidegate.products.pgedge.text_to_sql.pairs import check_pairs, confirm, export
+from tidegate.products.pgedge.text_to_sql.slots import make_pattern, match
 from tidegate.store.records import PairEntry
-from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.model import Answer, Question
-from tidegate.text_to_sql.pair_import import import_pairs, read_pairs
-from tidegate.text_to_sql.pairs import check_pairs, confirm, export
-from tidegate.text_to_sql.slots import make_pattern, match
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from support.scripted_model import ScriptedModel, scripted, wrote
 from tidegate.errors import Code
 from tidegate.model.requests import Query
 from tidegate.model.results import Column, Page
-from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.model import Answer, Question
-from tidegate.text_to_sql.plans import read_plan
+from tidegate.products.pgedge.text_to_sql.answering import answer
+from tidegate.products.pgedge.text_to_sql.model import Answer, Question
+from tidegate.products.pgedge.text_to_sql.plans import read_plan
 
 SQL = "SELECT count(*) FROM generate_series(1, 1000) a JOIN lines b ON b.n = a.a"
 

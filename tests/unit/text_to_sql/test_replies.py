@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.statements import Effect
-from tidegate.sql.judge import judge
-from tidegate.text_to_sql.replies import (
+from tidegate.products.pgedge.text_to_sql.replies import (
     MOST_CHARS,
     NoStatement,
     Readings,
@@ -19,6 +18,7 @@ from tidegate.text_to_sql.replies import (
     Written,
     read_reply,
 )
+from tidegate.sql.judge import judge
 
 AWKWARD = [
     "SELECT 'a;b', 'a--b', \"c;d\" FROM t",

@@ -15,9 +15,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Profiles
 from tidegate.model.requests import Browse, Query, ReadProfiles, Request
 from tidegate.model.schema import Catalog, ColumnInfo, Table
-from tidegate.text_to_sql.answering import answer
-from tidegate.text_to_sql.model import Answer, Question
-from tidegate.text_to_sql.requests import AskModel
+from tidegate.products.pgedge.text_to_sql.answering import answer
+from tidegate.products.pgedge.text_to_sql.model import Answer, Question
+from tidegate.products.pgedge.text_to_sql.requests import AskModel
 
 GOOD = "SELECT full_name FROM customers WHERE city = 'London'"
 QUESTION = Question(text="Who lives in London?")
@@ -454,7 +454,7 @@ def test_a_prompt_has_what_the_source_shares_and_no_more(tmp_path: Path, share: 
 
 
 def test_values_in_a_databases_message_are_not_sent_back_to_a_model(tmp_path: Path) -> None:
-    from tidegate.text_to_sql.prompts import repair_prompt
+    from tidegate.products.pgedge.text_to_sql.prompts import repair_prompt
 
     catalog = Catalog(
         "d", "public", (), (Table("public", "t", "table", (ColumnInfo("a", "text"),)),), "1"

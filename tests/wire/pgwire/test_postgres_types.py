@@ -11,8 +11,8 @@ import pytest
 
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
-from tidegate.edges.pgwire.other_types import OTHER_TYPES
-from tidegate.edges.pgwire.values import oid_of
+from tidegate.products.wire.other_types import OTHER_TYPES
+from tidegate.products.wire.values import oid_of
 
 MONTH = "[2024-01-01,2024-02-01)"
 VALUES = {

@@ -167,8 +167,8 @@ def _announce_calls(config: Config) -> None:
     server."""
     if "cloud" not in config.surfaces:
         return
-    from tidegate.surfaces.cloud.audit import CallAudit
-    from tidegate.surfaces.cloud.settings import CloudSurfaceSettings
+    from tidegate.products.cloud.surface.audit import CallAudit
+    from tidegate.products.cloud.surface.settings import CloudSurfaceSettings
 
     settings = cast("CloudSurfaceSettings", read_settings("cloud", config))
     if (path := CallAudit.open(settings, config).path) is not None:

@@ -98,7 +98,7 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
         had = () if before is None or "options" in rules else before.options
         rules["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
     if arguments.driver_coordinate:
-        from tidegate.engines.jdbc.drivers import named_coordinates
+        from tidegate.products.jdbc.engine.drivers import named_coordinates
 
         named = [each for text in arguments.driver_coordinate for each in named_coordinates(text)]
         kept = rules.get("options", {} if before is None else dict(before.options))
@@ -169,8 +169,8 @@ def _fetch_driver(config: Config, settings: SourceSettings, arguments: argparse.
     if asked is None or arguments.anyway:
         return
     check_options(settings.url, settings.options)
-    from tidegate.cli.driver_download import fetch_driver
-    from tidegate.maven.coordinates import parse_coordinates
+    from tidegate.products.jdbc.commands.download import fetch_driver
+    from tidegate.products.jdbc.maven.coordinates import parse_coordinates
 
     async def fetch(app: App) -> None:
         fetch_driver(app, parse_coordinates(asked), arguments)

@@ -1,7 +1,7 @@
 """A database server as an engine uses it: one pool of connections for each database on it.
 
-An engine says how a connection is opened; what is sent on it is the engine's own (`engines/mysql`,
-`engines/postgres`).
+An engine says how a connection is opened; what is sent on it is the engine's own
+(`products/mysql/engine`, `engines/postgres`).
 """
 
 from __future__ import annotations

@@ -6,32 +6,32 @@ PRODUCT = Product(
     "cloud",
     engines={
         "cloud": EngineEntry(
-            *("cloud", "cloud", "tidegate.engines.cloud", "CloudEngine"),
-            language="tidegate.cloud.language",
+            *("cloud", "cloud", "tidegate.products.cloud.engine", "CloudEngine"),
+            language="tidegate.products.cloud.language.cloud_sql",
             options=(
                 *("cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows"),
                 *("max_calls", "max_calls_per_minute", "page_limit", "request_timeout", "settings"),
             ),
-            locator="tidegate.engines.cloud.options:locate",
-            path_reader="tidegate.engines.cloud.options:path_of",
-            reader="tidegate.engines.cloud.options:read_cloud_options",
+            locator="tidegate.products.cloud.engine.options:locate",
+            path_reader="tidegate.products.cloud.engine.options:path_of",
+            reader="tidegate.products.cloud.engine.options:read_cloud_options",
         ),
         "cloud+postgresql:": EngineEntry(
-            *("cloud", "cloud", "tidegate.engines.cloud_proxy", "CloudProxyEngine", "postgres"),
-            language="tidegate.cloud.language",
+            *("cloud", "cloud", "tidegate.products.cloud.proxy", "CloudProxyEngine", "postgres"),
+            language="tidegate.products.cloud.language.cloud_sql",
             options=("application_name", "connect_timeout", "plain_postgresql", "pool"),
-            locator="tidegate.engines.cloud_proxy.url:locate",
-            reader="tidegate.engines.cloud_proxy.url:read_target",
+            locator="tidegate.products.cloud.proxy.url:locate",
+            reader="tidegate.products.cloud.proxy.url:read_target",
         ),
     },
     surfaces={
         "cloud": SurfaceEntry(
-            "tidegate.surfaces.cloud",
-            settings="tidegate.surfaces.cloud.settings:CloudSurfaceSettings",
-            check="tidegate.surfaces.cloud.tools:check_names",
-            statement_rules="tidegate.surfaces.cloud.settings:statement_rules",
+            "tidegate.products.cloud.surface",
+            settings="tidegate.products.cloud.surface.settings:CloudSurfaceSettings",
+            check="tidegate.products.cloud.surface.tools:check_names",
+            statement_rules="tidegate.products.cloud.surface.settings:statement_rules",
         )
     },
-    dialects={"cloud": "tidegate.sql.dialects.cloud"},
-    commands={"cloud": "tidegate.cli.arguments.cloud:add_cloud"},
+    dialects={"cloud": "tidegate.products.cloud.dialect"},
+    commands={"cloud": "tidegate.products.cloud.commands.arguments:add_cloud"},
 )

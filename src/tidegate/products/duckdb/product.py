@@ -6,20 +6,20 @@ PRODUCT = Product(
     "duckdb",
     engines={
         "duckdb": EngineEntry(
-            *("duckdb", "duckdb", "tidegate.engines.duckdb", "DuckdbEngine", "duckdb"),
+            *("duckdb", "duckdb", "tidegate.products.duckdb.engine", "DuckdbEngine", "duckdb"),
             compares_rows=True,
             options=("memory_limit", "threads", "timeout", "workers"),
             path_reader="tidegate.engines.common.url:file_of",
             own_functions=True,
-            reader="tidegate.engines.duckdb.url:DuckUrl",
+            reader="tidegate.products.duckdb.engine.url:DuckUrl",
         ),
         "files": EngineEntry(
-            *("files", "duckdb", "tidegate.engines.duckdb", "FilesEngine", "duckdb"),
+            *("files", "duckdb", "tidegate.products.duckdb.engine", "FilesEngine", "duckdb"),
             options=("files", "memory_limit", "threads", "workers"),
             reads_only=True,
             path_reader="tidegate.engines.common.url:folder_path",
-            reader="tidegate.engines.duckdb.url:FolderUrl",
+            reader="tidegate.products.duckdb.engine.url:FolderUrl",
         ),
     },
-    dialects={"duckdb": "tidegate.sql.dialects.duckdb"},
+    dialects={"duckdb": "tidegate.products.duckdb.dialect"},
 )

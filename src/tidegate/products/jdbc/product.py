@@ -34,24 +34,25 @@ PRODUCT = Product(
     "jdbc",
     engines={
         "jdbc:": EngineEntry(
-            *("jdbc", "", "tidegate.engines.jdbc", "JdbcEngine", "jdbc"),
+            *("jdbc", "", "tidegate.products.jdbc.engine", "JdbcEngine", "jdbc"),
             options=(
                 *("connections", "driver", "driver_coordinate", "driver_path"),
                 *("driver_repository", "heap", "java", "jvm_options", "password", "process"),
                 *("property.*", "restart", "time_zone", "user", "variables"),
             ),
-            dialect_reader="tidegate.engines.jdbc.url:dialect_of",
-            locator="tidegate.engines.jdbc.url:locate_jdbc",
-            path_reader="tidegate.engines.jdbc.url:path_of",
+            dialect_reader="tidegate.products.jdbc.engine.url:dialect_of",
+            locator="tidegate.products.jdbc.engine.url:locate_jdbc",
+            path_reader="tidegate.products.jdbc.engine.url:path_of",
         )
     },
     surfaces={
         "jdbc": SurfaceEntry(
-            "tidegate.surfaces.jdbc", settings="tidegate.surfaces.jdbc.settings:JdbcSettings"
+            "tidegate.products.jdbc.surface",
+            settings="tidegate.products.jdbc.surface.settings:JdbcSettings",
         )
     },
     dialects={name: f"tidegate.sql.dialects.{name}" for name in ("h2", "hsqldb", "derby", "spark")},
-    commands={"driver": "tidegate.cli.arguments.drivers:add_driver"},
+    commands={"driver": "tidegate.products.jdbc.commands.arguments:add_driver"},
     url_advice={
         **{
             scheme: UrlAdvice(

@@ -6,14 +6,14 @@ PRODUCT = Product(
     "pgedge",
     surfaces={
         "postgres": SurfaceEntry(
-            "tidegate.surfaces.postgres",
-            settings="tidegate.surfaces.postgres.settings:PostgresSettings",
+            "tidegate.products.pgedge.surface",
+            settings="tidegate.products.pgedge.surface.settings:PostgresSettings",
             variants=(
                 Variant(
                     "/mcp/v1", "document", "tidegate.edges.http.plain_json:PlainJsonConventions"
                 ),
             ),
-            check="tidegate.surfaces.postgres.prompts:check_prompts",
+            check="tidegate.products.pgedge.surface.prompts:check_prompts",
         )
     },
 )

@@ -6,8 +6,8 @@ PRODUCT = Product(
     "workbench",
     surfaces={
         "workbench": SurfaceEntry(
-            "tidegate.surfaces.workbench",
-            settings="tidegate.surfaces.workbench.settings:WorkbenchSettings",
+            "tidegate.products.workbench.surface",
+            settings="tidegate.products.workbench.surface.settings:WorkbenchSettings",
             realm="TablePro MCP",
         )
     },

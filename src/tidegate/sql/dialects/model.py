@@ -329,7 +329,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     # JDBC.
     jdbc_driver: Literal["", "pgjdbc", "connector-j", "sqlite-jdbc", "duckdb-jdbc"] = ""
-    """The driver whose types clients of JDBC expect (`results/jdbc_types.py`)."""
+    """The driver whose types clients of JDBC expect (`products/jdbc/result_types.py`)."""
     jdbc_functions: dict[str, str] = {}
     """Functions of JDBC's escapes that are called otherwise here."""
     typed_literals: bool = True

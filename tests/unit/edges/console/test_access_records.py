@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tidegate.edges.console.admins import Consent
-from tidegate.edges.console.operator_accounts import (
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.operators import Operators, SignedIn
+from tidegate.identity.pairing import PairingService, challenge_of, make_verifier
+from tidegate.identity.tokens import Tokens
+from tidegate.model.actors import RoleGrant, Scope
+from tidegate.model.sources import Source
+from tidegate.products.console.admins import Consent
+from tidegate.products.console.operator_accounts import (
     ChangeRoles,
     Confirmed,
     FirstPassphrase,
@@ -18,14 +24,8 @@ from tidegate.edges.console.operator_accounts import (
     Invite,
     OperatorAccounts,
 )
-from tidegate.edges.console.pairing_requests import Approve, PairingRequests
-from tidegate.edges.console.token_forms import ChangeToken, MakeToken, TokenForms
-from tidegate.errors import Code, TidegateError
-from tidegate.identity.operators import Operators, SignedIn
-from tidegate.identity.pairing import PairingService, challenge_of, make_verifier
-from tidegate.identity.tokens import Tokens
-from tidegate.model.actors import RoleGrant, Scope
-from tidegate.model.sources import Source
+from tidegate.products.console.pairing_requests import Approve, PairingRequests
+from tidegate.products.console.token_forms import ChangeToken, MakeToken, TokenForms
 from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 

@@ -10,10 +10,10 @@ import pytest
 
 from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.proof import Prover
-from tidegate.edges.console import activity
-from tidegate.edges.console.activity import Activity
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import RoleGrant
+from tidegate.products.console import activity
+from tidegate.products.console.activity import Activity
 from tidegate.store.records import OperatorEntry, OperatorSession
 
 

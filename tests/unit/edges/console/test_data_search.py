@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tidegate.config.model import LimitSettings
-from tidegate.edges.console import data_tree
-from tidegate.edges.console.data_calls import Caller, DataCalls, Place
-from tidegate.edges.console.data_tree import DataTree
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import RoleGrant
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
+from tidegate.products.console import data_tree
+from tidegate.products.console.data_calls import Caller, DataCalls, Place
+from tidegate.products.console.data_tree import DataTree
 from tidegate.store.records import OperatorEntry, OperatorSession
 
 SHOP = Source("s1", "shop", "sqlite:////shop.db", "sqlite", "sqlite")

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tidegate.edges.console.cells import MOST_SHOWN
-from tidegate.edges.console.downloads import DraftFile
-from tidegate.edges.console.held_rows import HeldRows
-from tidegate.edges.console.held_space import HeldSpace
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, Limits, Truncation
+from tidegate.products.console.cells import MOST_SHOWN
+from tidegate.products.console.downloads import DraftFile
+from tidegate.products.console.held_rows import HeldRows
+from tidegate.products.console.held_space import HeldSpace
 from tidegate.results.row_stream import RowStream, WriterSink
 
 COLUMNS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.edges.console.plan_tree import (
+from tidegate.products.console.plan_tree import (
     duckdb_plan,
     mariadb_plan,
     plan_text,
@@ -15,7 +15,7 @@ from tidegate.edges.console.plan_tree import (
     read_plan,
     sqlite_plan,
 )
-from tidegate.edges.console.statements import tree_of
+from tidegate.products.console.statements import tree_of
 
 
 def test_rows_with_parents_are_a_tree() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.edges.console.row_pages import order_of, page_statement
 from tidegate.model.schema import ColumnInfo, Table
 from tidegate.model.statements import Effect
+from tidegate.products.console.row_pages import order_of, page_statement
 from tidegate.sql.dialects import DIALECTS, find
 from tidegate.sql.judge import judge
 

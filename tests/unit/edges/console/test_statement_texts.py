@@ -13,12 +13,12 @@ import pytest
 
 from support.surface_gateway import SqliteGate
 from tidegate.config.model import LimitSettings
-from tidegate.edges.console.data_calls import Caller, DataCalls
-from tidegate.edges.console.statements import Explained, Statements, Text, TextAt
 from tidegate.errors import TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import RoleGrant
 from tidegate.model.sources import Source
+from tidegate.products.console.data_calls import Caller, DataCalls
+from tidegate.products.console.statements import Explained, Statements, Text, TextAt
 from tidegate.store.records import OperatorEntry, OperatorSession
 
 LONG = {

@@ -8,9 +8,9 @@ from hashlib import pbkdf2_hmac, sha256
 
 import pytest
 
-from tidegate.edges.pgwire.authentication import ScramExchange, decoy_secret
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.scram import ScramVerifier, make_verifier, parse_verifier
+from tidegate.products.wire.authentication import ScramExchange, decoy_secret
 
 SECRET = "tg_secret"
 DECOY = decoy_secret()

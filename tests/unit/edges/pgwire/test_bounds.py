@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from tidegate.edges.pgwire.catalog.database import CatalogDatabase
-from tidegate.edges.pgwire.catalog.tables import catalog_rows
-from tidegate.edges.pgwire.catalog.translation import reads_catalogs, translate
-from tidegate.edges.pgwire.command_reader import read_command, split
-from tidegate.edges.pgwire.placeholders import place_parameters
-from tidegate.edges.pgwire.portals import RunningResult
-from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.errors import TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.products.wire.catalog.database import CatalogDatabase
+from tidegate.products.wire.catalog.tables import catalog_rows
+from tidegate.products.wire.catalog.translation import reads_catalogs, translate
+from tidegate.products.wire.command_reader import read_command, split
+from tidegate.products.wire.placeholders import place_parameters
+from tidegate.products.wire.portals import RunningResult
+from tidegate.products.wire.settings import SessionSettings
 from tidegate.results.row_stream import RowChannel
 
 

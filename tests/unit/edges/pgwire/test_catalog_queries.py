@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from support import postgres_server
-from tidegate.edges.pgwire.catalog.database import CatalogDatabase
-from tidegate.edges.pgwire.catalog.schema_names import named_schemas
-from tidegate.edges.pgwire.catalog.tables import catalog_rows
-from tidegate.edges.pgwire.catalog.translation import translate
-from tidegate.edges.pgwire.settings import SessionSettings
 from tidegate.errors import TidegateError
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Index, Table
+from tidegate.products.wire.catalog.database import CatalogDatabase
+from tidegate.products.wire.catalog.schema_names import named_schemas
+from tidegate.products.wire.catalog.tables import catalog_rows
+from tidegate.products.wire.catalog.translation import translate
+from tidegate.products.wire.settings import SessionSettings
 
 PARTS = Table(
     "main", "part", "table",

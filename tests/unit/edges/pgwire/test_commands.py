@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.edges.pgwire.command_reader import begins_statement, read_command, split
-from tidegate.edges.pgwire.commands import (
+from tidegate.model.transactions import TransactionModes
+from tidegate.products.wire.command_reader import begins_statement, read_command, split
+from tidegate.products.wire.commands import (
     Begin,
     Characteristics,
     CloseCursor,
@@ -27,8 +28,7 @@ from tidegate.edges.pgwire.commands import (
     Unlisten,
     UnlockAll,
 )
-from tidegate.edges.pgwire.placeholders import place_parameters
-from tidegate.model.transactions import TransactionModes
+from tidegate.products.wire.placeholders import place_parameters
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from tidegate.edges.pgwire.held_memory import (
+from tidegate.errors import TidegateError
+from tidegate.model.results import Column
+from tidegate.products.wire.held_memory import (
     MOST_OF_CALLER,
     MOST_OF_SESSION,
     HeldMemory,
     SessionMemory,
 )
-from tidegate.edges.pgwire.placeholders import Placed
-from tidegate.edges.pgwire.portals import Portal, PreparedStatement, SessionObjects
-from tidegate.errors import TidegateError
-from tidegate.model.results import Column
+from tidegate.products.wire.placeholders import Placed
+from tidegate.products.wire.portals import Portal, PreparedStatement, SessionObjects
 
 
 def statement(text: str, types: tuple[int, ...] = ()) -> PreparedStatement:

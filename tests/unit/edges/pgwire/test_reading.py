@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tidegate.edges.pgwire.reading import Reading, reading_turns
 from tidegate.errors import Code, TidegateError
+from tidegate.products.wire.reading import Reading, reading_turns
 
 LONG = "x" * 5_000
 

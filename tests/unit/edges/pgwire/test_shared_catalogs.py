@@ -7,11 +7,11 @@ import asyncio
 import apsw
 import pytest
 
-from tidegate.edges.pgwire.catalog.database import CatalogDatabase
-from tidegate.edges.pgwire.catalog.shared import KEPT, SharedCatalogs
-from tidegate.edges.pgwire.catalog.tables import catalog_rows
-from tidegate.edges.pgwire.catalog.translation import translate
 from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.products.wire.catalog.database import CatalogDatabase
+from tidegate.products.wire.catalog.shared import KEPT, SharedCatalogs
+from tidegate.products.wire.catalog.tables import catalog_rows
+from tidegate.products.wire.catalog.translation import translate
 
 QUERY = translate("SELECT relname FROM pg_class WHERE relname = 'item'")
 

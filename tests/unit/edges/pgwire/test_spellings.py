@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.edges.pgwire.spellings import spell
+from tidegate.products.wire.spellings import spell
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from tidegate.edges.pgwire.parameters import read_parameter
-from tidegate.edges.pgwire.row_encoder import RowEncoder
-from tidegate.edges.pgwire.values import wire_type
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
+from tidegate.products.wire.parameters import read_parameter
+from tidegate.products.wire.row_encoder import RowEncoder
+from tidegate.products.wire.values import wire_type
 
 TYPES: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from tidegate.engines.jdbc.messages import JdbcColumn, Portion
-from tidegate.engines.jdbc.texts import first_word, for_jdbc, with_values, without_end
-from tidegate.engines.jdbc.types import column_of, rows_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, JdbcType
+from tidegate.products.jdbc.engine.messages import JdbcColumn, Portion
+from tidegate.products.jdbc.engine.texts import first_word, for_jdbc, with_values, without_end
+from tidegate.products.jdbc.engine.types import column_of, rows_of
 
 
 @pytest.mark.parametrize(

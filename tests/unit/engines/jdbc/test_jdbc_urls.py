@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tidegate.engines.common.url import UNREADABLE, Location
-from tidegate.engines.jdbc.url import (
+from tidegate.engines.registry import engine_of, locate
+from tidegate.errors import Code, TidegateError
+from tidegate.products.jdbc.engine.url import (
     absolute_url,
     file_of,
     locate_jdbc,
     names_one_server,
     parse_jdbc_url,
 )
-from tidegate.engines.registry import engine_of, locate
-from tidegate.errors import Code, TidegateError
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,0 @@
-"""Cloud providers behind another server, which is reached by PostgreSQL's wire protocol."""
-
-from tidegate.engines.cloud_proxy.engine import CloudProxyEngine
-
-__all__ = ["CloudProxyEngine"]

@@ -1,0 +1,1 @@
+"""Provider documents that are made from OpenAPI documents, and what is wrong with one."""

@@ -1,0 +1,1 @@
+"""One request to a provider, and its reply, as values: paging, templates, formats of bodies."""

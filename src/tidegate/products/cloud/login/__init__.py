@@ -1,0 +1,1 @@
+"""How a request to a provider is signed: tokens, keys, AWS, OAuth."""

@@ -1,0 +1,5 @@
+"""Cloud providers behind another server, which is reached by PostgreSQL's wire protocol."""
+
+from tidegate.products.cloud.proxy.engine import CloudProxyEngine
+
+__all__ = ["CloudProxyEngine"]

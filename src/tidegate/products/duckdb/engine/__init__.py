@@ -1,0 +1,18 @@
+"""DuckDB, in worker processes: read-only enforced by DuckDB, all other files shut off.
+
+A source is a database (`engine.py`) or a folder of files (`files_engine.py`, whose workers use
+`folder.py`, `files.py` and `spreadsheets.py`).
+
+`engine.py`, `cursor.py`, `url.py` and `messages.py` are the server's side. `worker.py` and what it
+imports run in a process that can be killed, and they alone import the driver.
+"""
+
+from importlib.util import find_spec
+
+from tidegate.products.duckdb.engine.engine import DuckdbEngine
+from tidegate.products.duckdb.engine.files_engine import FilesEngine
+
+if find_spec("duckdb") is None:
+    raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
+
+__all__ = ["DuckdbEngine", "FilesEngine"]

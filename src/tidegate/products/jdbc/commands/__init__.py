@@ -1,0 +1,1 @@
+"""The commands of JDBC: `tidegate driver`, `tidegate fixture`."""

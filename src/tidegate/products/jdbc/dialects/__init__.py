@@ -1,0 +1,1 @@
+"""The dialects of databases that only a JDBC driver reaches."""

@@ -1,0 +1,1 @@
+"""The commands of questions in plain words: `tidegate ask`, `tidegate pair`."""
