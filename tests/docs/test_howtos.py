@@ -191,7 +191,7 @@ def test_the_guide_to_the_console_adds_the_people_that_it_shows(tmp_path: Path) 
     )
     added = f"## More people\n\n```console\n{made}\n{source}```\n"
     copy.write_text(guide.read_text("utf-8").replace("## More people\n", added), "utf-8")
-    serves = ("tidegate console", "tidegate serve")  # which tests/browser does
+    serves = ("tidegate console", "tidegate serve")  # which tests/products/console/browser does
     outcomes = play(
         copy, tmp_path, surroundings, leave_out=lambda command: command.text.startswith(serves)
     )

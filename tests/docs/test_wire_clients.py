@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wire.pgwire.start_up_statements import STATEMENTS
+from products.wire.contract.start_up_statements import STATEMENTS
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests" / "wire" / "pgwire"

@@ -246,7 +246,8 @@ OTHER_LANGUAGE = (
     )),
 )  # fmt: skip
 """What asks no source that speaks SQL for anything. The rows of these are in
-`products/datalog/contract/test_surface_rights.py` and `contract/surfaces/test_cloud_modes.py`."""
+`products/datalog/contract/test_surface_rights.py` and
+`products/cloud/surface/test_cloud_modes.py`."""
 
 PROMPTS = (
     ("cloud", "write_safe_select"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from contract.surfaces.test_cloud_tools import CALLS
+from products.cloud.surface.test_cloud_tools import CALLS
 from support.authz_calls import OPENED, ROWS, URI
 from support.authz_server import Caller, Harness, play
 from support.cloud_surface import SELECT, CloudClient, opened, running_desk

@@ -12,8 +12,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
-from tidegate.products.ssh.url import SshRoute
 
 ALIVE_S = 5
 """How often `ssh` asks whether the SSH server is still there; it gives up after three times."""

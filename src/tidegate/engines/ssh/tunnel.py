@@ -27,6 +27,9 @@ from tidegate.engines.api import (
     has_blocks,
 )
 from tidegate.engines.common.errors import closed
+from tidegate.engines.ssh.client import command_to, environment, forwarding_failure, login_failure
+from tidegate.engines.ssh.port_forwarder import CHUNK_BYTES, PortForwarder, Streams
+from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import Comparison, Reversibility
@@ -36,9 +39,6 @@ from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, Statement
 from tidegate.model.transactions import TransactionModes
-from tidegate.products.ssh.client import command_to, environment, forwarding_failure, login_failure
-from tidegate.products.ssh.port_forwarder import CHUNK_BYTES, PortForwarder, Streams
-from tidegate.products.ssh.url import SshRoute
 
 END_S = 0.5
 """How long `ssh` may take to end after a signal."""

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.schema import parse_object_key
-from tidegate.products.cloud.http.xml_rows import elements_at
+from tidegate.products.cloud.documents.xml_rows import elements_at
 from tidegate.xml_tree import Element, parse_xml
 
 _MOST_BYTES: Final = 16 * 1_048_576

@@ -10,6 +10,12 @@ from tidegate.products.cloud.documents.model import Method
 from tidegate.products.cloud.documents.names import snake_case
 from tidegate.products.cloud.documents.schema import ANONYMOUS, Schemas, XPath
 from tidegate.products.cloud.documents.template_functions import to_json
+from tidegate.products.cloud.documents.xml_rows import (
+    read_xml,
+    read_xml_at,
+    read_xml_map,
+    read_xml_rows,
+)
 from tidegate.products.cloud.http.go_template import render_template
 from tidegate.products.cloud.http.graphql import check_errors
 from tidegate.products.cloud.http.reply_formats import (
@@ -21,7 +27,6 @@ from tidegate.products.cloud.http.reply_formats import (
 )
 from tidegate.products.cloud.http.transforms import SCHEMA_DRIVEN_XML, TEMPLATE
 from tidegate.products.cloud.http.usual_pages import envelope_of
-from tidegate.products.cloud.http.xml_rows import read_xml, read_xml_at, read_xml_map, read_xml_rows
 
 SqlValue = str | int | float | None
 """What a cell holds: objects and lists are JSON text, booleans 1 and 0, as SQLite has them."""
