@@ -12,7 +12,7 @@ import pytest
 from products.wire.contract.start_up_statements import STATEMENTS
 
 ROOT = Path(__file__).parents[2]
-TESTS = ROOT / "tests" / "wire" / "pgwire"
+TESTS = ROOT / "tests" / "products" / "wire" / "contract"
 PAGE = (ROOT / "docs" / "reference" / "wire-clients.md").read_text()
 SOURCES = {
     "PostgreSQL": {"pg"}, "SQLite": {"shop", "lite"}, "DuckDB": {"duck"}, "MariaDB": {"maria"},

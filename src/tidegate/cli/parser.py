@@ -46,8 +46,6 @@ from tidegate.cli.arguments.statements import (
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.product import Product, add_installed, load, own_entries
-from tidegate.products.jdbc.commands.fixture_arguments import add_fixture
-from tidegate.products.pgedge.commands.arguments import add_ask
 
 
 class Parser(argparse.ArgumentParser):
@@ -168,9 +166,7 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "config": add_config,
     "source": add_source,
     "query": add_query,
-    "ask": add_ask,
     "export": add_export,
-    "fixture": add_fixture,
     "tables": add_tables,
     "describe": add_tables,
     "embed": add_embed,

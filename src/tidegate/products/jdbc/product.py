@@ -51,8 +51,14 @@ PRODUCT = Product(
             settings="tidegate.products.jdbc.surface.settings:JdbcSettings",
         )
     },
-    dialects={name: f"tidegate.sql.dialects.{name}" for name in ("h2", "hsqldb", "derby", "spark")},
-    commands={"driver": "tidegate.products.jdbc.commands.arguments:add_driver"},
+    dialects={
+        name: f"tidegate.products.jdbc.dialects.{name}"
+        for name in ("h2", "hsqldb", "derby", "spark")
+    },
+    commands={
+        "driver": "tidegate.products.jdbc.commands.arguments:add_driver",
+        "fixture": "tidegate.products.jdbc.commands.fixture_arguments:add_fixture",
+    },
     url_advice={
         **{
             scheme: UrlAdvice(

@@ -4,6 +4,7 @@ from tidegate.product import Product, SurfaceEntry, Variant
 
 PRODUCT = Product(
     "pgedge",
+    commands={"ask": "tidegate.products.pgedge.commands.arguments:add_ask"},
     surfaces={
         "postgres": SurfaceEntry(
             "tidegate.products.pgedge.surface",

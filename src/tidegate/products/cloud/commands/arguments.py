@@ -72,7 +72,7 @@ def add_cloud(commands: Commands) -> None:
     _folder_option(importing)
     home_options(importing)
     for action in (check, pull, importing):
-        action.set_defaults(module="cloud")
+        action.set_defaults(module="tidegate.products.cloud.commands.cloud")
     _add_snapshots(actions)
     _add_shell(actions)
 
@@ -116,7 +116,7 @@ def _add_snapshots(actions: Commands) -> None:
     )
     json_option(diff)
     for action in (snapshot, diff):
-        action.set_defaults(module="cloud_snapshot")
+        action.set_defaults(module="tidegate.products.cloud.commands.snapshot")
 
 
 def _add_shell(actions: Commands) -> None:
@@ -128,7 +128,7 @@ def _add_shell(actions: Commands) -> None:
         "recall earlier statements. Without a terminal the statements come from standard input, "
         "and the exit status is 1 if one failed. It only reads: SELECT, SHOW, DESCRIBE, EXPLAIN.",
     )
-    shell.set_defaults(module="cloud_shell")
+    shell.set_defaults(module="tidegate.products.cloud.commands.shell")
     shell.add_argument(
         "source",
         nargs="?",

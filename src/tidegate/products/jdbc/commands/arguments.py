@@ -78,7 +78,7 @@ def add_driver(commands: Commands) -> None:
         help="how long the network may take for each check (default 10)",
     )
     for action in (fetch, listing, verify, remove, bundle, importing, doctor):
-        action.set_defaults(module="driver")
+        action.set_defaults(module="tidegate.products.jdbc.commands.driver")
         home_options(action)
     for action in (fetch, remove, importing):
         consent_option(action)

@@ -29,7 +29,7 @@ def add_fixture(commands: Commands) -> None:
         "--confirm", action="store_true", help="confirm the queries that were shown before"
     )
     for each in (check, refresh):
-        each.set_defaults(module="fixture")
+        each.set_defaults(module="tidegate.products.jdbc.commands.fixture")
         each.add_argument("file", type=filled, metavar="FILE", help=_FILE)
         each.add_argument(
             "--timeout",

@@ -20,7 +20,7 @@ def add_ask(commands: Commands) -> None:
         "Without a model, show what is needed to write the statement. "
         "docs/howto/ask-questions.md has the steps.",
     )
-    ask.set_defaults(module="ask")
+    ask.set_defaults(module="tidegate.products.pgedge.commands.ask")
     ask.add_argument("source", metavar="SOURCE", help="a saved source")
     ask.add_argument(
         "question",
