@@ -21,10 +21,9 @@ class TokenEntry(msgspec.Struct, frozen=True):
 
     Times are Unix seconds. `sources` and `tags` are the allowlist, both None every source, and
     `tables` that of tables there, None all; `revoked_at` is never taken back. `scram_verifier` is
-    what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens that
-    were made before version 4 of the state. `proxy`, `maker` and `max_rows_changed` are as in
-    `model.actors.Actor`. `owner` is the name of the operator whose token it is, empty if it has
-    none.
+    what a server needs to check the token by SCRAM-SHA-256 (`identity.scram`), None for tokens of
+    token files. `proxy`, `maker` and `max_rows_changed` are as in `model.actors.Actor`. `owner` is
+    the name of the operator whose token it is, empty if it has none.
     """
 
     id: str

@@ -1,11 +1,8 @@
 """The contract of `QuestionStore`."""
 
-import apsw
 from msgspec import structs
 
 from tidegate.store.records import AnswerEntry, PairEntry, PairSlot, ProviderUseEntry
-from tidegate.store.sqlite.connection import APPLICATION_ID, scripts
-from tidegate.store.sqlite.state import SqliteState
 
 PAIR = PairEntry(
     "p-1",
@@ -66,18 +63,3 @@ def test_the_use_of_providers_adds_up_by_caller_kind_and_day(state, other):
     assert used("tok_1", "language", "2026-11-23") == ProviderUseEntry()
     assert used("tok_1", "embeddings", "2026-11-23") == ProviderUseEntry(9, 0.25)
     assert used("tok_2", "language", "2026-11-23") == ProviderUseEntry(7, 0.0)
-
-
-def test_what_was_used_today_outlives_the_migration_of_the_state(tmp_path):
-    path = tmp_path / "state.db"
-    connection = apsw.Connection(str(path))
-    connection.execute("PRAGMA journal_mode = WAL")
-    for script in scripts()[:7]:
-        connection.execute(script.read_text("utf-8"))
-    connection.execute("INSERT INTO model_use VALUES ('tok_1', '2026-11-23', 5, 0.5)")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 7")
-    connection.close()
-    path.chmod(0o600)
-    state = SqliteState(path)
-    assert state.questions.used("tok_1", "language", "2026-11-23") == ProviderUseEntry(5, 0.5)
-    state.close()

@@ -1,4 +1,4 @@
-"""The SQLite state file: private, ours, migrated once, refused when newer."""
+"""The SQLite state file: private, ours, migrated once, refused when it is of another version."""
 
 import stat
 import subprocess
@@ -34,13 +34,52 @@ def test_the_number_of_the_newest_script_is_known():
     assert numbers == list(range(1, database.NEWEST + 1))
 
 
-def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path):
+def mark(path, application, version):
+    """Write the header of a state file: whose it is, and its version."""
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA application_id = {application}")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("application", "version", "said"),
+    [
+        (database.APPLICATION_ID, database.NEWEST + 1, "newer version"),
+        (database.APPLICATION_ID, 0, "unknown version"),
+        (database.APPLICATION_ID, -1, "unknown version"),
+        (0x54474154, 1, "before the first release"),
+        (0x54474154, 15, "before the first release"),
+        (7, database.NEWEST, "another program"),
+    ],
+)
+def test_a_file_of_another_version_is_refused_and_left_alone(tmp_path, application, version, said):
     path = tmp_path / "state.db"
     SqliteState(path).close()
+    mark(path, application, version)
+    before = path.read_bytes()
+    assert said in refusal(path).message
+    assert path.read_bytes() == before
+
+
+def test_a_state_of_an_earlier_version_takes_the_later_scripts_alone(tmp_path, monkeypatch):
+    path = tmp_path / "state.db"
+    state = SqliteState(path)
+    state.sources.add(Source(id="1", name="a", url="x", engine="e", dialect="d"))
+    state.close()
+    number = database.NEWEST + 1
+    later = tmp_path / f"{number:04}_later.sql"
+    later.write_text("CREATE TABLE later (a)")
+    scripts = [*database.scripts(), later]
+    monkeypatch.setattr(database, "scripts", lambda: scripts)
+    monkeypatch.setattr(database, "NEWEST", number)
+    state = SqliteState(path)
+    assert [source.name for source in state.sources.list()] == ["a"]
+    state.close()
     connection = apsw.Connection(str(path))
-    connection.execute(f"PRAGMA user_version = {database.NEWEST + 1}")
+    assert connection.execute("SELECT count(*) FROM later").get == 0
+    assert connection.execute("PRAGMA user_version").get == number
     connection.close()
-    assert "newer version" in refusal(path).message
 
 
 def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path):
@@ -139,38 +178,6 @@ def test_a_revoked_token_cannot_be_revived_even_in_sql(tmp_path):
     with pytest.raises(apsw.ConstraintError):
         connection.execute("UPDATE tokens SET revoked_at = NULL")
     connection.close()
-
-
-OLD_POLICIES = [
-    (("blocked", "alwaysAllow", "silent"), ("none", "allow", "nothing", "allow")),
-    (("readOnly", "askEachTime", "alert"), ("read", "ask", "writes", "allow")),
-    (("readWrite", "never", "safeMode"), ("write", "deny", "writes", "allow")),
-    (("readWrite", "alwaysAllow", "alertFull"), ("write", "allow", "everything", "allow")),
-    (("readWrite", "alwaysAllow", "safeModeFull"), ("write", "allow", "everything", "allow")),
-    (("readWrite", "alwaysAllow", "readOnly"), ("write", "allow", "nothing", "deny")),
-]
-
-
-@pytest.mark.parametrize(("old", "new"), OLD_POLICIES)
-def test_a_saved_policy_of_an_older_version_is_taken_over_as_strict_as_it_was(tmp_path, old, new):
-    path = tmp_path / "state.db"
-    connection = apsw.Connection(str(path))
-    for script in database.scripts()[:4]:
-        connection.execute(script.read_text(encoding="utf-8"))
-    connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
-    connection.execute("PRAGMA user_version = 4")
-    connection.execute(
-        "INSERT INTO sources VALUES ('a', '1', 'sqlite:///a', 'sqlite', 'sqlite', ?, ?, ?, '[]',"
-        """ '{"unqualified":"deny"}')""",
-        old,
-    )
-    connection.close()
-    state = SqliteState(path)
-    source = state.sources.find("a")
-    state.close()
-    assert source is not None
-    assert (source.access, source.agents, source.approval_for, source.changes) == new
-    assert source.unqualified == "deny"
 
 
 def test_on_a_full_disk_changes_go_into_the_room_that_was_reserved(tmp_path, monkeypatch):

@@ -25,8 +25,6 @@ CHANGED = 1
 UNCHECKED = 3
 """The exit status of `verify` when nothing was found, but not all could be checked."""
 _POLL_S = 0.5
-_DRY_RUNS = ("dry_run", "rehearse")
-"""What records call the request of a dry run. The second word is that of older records."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -204,7 +202,7 @@ def _what(fields: dict[str, Any]) -> list[str]:
     took = f"{fields['elapsed_ms']:.1f} ms" if "elapsed_ms" in fields else ""
     failed = " ".join(filter(None, (fields.get("code"), fields.get("error"))))
     # Without this note a dry run looks like a change that ran before it was approved.
-    tried = "dry run, rolled back" if fields.get("request") in _DRY_RUNS else ""
+    tried = "dry run, rolled back" if fields.get("request") == "dry_run" else ""
     answered = f"approval={fields['approval']}" if "approval" in fields else ""
     text = fields.get("statement") or fields.get("tool") or ""
     if "length" in fields:

@@ -1,7 +1,7 @@
 """Opens the SQLite state file: private, ours, and with this version's tables.
 
-Migrations are numbered plain-SQL scripts; all that are missing are applied in one transaction, and
-a file of a newer version is refused.
+Migrations are numbered plain-SQL scripts; all that are missing are applied in one transaction. A
+file of a newer version is refused, and so is one that was made before the first release.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -24,10 +24,13 @@ from tidegate.errors import Code, TidegateError
 from tidegate.store import disk_reserve
 from tidegate.store.disk_reserve import DiskReserve
 
-APPLICATION_ID = 0x54474154
-"""Marks the file as ours in its header: `TGAT`."""
+APPLICATION_ID = 0x54474442
+"""Marks the file as ours in its header: `TGDB`."""
 
-NEWEST = 15
+_UNRELEASED_ID = 0x54474154
+"""The mark of files that were made before the first release: `TGAT`."""
+
+NEWEST = 1
 """The number of the last script, so that a start needs no look into the directory."""
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -283,8 +286,15 @@ def _version(connection: apsw.Connection, path: Path) -> int:
         tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
     except apsw.NotADBError:
         raise _refused(f"`{path}` is not a state file.") from None
+    if application == _UNRELEASED_ID:
+        raise _refused(
+            f"`{path}` was made before the first release of Tidegate, and is not carried over.",
+            hint="Use another state directory, and add the sources and tokens again.",
+        )
     if application != APPLICATION_ID and (application or version or tables):
         raise _refused(f"`{path}` is a database of another program.")
+    if application == APPLICATION_ID and version < 1:
+        raise _refused(f"`{path}` is a state file of an unknown version.")
     if version > NEWEST:
         raise _refused(
             f"`{path}` was written by a newer version of Tidegate.",
