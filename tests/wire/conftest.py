@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from support.console_place import place, token
 from wire.served import Served, everything
 from wire.wires import HttpPeer, Peer, StdioPeer
 
 Connect = Callable[..., Any]
-__all__ = ["place", "token"]
-"""Fixtures of the console."""
 
 
 @pytest.fixture(scope="session")

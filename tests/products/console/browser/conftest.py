@@ -9,12 +9,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from support.chromium import Window, chromium
-from support.console_place import place
 from support.console_site import Site, console_site
 
 Open = Callable[..., Window]
-__all__ = ["place"]
-"""A real server with a console."""
 
 
 @pytest.fixture(scope="module")
