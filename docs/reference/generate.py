@@ -22,7 +22,7 @@ from tidegate.cli import parser as cli_parser
 from tidegate.cli.arguments.examples import example_of
 from tidegate.config.model import Config
 from tidegate.config.reload import FOLLOWED
-from tidegate.errors import FATES
+from tidegate.errors import ERRORS
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
 from tidegate.protocol.model import Tool
@@ -47,9 +47,9 @@ def errors() -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| `{code.value}` | {fate.rpc} | {fate.http} | {fate.sqlstate} | {fate.exit_status} "
-        f"| {fate.hint} |"
-        for code, fate in FATES.items()
+        f"| `{code.value}` | {each.rpc} | {each.http} | {each.sqlstate} | {each.exit_status} "
+        f"| {each.hint} |"
+        for code, each in ERRORS.items()
     ]
     return "\n".join(lines) + "\n"
 
@@ -188,8 +188,8 @@ def _statuses() -> Iterator[tuple[int, str, str]]:
     yield cli_main.OK, "done", ""
     yield 1, "`audit verify` found a change, or `doctor` a fault", ""
     yield 3, "`audit verify` found no change, but could not check all of it", ""
-    for status in sorted({fate.exit_status for fate in FATES.values()}):
-        codes = [f"`{code.value}`" for code, fate in FATES.items() if fate.exit_status == status]
+    for status in sorted({each.exit_status for each in ERRORS.values()}):
+        codes = [f"`{code.value}`" for code, each in ERRORS.items() if each.exit_status == status]
         yield status, MEANINGS[status], ", ".join(codes)
     yield cli_main.INTERRUPTED, "interrupted from the keyboard (`serve` ends with 0)", ""
     yield cli_main.READER_GONE, "the reader of the output has closed it", ""

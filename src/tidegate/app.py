@@ -75,7 +75,7 @@ from tidegate.surfaces.registry import (
     statement_rules,
 )
 from tidegate.surfaces.surface import Surface
-from tidegate.undo.kept_changes import KeptChanges
+from tidegate.undo.undo_log import UndoLog
 from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.workspace import Workspace
 
@@ -175,7 +175,7 @@ class App:
         """Reads the settings again if they have changed, for what is decided before a call is
         made. Never raises. Microseconds."""
         self.embedder = Embedder(config.embeddings, self.state.questions)
-        self.kept_changes = KeptChanges(
+        self.undo_log = UndoLog(
             self.state.changes,
             config.undo,
             partial(read_or_create_secret, directory / "undo.key"),
@@ -220,7 +220,7 @@ class App:
             approvals=self.approvals,
             masking_key=partial(read_or_create_secret, self.directory / "mask.key"),
             statement_rules=statement_rules(self.config),
-            changes=self.kept_changes,
+            changes=self.undo_log,
             figures=self.figures if self.config.console.enabled else None,
             handlers=self._handlers(),
             handler_parts=HandlerParts(self.connections, self.config),
@@ -231,7 +231,7 @@ class App:
         settings = self.config.temporary_sources
         jdbc = JdbcSources(self.connections, settings, self._locate_driver)
         return {
-            ListChanges: self.kept_changes.answer,
+            ListChanges: self.undo_log.answer,
             SearchHistory: self.history.answer,
             EmbedTexts: self.embedder.answer,
             OpenTemporary: TemporarySources(self.connections, settings).open,
@@ -385,7 +385,7 @@ class App:
                 following.forget()
                 raise
             self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
-            self.kept_changes.settings = config.undo
+            self.undo_log.settings = config.undo
             self.bridge_tokens.settings = config.bridge
             for listener in self.settings_listeners:
                 listener(config)

@@ -110,7 +110,7 @@ class Code(Enum):
     INTERNAL = "internal.fault"
 
 
-class Fate(NamedTuple):
+class ErrorMapping(NamedTuple):
     """What one code becomes on each edge: JSON-RPC code, HTTP status, SQLSTATE, exit status."""
 
     rpc: int
@@ -120,210 +120,236 @@ class Fate(NamedTuple):
     hint: str
 
 
-FATES: dict[Code, Fate] = {
-    Code.AUTH_MISSING: Fate(-32001, 401, "28000", 77, "Send `Authorization: Bearer TOKEN`."),
-    Code.AUTH_INVALID: Fate(-32001, 401, "28P01", 77, "Ask the operator for a valid token."),
-    Code.AUTH_EXPIRED: Fate(-32008, 401, "28000", 77, "Ask the operator for a new token."),
-    Code.AUTH_LOCKED_OUT: Fate(-32000, 429, "28000", 77, "Wait, then send a valid token."),
-    Code.AUTH_UNAVAILABLE: Fate(-32000, 503, "28000", 69, "Retry in a moment."),
-    Code.POLICY_SCOPE: Fate(-32007, 403, "42501", 77, "Use a token with a wider scope."),
-    Code.POLICY_SOURCE: Fate(-32007, 403, "42501", 77, "List the sources of this token."),
-    Code.POLICY_BLOCKED: Fate(
+ERRORS: dict[Code, ErrorMapping] = {
+    Code.AUTH_MISSING: ErrorMapping(
+        -32001, 401, "28000", 77, "Send `Authorization: Bearer TOKEN`."
+    ),
+    Code.AUTH_INVALID: ErrorMapping(
+        -32001, 401, "28P01", 77, "Ask the operator for a valid token."
+    ),
+    Code.AUTH_EXPIRED: ErrorMapping(-32008, 401, "28000", 77, "Ask the operator for a new token."),
+    Code.AUTH_LOCKED_OUT: ErrorMapping(-32000, 429, "28000", 77, "Wait, then send a valid token."),
+    Code.AUTH_UNAVAILABLE: ErrorMapping(-32000, 503, "28000", 69, "Retry in a moment."),
+    Code.POLICY_SCOPE: ErrorMapping(-32007, 403, "42501", 77, "Use a token with a wider scope."),
+    Code.POLICY_SOURCE: ErrorMapping(-32007, 403, "42501", 77, "List the sources of this token."),
+    Code.POLICY_BLOCKED: ErrorMapping(
         -32007, 403, "42501", 77, "Ask the operator to allow access to this source."
     ),
-    Code.POLICY_READ_ONLY: Fate(
+    Code.POLICY_READ_ONLY: ErrorMapping(
         -32007, 403, "25006", 77, "Send a statement that only reads, such as SELECT."
     ),
-    Code.POLICY_DENIED: Fate(-32007, 403, "42501", 77, "Send a statement that only reads."),
-    Code.POLICY_IDENTITY: Fate(
+    Code.POLICY_DENIED: ErrorMapping(-32007, 403, "42501", 77, "Send a statement that only reads."),
+    Code.POLICY_IDENTITY: ErrorMapping(
         -32007, 403, "28000", 77, "Ask the operator to name a role for this caller."
     ),
-    Code.POLICY_CONFIRM: Fate(
+    Code.POLICY_CONFIRM: ErrorMapping(
         -32007,
         403,
         "42501",
         77,
         "Confirm it with the phrase that the tool asks for.",
     ),
-    Code.POLICY_MASKED: Fate(
+    Code.POLICY_MASKED: ErrorMapping(
         -32007, 403, "42501", 77, "Use a plain SELECT, or ask the operator to remove the mask."
     ),
-    Code.POLICY_TABLE: Fate(-32007, 403, "42501", 77, "Use a table that this token may use."),
-    Code.CONFIRM_NEEDLESS: Fate(-32602, 200, "22023", 2, "Send it without a confirmation."),
-    Code.APPROVAL_NEEDED: Fate(-32007, 403, "42501", 77, "A person must approve it first."),
-    Code.APPROVAL_DECLINED: Fate(-32007, 403, "42501", 77, "Do not retry without asking the user."),
-    Code.APPROVAL_CHANGED: Fate(-32602, 409, "22023", 65, "Look at it again."),
-    Code.ACCESS_CHANGED: Fate(-32602, 409, "22023", 65, "Look at it again."),
-    Code.CONSOLE_SIGNED_OUT: Fate(
+    Code.POLICY_TABLE: ErrorMapping(
+        -32007, 403, "42501", 77, "Use a table that this token may use."
+    ),
+    Code.CONFIRM_NEEDLESS: ErrorMapping(-32602, 200, "22023", 2, "Send it without a confirmation."),
+    Code.APPROVAL_NEEDED: ErrorMapping(-32007, 403, "42501", 77, "A person must approve it first."),
+    Code.APPROVAL_DECLINED: ErrorMapping(
+        -32007, 403, "42501", 77, "Do not retry without asking the user."
+    ),
+    Code.APPROVAL_CHANGED: ErrorMapping(-32602, 409, "22023", 65, "Look at it again."),
+    Code.ACCESS_CHANGED: ErrorMapping(-32602, 409, "22023", 65, "Look at it again."),
+    Code.CONSOLE_SIGNED_OUT: ErrorMapping(
         -32001, 401, "28000", 77, "Sign in; `tidegate console` opens the console signed in."
     ),
-    Code.OPERATOR_CONSENT: Fate(-32007, 403, "42501", 77, "Run the command in a terminal."),
-    Code.ARGUMENT_INVALID: Fate(-32602, 200, "22023", 2, "Correct the argument and retry."),
-    Code.SQL_EMPTY: Fate(-32602, 200, "42601", 2, "Send one SQL statement."),
-    Code.SQL_TOO_LONG: Fate(-32602, 200, "54000", 2, "Shorten the statement to 102,400 bytes."),
-    Code.SQL_TOO_DEEP: Fate(
+    Code.OPERATOR_CONSENT: ErrorMapping(-32007, 403, "42501", 77, "Run the command in a terminal."),
+    Code.ARGUMENT_INVALID: ErrorMapping(-32602, 200, "22023", 2, "Correct the argument and retry."),
+    Code.SQL_EMPTY: ErrorMapping(-32602, 200, "42601", 2, "Send one SQL statement."),
+    Code.SQL_TOO_LONG: ErrorMapping(
+        -32602, 200, "54000", 2, "Shorten the statement to 102,400 bytes."
+    ),
+    Code.SQL_TOO_DEEP: ErrorMapping(
         -32602, 200, "54001", 2, "Split the statement, or nest it less deeply."
     ),
-    Code.SQL_MULTIPLE: Fate(-32602, 200, "42601", 2, "Send one statement at a time."),
-    Code.SQL_UNREADABLE: Fate(-32602, 200, "42601", 2, "Correct the syntax."),
-    Code.SQL_UNKNOWN: Fate(
+    Code.SQL_MULTIPLE: ErrorMapping(-32602, 200, "42601", 2, "Send one statement at a time."),
+    Code.SQL_UNREADABLE: ErrorMapping(-32602, 200, "42601", 2, "Correct the syntax."),
+    Code.SQL_UNKNOWN: ErrorMapping(
         -32007, 403, "42501", 77, "Rewrite it as a SELECT if it only reads data."
     ),
-    Code.SQL_FUNCTION: Fate(
+    Code.SQL_FUNCTION: ErrorMapping(
         -32007, 403, "42501", 77, "Remove the function that the message names."
     ),
-    Code.SQL_FAILED: Fate(-32602, 200, "42000", 65, "Correct the statement and retry."),
-    Code.SQL_OUTCOME: Fate(
+    Code.SQL_FAILED: ErrorMapping(-32602, 200, "42000", 65, "Correct the statement and retry."),
+    Code.SQL_OUTCOME: ErrorMapping(
         -32603, 500, "08007", 75, "Check whether it took effect before you send it again."
     ),
-    Code.DATALOG_UNREADABLE: Fate(
+    Code.DATALOG_UNREADABLE: ErrorMapping(
         -32602, 200, "42601", 2, "Correct the text at the place that the message names."
     ),
-    Code.DATALOG_TOO_LONG: Fate(-32602, 200, "54000", 2, "Send a shorter text."),
-    Code.DATALOG_TOO_DEEP: Fate(-32602, 200, "54001", 2, "Nest it less deeply."),
-    Code.DATALOG_UNKNOWN: Fate(
+    Code.DATALOG_TOO_LONG: ErrorMapping(-32602, 200, "54000", 2, "Send a shorter text."),
+    Code.DATALOG_TOO_DEEP: ErrorMapping(-32602, 200, "54001", 2, "Nest it less deeply."),
+    Code.DATALOG_UNKNOWN: ErrorMapping(
         -32007, 403, "42501", 77, "Correct or leave out the form that the message names."
     ),
-    Code.DATALOG_FUNCTION: Fate(
+    Code.DATALOG_FUNCTION: ErrorMapping(
         -32007, 403, "42501", 77, "Use a built-in function of Datalog, or compute it yourself."
     ),
-    Code.QUESTION_EMPTY: Fate(-32602, 200, "22023", 2, "Send a question or one SQL statement."),
-    Code.QUESTION_TOO_LONG: Fate(
+    Code.QUESTION_EMPTY: ErrorMapping(
+        -32602, 200, "22023", 2, "Send a question or one SQL statement."
+    ),
+    Code.QUESTION_TOO_LONG: ErrorMapping(
         -32602, 200, "54000", 2, "Shorten the question, or send SQL with `mode` sql."
     ),
-    Code.QUESTION_UNANSWERABLE: Fate(-32602, 200, "42P01", 66, "Ask for what the tables hold."),
-    Code.QUESTION_UNSOLVED: Fate(
+    Code.QUESTION_UNANSWERABLE: ErrorMapping(
+        -32602, 200, "42P01", 66, "Ask for what the tables hold."
+    ),
+    Code.QUESTION_UNSOLVED: ErrorMapping(
         -32602, 200, "42000", 65, "Ask in other words that name tables or columns, or send SQL."
     ),
-    Code.QUESTION_NO_SQL: Fate(
+    Code.QUESTION_NO_SQL: ErrorMapping(
         -32602, 200, "42601", 65, "Ask in other words, or configure a model that writes SQL."
     ),
-    Code.QUESTION_COSTLY: Fate(
+    Code.QUESTION_COSTLY: ErrorMapping(
         -32602, 200, "54000", 75, "Narrow the question, or raise `language.max_cost`."
     ),
-    Code.ANSWER_UNKNOWN: Fate(
+    Code.ANSWER_UNKNOWN: ErrorMapping(
         -32602, 200, "34000", 66, "Ask the earlier question again and use the handle of its answer."
     ),
-    Code.MODEL_LIMIT: Fate(
+    Code.MODEL_LIMIT: ErrorMapping(
         -32000, 429, "53400", 75, "Wait until tomorrow (UTC), or raise the limit."
     ),
-    Code.SOURCE_UNKNOWN: Fate(-32602, 200, "3D000", 66, "List the sources and use one of them."),
-    Code.SOURCE_UNREACHABLE: Fate(
+    Code.SOURCE_UNKNOWN: ErrorMapping(
+        -32602, 200, "3D000", 66, "List the sources and use one of them."
+    ),
+    Code.SOURCE_UNREACHABLE: ErrorMapping(
         -32000, 503, "08001", 69, "Check that the database is running and reachable."
     ),
-    Code.SOURCE_NOT_CONNECTED: Fate(-32602, 200, "08003", 69, "Connect the source first."),
-    Code.SOURCE_BUSY: Fate(-32000, 503, "55P03", 75, "Retry in a moment."),
-    Code.SOURCE_WARMING: Fate(
+    Code.SOURCE_NOT_CONNECTED: ErrorMapping(-32602, 200, "08003", 69, "Connect the source first."),
+    Code.SOURCE_BUSY: ErrorMapping(-32000, 503, "55P03", 75, "Retry in a moment."),
+    Code.SOURCE_WARMING: ErrorMapping(
         -32000, 503, "57P03", 75, "Retry when the time that the message names has passed."
     ),
-    Code.SOURCE_LOCKED: Fate(
+    Code.SOURCE_LOCKED: ErrorMapping(
         -32000, 503, "55006", 75, "End the process that the message names, or use its server."
     ),
-    Code.SOURCE_URL: Fate(-32602, 200, "08001", 66, "Correct the source's URL."),
-    Code.TABLE_UNKNOWN: Fate(-32602, 200, "42P01", 66, "List or search the tables first."),
-    Code.TAB_UNKNOWN: Fate(-32602, 200, "02000", 66, "Use a tab that is open."),
-    Code.TAB_CHANGED: Fate(-32602, 409, "40001", 65, "Read the tab again before you write it."),
-    Code.ENGINE_MISSING: Fate(
+    Code.SOURCE_URL: ErrorMapping(-32602, 200, "08001", 66, "Correct the source's URL."),
+    Code.TABLE_UNKNOWN: ErrorMapping(-32602, 200, "42P01", 66, "List or search the tables first."),
+    Code.TAB_UNKNOWN: ErrorMapping(-32602, 200, "02000", 66, "Use a tab that is open."),
+    Code.TAB_CHANGED: ErrorMapping(
+        -32602, 409, "40001", 65, "Read the tab again before you write it."
+    ),
+    Code.ENGINE_MISSING: ErrorMapping(
         -32000, 503, "0A000", 69, "Install the extra that the message names."
     ),
-    Code.KEYRING_FAILED: Fate(
+    Code.KEYRING_FAILED: ErrorMapping(
         -32000, 503, "58000", 69, "Unlock the keyring, or keep the password in a file."
     ),
-    Code.DRIVER_UNRESOLVED: Fate(
+    Code.DRIVER_UNRESOLVED: ErrorMapping(
         -32000, 503, "0A000", 66, "Check the driver's coordinate and the repository."
     ),
-    Code.DRIVER_REPOSITORY: Fate(
+    Code.DRIVER_REPOSITORY: ErrorMapping(
         -32000, 503, "08001", 69, "Check the repository's address, and that it is reachable."
     ),
-    Code.DRIVER_UNTRUSTED: Fate(
+    Code.DRIVER_UNTRUSTED: ErrorMapping(
         -32000, 502, "58000", 77, "Ask who runs the repository of the driver."
     ),
-    Code.DOCUMENT_INVALID: Fate(
+    Code.DOCUMENT_INVALID: ErrorMapping(
         -32000, 502, "F0000", 65, "`tidegate cloud check` shows all faults of provider documents."
     ),
-    Code.DOCUMENT_REGISTRY: Fate(
+    Code.DOCUMENT_REGISTRY: ErrorMapping(
         -32000, 503, "08001", 69, "Check the registry's address, and that it is reachable."
     ),
-    Code.DOCUMENT_UNTRUSTED: Fate(
+    Code.DOCUMENT_UNTRUSTED: ErrorMapping(
         -32000, 502, "58000", 77, "Ask who runs the registry of the provider documents."
     ),
-    Code.CREDENTIAL_UNAVAILABLE: Fate(
+    Code.CREDENTIAL_UNAVAILABLE: ErrorMapping(
         -32000, 503, "28000", 77, "Set the variable, file or profile that the message names."
     ),
-    Code.CREDENTIAL_REFUSED: Fate(
+    Code.CREDENTIAL_REFUSED: ErrorMapping(
         -32000, 502, "28000", 77, "Renew the credential that the message names."
     ),
-    Code.HOST_REFUSED: Fate(
+    Code.HOST_REFUSED: ErrorMapping(
         -32007, 403, "42501", 77, "Ask the operator to allow the host that the message names."
     ),
-    Code.LIMIT_TIME: Fate(-32003, 200, "57014", 75, "Narrow the statement or raise the timeout."),
-    Code.LIMIT_BYTES: Fate(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),
-    Code.LIMIT_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
-    Code.LIMIT_CHANGES: Fate(
+    Code.LIMIT_TIME: ErrorMapping(
+        -32003, 200, "57014", 75, "Narrow the statement or raise the timeout."
+    ),
+    Code.LIMIT_BYTES: ErrorMapping(-32005, 413, "54000", 2, "Ask for fewer rows or columns."),
+    Code.LIMIT_RATE: ErrorMapping(-32000, 429, "53400", 75, "Wait before the next call."),
+    Code.LIMIT_CHANGES: ErrorMapping(
         -32602, 200, "54000", 2, "Change fewer rows at a time, such as by a narrower WHERE."
     ),
-    Code.CALL_CANCELLED: Fate(-32002, 200, "57014", 75, "Send the call again if still needed."),
-    Code.RESULT_GONE: Fate(-32602, 200, "34000", 66, "Run the statement again."),
-    Code.UNDO_CONFLICT: Fate(
+    Code.CALL_CANCELLED: ErrorMapping(
+        -32002, 200, "57014", 75, "Send the call again if still needed."
+    ),
+    Code.RESULT_GONE: ErrorMapping(-32602, 200, "34000", 66, "Run the statement again."),
+    Code.UNDO_CONFLICT: ErrorMapping(
         -32602, 200, "55000", 65, "Look at the rows that the message names, and correct them."
     ),
-    Code.UNDO_UNAVAILABLE: Fate(
+    Code.UNDO_UNAVAILABLE: ErrorMapping(
         -32602, 200, "55000", 66, "List the changes that can be taken back."
     ),
-    Code.BRIDGE_UNTRUSTED: Fate(
+    Code.BRIDGE_UNTRUSTED: ErrorMapping(
         -32000, 403, "28000", 77, "Remove the file and start `tidegate serve` again."
     ),
-    Code.BRIDGE_NO_SERVER: Fate(
+    Code.BRIDGE_NO_SERVER: ErrorMapping(
         -32000, 503, "08001", 69, "Run `tidegate serve --http` to see why."
     ),
-    Code.BRIDGE_OUTCOME: Fate(
+    Code.BRIDGE_OUTCOME: ErrorMapping(
         -32000, 502, "08007", 75, "Check whether it took effect before you send it again."
     ),
-    Code.CLIENT_FILE: Fate(-32603, 500, "58000", 65, "Correct the file, or add the entry by hand."),
-    Code.CONFIG_INVALID: Fate(
+    Code.CLIENT_FILE: ErrorMapping(
+        -32603, 500, "58000", 65, "Correct the file, or add the entry by hand."
+    ),
+    Code.CONFIG_INVALID: ErrorMapping(
         -32603, 500, "F0000", 78, "Correct the setting that the message names."
     ),
-    Code.STATE_FAILED: Fate(
+    Code.STATE_FAILED: ErrorMapping(
         -32603, 500, "58000", 74, "Check that the state directory exists and can be written."
     ),
-    Code.AUDIT_UNAVAILABLE: Fate(
+    Code.AUDIT_UNAVAILABLE: ErrorMapping(
         -32603, 500, "58000", 74, "Nothing was changed. Make the audit log writable and retry."
     ),
-    Code.AUDIT_OUTCOME: Fate(
+    Code.AUDIT_OUTCOME: ErrorMapping(
         -32603, 500, "08007", 74, "It ran. Check what it changed before you send it again."
     ),
-    Code.PROVIDER_UNREACHABLE: Fate(
+    Code.PROVIDER_UNREACHABLE: ErrorMapping(
         -32000, 503, "08001", 69, "Check the provider's address, and that it is running."
     ),
-    Code.PROVIDER_TIMEOUT: Fate(
+    Code.PROVIDER_TIMEOUT: ErrorMapping(
         -32003, 200, "57014", 75, "Retry, or give the provider more time in the settings."
     ),
-    Code.PROVIDER_CUT_OFF: Fate(-32000, 502, "08006", 75, "Retry in a moment."),
-    Code.PROVIDER_TOO_LARGE: Fate(
+    Code.PROVIDER_CUT_OFF: ErrorMapping(-32000, 502, "08006", 75, "Retry in a moment."),
+    Code.PROVIDER_TOO_LARGE: ErrorMapping(
         -32000, 502, "54000", 69, "Check that the address is that of the provider's API."
     ),
-    Code.PROVIDER_REPLY: Fate(
+    Code.PROVIDER_REPLY: ErrorMapping(
         -32000, 502, "08P01", 69, "Check that the address is that of the provider's API."
     ),
-    Code.PROVIDER_RATE: Fate(-32000, 429, "53400", 75, "Wait before the next call."),
-    Code.PROVIDER_REFUSED: Fate(-32000, 502, "28000", 77, "Check the key in the settings."),
-    Code.PROVIDER_FAILED: Fate(
+    Code.PROVIDER_RATE: ErrorMapping(-32000, 429, "53400", 75, "Wait before the next call."),
+    Code.PROVIDER_REFUSED: ErrorMapping(-32000, 502, "28000", 77, "Check the key in the settings."),
+    Code.PROVIDER_FAILED: ErrorMapping(
         -32000, 502, "58000", 75, "Check the model's name in the settings, or retry later."
     ),
-    Code.WEBHOOK_FAILED: Fate(
+    Code.WEBHOOK_FAILED: ErrorMapping(
         -32000, 502, "58000", 75, "Check `approvals.webhook` in the settings, and your server."
     ),
-    Code.EMBEDDING_MISSING: Fate(
+    Code.EMBEDDING_MISSING: ErrorMapping(
         -32000, 503, "0A000", 69, "Install the extra `embeddings`, or configure `embeddings`."
     ),
-    Code.EMBEDDING_DIMENSION: Fate(
+    Code.EMBEDDING_DIMENSION: ErrorMapping(
         -32602, 200, "22000", 65, "Configure the model that made the vectors of this column."
     ),
-    Code.EMBEDDING_MODEL: Fate(
+    Code.EMBEDDING_MODEL: ErrorMapping(
         -32602, 200, "22000", 65, "Configure the model that made the vectors of this column."
     ),
-    Code.UNSUPPORTED: Fate(-32602, 200, "0A000", 69, "Use a source whose engine supports it."),
-    Code.INTERNAL: Fate(-32603, 500, "XX000", 70, "Report the call id to the operator."),
+    Code.UNSUPPORTED: ErrorMapping(
+        -32602, 200, "0A000", 69, "Use a source whose engine supports it."
+    ),
+    Code.INTERNAL: ErrorMapping(-32603, 500, "XX000", 70, "Report the call id to the operator."),
 }
 
 
@@ -359,15 +385,15 @@ class TidegateError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.hint = hint if hint is not None else FATES[code].hint
+        self.hint = hint if hint is not None else ERRORS[code].hint
         self.retry_after_s = retry_after_s
         self.details = details or {}
         self.call_id = ""
         self.approved = False
 
     @property
-    def fate(self) -> Fate:
-        return FATES[self.code]
+    def mapping(self) -> ErrorMapping:
+        return ERRORS[self.code]
 
     @property
     def in_full(self) -> str:

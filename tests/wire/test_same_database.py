@@ -15,7 +15,7 @@ from tidegate.app import App
 from tidegate.config.model import Config, SourceSettings
 from tidegate.config.model import TemporarySourceSettings as Settings
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.database_places import place_of
+from tidegate.gateway.database_identities import place_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, OpenTemporary, Query
 from tidegate.model.statements import Statement

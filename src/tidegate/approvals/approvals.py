@@ -370,7 +370,7 @@ class Approvals:
         self._record("revoked", question, by, done=True, more=details)
         return self.find(question.id)
 
-    def note_refusal(self, actor: str, source_id: str, statement: str, message: str) -> None:
+    def save_refusal(self, actor: str, source_id: str, statement: str, message: str) -> None:
         """Keep with the grant for this statement of a caller that the call came again and was
         refused before the grant could count. Raises: TidegateError STATE_FAILED."""
         for question in self._store.list(("allowed",)):

@@ -184,7 +184,7 @@ def refusal(id: bytes | None, error: TidegateError) -> bytes:
     """An error response to a request; with id None it answers no particular request."""
     text = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
     data = {"code": error.code.value, "hint": error.hint}
-    return error_frame(NO_ID if id is None else id, error.fate.rpc, text, data)
+    return error_frame(NO_ID if id is None else id, error.mapping.rpc, text, data)
 
 
 def on_one_line(message: bytes) -> bytes:

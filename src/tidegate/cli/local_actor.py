@@ -97,7 +97,7 @@ def located(app: App, error: TidegateError, source: str | None) -> TidegateError
 
 
 class LocalCaller:
-    """The local operator as a `model.caller.Caller`."""
+    """The local operator as a `model.gate_client.Caller`."""
 
     def __init__(self, app: App, tool: str) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """The command line's entry point: arguments in, an exit status out.
 
 Only the module of the requested command is imported, for a fast start. A failure is one line on
-stderr and the exit status of its code (`errors.FATES`).
+stderr and the exit status of its code (`errors.ERRORS`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from errno import EBADF, ENOENT
 from importlib import import_module
 from io import TextIOWrapper
 
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 
 OK = 0
 INTERRUPTED = 130
@@ -35,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return _run(words)
     except TidegateError as error:
         _complain(error)
-        return error.fate.exit_status
+        return error.mapping.exit_status
     except KeyboardInterrupt:
         print("tidegate: Interrupted.", file=sys.stderr)
         return INTERRUPTED
@@ -57,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 hint="Set TIDEGATE_TRACE=1 to get a traceback, and report it.",
             )
         )
-        return FATES[Code.INTERNAL].exit_status
+        return ERRORS[Code.INTERNAL].exit_status
 
 
 def _unusable(error: OSError) -> str:

@@ -39,8 +39,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     opened for a source that maps callers (`registry.check_run_as`).
     `checks_schema`: a read under a permit with a `schema_version` gives no row, and no error of the
     database, if the schema has another version by then: `run` raises `SchemaChangedError`.
-    `places`: how many statements it runs at a time; the gate shares them among the callers.
-    `prepares`: it is a `PreparingEngine`. `blocks`: it is a `TransactionEngine`.
+    `max_concurrency`: how many statements it runs at a time; the gate shares them among callers.
+    `prepares`: it is a `PreparingEngine`. `multi_statement_transactions`: a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
     `UndoingEngine`. `counts_changes`: it is a `CountingEngine`.
     `notices`: its database notes things while it runs a statement, and the engine hands them to
@@ -63,13 +63,13 @@ class Capabilities(msgspec.Struct, frozen=True):
     identities: bool = False
     checks_schema: bool = False
     prepares: bool = False
-    blocks: bool = False
+    multi_statement_transactions: bool = False
     plans: bool = False
     joins: bool = False
     undoes: bool = False
     counts_changes: bool = False
     notices: bool = False
-    places: int = 8
+    max_concurrency: int = 8
 
 
 class SchemaChangedError(TidegateError):
@@ -377,7 +377,7 @@ class EngineTransaction(Protocol):
 
 
 class TransactionEngine(Engine, Protocol):
-    """An engine with transactions over several statements (`Capabilities.blocks`)."""
+    """An engine with transactions over several statements."""
 
     async def begin(
         self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
@@ -428,4 +428,4 @@ def can_undo(engine: Engine) -> TypeGuard[UndoingEngine]:
 
 def has_blocks(engine: Engine) -> TypeGuard[TransactionEngine]:
     """Whether `begin` may be called."""
-    return engine.capabilities.blocks
+    return engine.capabilities.multi_statement_transactions

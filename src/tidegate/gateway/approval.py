@@ -91,7 +91,7 @@ async def _plan_of(ctx: CallContext) -> str:
     return await engine.plan(request.statement, ctx.source) if can_plan(engine) else ""
 
 
-async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:
+async def release_grant(ctx: CallContext, error: TidegateError) -> None:
     """Let the person's approval count again if the call failed before the engine could run it, as
     when its intent could not be recorded or no connection was free. Raises nothing."""
     approvals = ctx.services.approvals
@@ -106,7 +106,7 @@ async def give_back_grant(ctx: CallContext, error: TidegateError) -> None:
         await approvals.give_back(grant)
 
 
-async def note_refusal(ctx: CallContext, error: TidegateError) -> None:
+async def save_refusal(ctx: CallContext, error: TidegateError) -> None:
     """Keep with a person's approval that its call came again and was refused for another reason, as
     when the source was made read-only meanwhile. Raises nothing."""
     approvals, request = ctx.services.approvals, ctx.call.request
@@ -123,10 +123,10 @@ async def note_refusal(ctx: CallContext, error: TidegateError) -> None:
     message = error.without_secrets().message[:_MOST_MESSAGE]
     with suppress(TidegateError):  # the audit log has it; this is for the person's card
         text = language_of(source).redact(statement.text, source.dialect)
-        await asyncio.to_thread(approvals.note_refusal, ctx.call.actor.id, source.id, text, message)
+        await asyncio.to_thread(approvals.save_refusal, ctx.call.actor.id, source.id, text, message)
 
 
-async def note_run(ctx: CallContext, payload: Any = None) -> None:
+async def save_outcome(ctx: CallContext, payload: Any = None) -> None:
     """Keep with an approval that its call runs, or that it has ended with this answer."""
     if not ctx.grant:
         return

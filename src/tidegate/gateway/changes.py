@@ -13,7 +13,7 @@ from msgspec import structs
 
 from tidegate.engines.api import can_count, can_undo
 from tidegate.engines.common.row_images import too_many_rows
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.open_transactions import OpenTransaction
 from tidegate.model.changes import ChangeEntry, Reversibility, UndoChange
@@ -23,7 +23,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.secrets import without_password
-from tidegate.undo.kept_changes import KeptChange, KeptChanges, not_kept
+from tidegate.undo.undo_log import UndoEntry, UndoLog, not_kept
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""
@@ -96,7 +96,7 @@ def _cannot_count(what: str) -> Verdict:
         "source.max_rows_changed",
         f"The number of rows that may be changed is limited, and {what} cannot be counted",
         Code.APPROVAL_NEEDED.value,
-        FATES[Code.APPROVAL_NEEDED].hint,
+        ERRORS[Code.APPROVAL_NEEDED].hint,
     )
 
 
@@ -152,8 +152,8 @@ async def keep_transaction(ctx: CallContext, transaction: OpenTransaction) -> No
 
 
 def _keeper(
-    ctx: CallContext, changes: KeptChanges, required: str, grant: str, undoes: str = ""
-) -> KeptChange:
+    ctx: CallContext, changes: UndoLog, required: str, grant: str, undoes: str = ""
+) -> UndoEntry:
     actor, source = ctx.call.actor, ctx.source
     made = ChangeEntry(
         *("", source.name, source.id, actor.id, actor.name, 0.0, 0.0),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
     from tidegate.gateway.source_connections import SourceConnections
-    from tidegate.undo.kept_changes import KeptChange, KeptChanges
+    from tidegate.undo.undo_log import UndoEntry, UndoLog
 
 NO_SOURCE = Source("", "", "", "", "", access="none")
 """The source of a call before one is found, and of a call about several."""
@@ -70,7 +70,7 @@ class Services(NamedTuple):
     judging: ConcurrencyLimiter
     statement_rules: Callable[[Source], StatementRules | None]
     transactions: OpenTransactions
-    changes: KeptChanges | None = None
+    changes: UndoLog | None = None
     figures: CallFigures | None = None
 
 
@@ -176,7 +176,7 @@ class CallContext:
         self.max_rows_changed: int | None = None
         self.uncounted = ""
         self.rows_counted = 0
-        self.keeper: KeptChange | None = None
+        self.keeper: UndoEntry | None = None
         self.transaction: OpenTransaction | None = None
         self.intent_recorded = False
         self.stage: Literal["", "waiting", "queued"] = ""

@@ -22,9 +22,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import (
     answer_approval,
     approve,
-    give_back_grant,
-    note_refusal,
-    note_run,
+    release_grant,
+    save_outcome,
+    save_refusal,
 )
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.context import NO_SOURCE, CallContext, Services
@@ -51,7 +51,7 @@ from tidegate.gateway.transactions import (
     enter_transaction,
     judgement_of,
     leave_transaction,
-    note_failure,
+    mark_failed,
 )
 from tidegate.history.history import History
 from tidegate.model.profiles import Profiles
@@ -64,7 +64,7 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.product import load
 from tidegate.sql.session_texts import has_session_views
-from tidegate.undo.kept_changes import KeptChanges
+from tidegate.undo.undo_log import UndoLog
 
 BY_OPERATOR = "Ask the user before you send it again."
 
@@ -87,7 +87,7 @@ class Gateway:
         handler_parts: HandlerParts | None = None,
         masking_key: Callable[[], str] | None = None,
         statement_rules: Callable[[Source], StatementRules | None] | None = None,
-        changes: KeptChanges | None = None,
+        changes: UndoLog | None = None,
         figures: CallFigures | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -127,26 +127,26 @@ class Gateway:
             if error.code is Code.CALL_CANCELLED and call.cancellation.reason == OPERATOR:
                 error.message, error.hint = "An operator cancelled the call", BY_OPERATOR
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
-            note_failure(ctx)
+            mark_failed(ctx)
             if ctx.source is not NO_SOURCE:
                 note_login(ctx.connection, error)
-            await give_back_grant(ctx, error)
+            await release_grant(ctx, error)
             record_failure(ctx, error)
-            await note_refusal(ctx, error)
+            await save_refusal(ctx, error)
             if call.actor.kind == "agent":
                 raise error.without_secrets() from None
             raise
         except asyncio.CancelledError:
             cancelled = TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-            note_failure(ctx)
-            await give_back_grant(ctx, cancelled)
+            mark_failed(ctx)
+            await release_grant(ctx, cancelled)
             record_failure(ctx, cancelled)
             raise
         except BaseException as fault:
             fault.add_note(f"call={ctx.call_id}")  # for the line in the log
             failure = TidegateError(Code.INTERNAL, f"A fault: {type(fault).__name__}")
-            note_failure(ctx)
-            await give_back_grant(ctx, failure)
+            mark_failed(ctx)
+            await release_grant(ctx, failure)
             record_failure(ctx, failure)
             raise
         finally:
@@ -193,13 +193,13 @@ class Gateway:
         if joins is not None:
             await read_joined(ctx, joins, self.handle)
         if ctx.grant:
-            await note_run(ctx)
+            await save_outcome(ctx)
         payload = await (run(ctx) if handler is None else handler(ctx))
         if handler is None and ctx.connection.error is not None:
             note_login(ctx.connection, None)
         await record_outcome(ctx, payload)
         if ctx.grant and not ctx.is_held_back:
-            await note_run(ctx, payload)
+            await save_outcome(ctx, payload)
         if isinstance(payload, Page) and not ctx.is_held_back:
             add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)
         if handler is None and call.progress is not None:

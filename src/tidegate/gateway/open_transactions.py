@@ -198,7 +198,7 @@ class OpenTransactions:
         until = loop.time() + request.limits.timeout_s
         while (refusal := self._refusal(ctx, request.bounds)) is not None:
             await self._wait(until, ctx.call.cancellation, refusal)
-        connection, places = ctx.connection, ctx.engine.capabilities.places
+        connection, places = ctx.connection, ctx.engine.capabilities.max_concurrency
         transaction = OpenTransaction(ctx, request, modes)
         self._open[transaction.id] = transaction
         connection.limiter.share(max(1, places - len(self._of(connection))))
@@ -209,7 +209,7 @@ class OpenTransactions:
         """Why no further transaction can be opened now; None if one can."""
         of_source = self._of(ctx.connection)
         own = sum([each.actor_id == ctx.call.actor.id for each in of_source])
-        places = ctx.engine.capabilities.places
+        places = ctx.engine.capabilities.max_concurrency
         if own >= bounds.per_actor:
             return _too_many(f"This caller has {own} transactions open at the source", "End one.")
         if len(of_source) >= places - max(1, places // 4):
@@ -367,7 +367,7 @@ class OpenTransactions:
     def _give_place_back(self, transaction: OpenTransaction) -> None:
         connection = transaction.connection
         left = len(self._of(connection))
-        connection.limiter.share(max(1, transaction.engine.capabilities.places - left))
+        connection.limiter.share(max(1, transaction.engine.capabilities.max_concurrency - left))
         for turn in self._waiting:
             if not turn.done():
                 turn.set_result(None)

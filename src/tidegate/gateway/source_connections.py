@@ -385,7 +385,7 @@ class SourceConnections:
             raise _ended(connection)
         connection.engine = engine
         self._opened.add(connection)
-        connection.limiter.share(engine.capabilities.places)
+        connection.limiter.share(engine.capabilities.max_concurrency)
         connection.error = None
         self._unopened.discard(connection)
         connection.connected_at = connection.last_active_at = time.time()

@@ -25,7 +25,7 @@ from tidegate.engines.common.url import (
 from tidegate.engines.registry import find, locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
-from tidegate.gateway.database_places import DatabasePlace, file_place_of, place_of
+from tidegate.gateway.database_identities import DatabaseIdentity, file_place_of, place_of
 from tidegate.gateway.listed_files import FileMark, fault_of, is_below, marks_of
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, OpenTemporary
@@ -89,7 +89,7 @@ async def refuse_saved(
 
 
 def _refuse_shared_files(
-    url: str, wanted: DatabasePlace, saved: Iterable[str], directories: tuple[str, ...]
+    url: str, wanted: DatabaseIdentity, saved: Iterable[str], directories: tuple[str, ...]
 ) -> None:
     """Refuse a database of files that are those of a saved source, under whatever name. Raises:
     TidegateError POLICY_DENIED."""

@@ -143,7 +143,7 @@ async def engine_transaction(ctx: CallContext, transaction: OpenTransaction) -> 
     return transaction.held
 
 
-def note_failure(ctx: CallContext) -> None:
+def mark_failed(ctx: CallContext) -> None:
     """The transaction of a call that fails can only be rolled back. That its reader wants no more
     rows is no failure."""
     if ctx.transaction is not None and ctx.call.cancellation.reason != READ_ENOUGH:

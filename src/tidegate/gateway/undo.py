@@ -39,7 +39,7 @@ from tidegate.policy.data_rules import (
     may_use_table,
     rules_for_people,
 )
-from tidegate.undo.kept_changes import KeptChanges, no_change
+from tidegate.undo.undo_log import UndoLog, no_change
 
 _MOST_SHOWN = 20
 _MOST_CHARS = 200
@@ -139,7 +139,7 @@ async def answer_change(ctx: CallContext) -> UndoPreview | Undone:
 
 
 async def _settled(
-    changes: KeptChanges, entry: ChangeEntry, found: Comparison
+    changes: UndoLog, entry: ChangeEntry, found: Comparison
 ) -> tuple[ChangeEntry, str]:
     """Find out by its rows whether a change was committed that was prepared when a process ended.
     Returns it as it is known now, and what stands against an undo; empty if nothing does."""
@@ -159,7 +159,7 @@ async def _settled(
 async def _put_back(
     ctx: CallContext,
     engine: UndoingEngine,
-    changes: KeptChanges,
+    changes: UndoLog,
     entry: ChangeEntry,
     image: ChangeImage,
 ) -> Undone:

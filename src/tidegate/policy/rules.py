@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.errors import FATES, Code
+from tidegate.errors import ERRORS, Code
 from tidegate.model.actors import Actor, Scope, holds
 from tidegate.model.changes import PUTS_BACK
 from tidegate.model.decisions import Verdict
@@ -61,7 +61,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def _deny(rule: str, code: Code, reason: str, hint: str | None = None) -> Verdict:
-    return Verdict("deny", rule, reason, code.value, hint or FATES[code].hint)
+    return Verdict("deny", rule, reason, code.value, hint or ERRORS[code].hint)
 
 
 def _agents_allowed(case: PolicyInput) -> Verdict | None:
@@ -125,7 +125,7 @@ def _admin_statement(case: PolicyInput) -> Verdict | None:
     if judgement.effect is Effect.ADMIN and judgement.administration is not None:
         return None
     code = judgement.code or Code.POLICY_DENIED.value
-    hint = judgement.hint or FATES[Code.POLICY_DENIED].hint
+    hint = judgement.hint or ERRORS[Code.POLICY_DENIED].hint
     return Verdict("deny", judgement.rule, judgement.reason, code, hint)
 
 
@@ -279,7 +279,7 @@ def _irreversible(case: PolicyInput) -> Verdict | None:
     if reason is None or case.confirmed:
         return None
     code = Code.POLICY_CONFIRM
-    return Verdict("confirm", case.judgement.rule, reason, code.value, FATES[code].hint)
+    return Verdict("confirm", case.judgement.rule, reason, code.value, ERRORS[code].hint)
 
 
 def _must_confirm(case: PolicyInput) -> str | None:
@@ -323,7 +323,7 @@ def _needs_approval(case: PolicyInput) -> Verdict | None:
     else:
         return None
     code = Code.APPROVAL_NEEDED
-    return Verdict("ask", rule, "A person must approve this call", code.value, FATES[code].hint)
+    return Verdict("ask", rule, "A person must approve this call", code.value, ERRORS[code].hint)
 
 
 RULES: tuple[Rule, ...] = (

@@ -14,7 +14,7 @@ from heapq import nsmallest
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.profiles import ColumnProfile, Profiles
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, ColumnInfo, Table
@@ -77,7 +77,7 @@ _MOST_LISTED = 12
 
 
 async def advise(
-    error: TidegateError, caller: Caller, source: str | None, sql: str, *, find: str
+    error: TidegateError, caller: GateClient, source: str | None, sql: str, *, find: str
 ) -> TidegateError:
     """The error, with what to try for a hint where the database missed a name or a type. `find` is
     what to do about a name that is like none."""
@@ -135,7 +135,7 @@ _BEGINS_SQL = ("(", "-", "/", "#", ";", "")
 
 
 async def note_on_nothing(
-    text: str, caller: Caller, source: str | None, params: Sequence[Any] = ()
+    text: str, caller: GateClient, source: str | None, params: Sequence[Any] = ()
 ) -> str:
     """What may explain that a statement found nothing; empty if nothing does."""
     first = text.lstrip()[:1]
@@ -146,7 +146,7 @@ async def note_on_nothing(
     return await note_near_values(text, caller, source)
 
 
-async def note_near_values(sql: str, caller: Caller, source: str | None) -> str:
+async def note_near_values(sql: str, caller: GateClient, source: str | None) -> str:
     """For a statement that found no row: which texts it compares with exist otherwise. Of columns
     that are hidden from the caller it says nothing, as their values were never read."""
     if len(sql) > _LONGEST_READ:

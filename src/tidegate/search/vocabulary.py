@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.profiles import TableProfile
 from tidegate.model.schema import Table
 from tidegate.product import built_in, installed
@@ -36,7 +36,7 @@ class Vocabulary(Protocol):
         ...
 
     async def note_unknown(
-        self, text: str, caller: Caller, source: str | None, inputs: Sequence[Any] = ()
+        self, text: str, caller: GateClient, source: str | None, inputs: Sequence[Any] = ()
     ) -> str:
         """Which names of a statement that found nothing its source does not have; empty if that
         speaks another language, or has all of them."""

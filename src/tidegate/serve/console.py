@@ -33,7 +33,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.data_export import DataExports
     from tidegate.products.console.data_page import DataPage
     from tidegate.products.console.downloads import Downloads
-    from tidegate.products.console.held_space import HeldSpace
+    from tidegate.products.console.result_quota import ResultQuota
     from tidegate.products.console.runs import Runs
     from tidegate.products.console.sign_in import PATH
     from tidegate.products.console.tabs import DataTabs
@@ -98,7 +98,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     )
     calls = DataCalls(app.gateway, app.config.limits, sources)
     tabs = DataTabs(calls, app.state.windows, console.feed, sources)
-    runs = Runs(calls, app.approvals, app.operators, console.feed, HeldSpace(app.directory))
+    runs = Runs(calls, app.approvals, app.operators, console.feed, ResultQuota(app.directory))
     downloads = Downloads(app.server_audit.record_as, sources, time.monotonic)
     exports = DataExports(calls, runs, downloads, app.directory)
     data = DataPage(calls, tabs, runs, exports)

@@ -129,7 +129,7 @@ async def _forget_changes(app: App) -> None:
     while True:
         await asyncio.sleep(FORGET_S)
         with suppress(TidegateError):  # the state cannot be written: the next time
-            await asyncio.to_thread(app.kept_changes.forget_old)
+            await asyncio.to_thread(app.undo_log.forget_old)
 
 
 def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -17,7 +17,7 @@ from tidegate.model.statements import Administration, Effect
 from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.lex import NAME, NUMBER, OP, PARAM, STRING, WORD, Token, lex
-from tidegate.sql.query_statement import Reading, read_query_statement
+from tidegate.sql.query_statement import StatementEffects, read_query_statement
 from tidegate.sql.token_checks import check_tokens
 from tidegate.sql.tree_checks import is_restricted
 
@@ -75,7 +75,7 @@ class _Outside(Exception):
     """The statement is not one that a person can approve here; says why."""
 
 
-def administer(tokens: list[Token], dialect: Dialect) -> Reading | None:
+def administer(tokens: list[Token], dialect: Dialect) -> StatementEffects | None:
     """The reading of a statement that administers the database, with its `administration` if a
     person may approve it; None if it is none of those listed here. Raises: Refusal."""
     if not dialect.administration:
@@ -93,10 +93,10 @@ def administer(tokens: list[Token], dialect: Dialect) -> Reading | None:
             f"{why}, and the gate never runs such a statement",
             hint=OUTSIDE_HINT,
         )
-        return Reading([finding], returns_rows=False)
+        return StatementEffects([finding], returns_rows=False)
 
 
-_Read = Callable[[list[Token], Dialect], Reading]
+_Read = Callable[[list[Token], Dialect], StatementEffects]
 
 
 def _form(tokens: list[Token], dialect: Dialect) -> tuple[str, _Read] | None:
@@ -123,8 +123,8 @@ def _reading(
     tables: dict[str, None] | None = None,
     *,
     returns_rows: bool = False,
-) -> Reading:
-    return Reading(
+) -> StatementEffects:
+    return StatementEffects(
         [Finding(Effect.ADMIN, f"admin.{kind}", reason)],
         tables,
         returns_rows=returns_rows,
@@ -135,7 +135,7 @@ def _reading(
 # Maintenance.
 
 
-def _vacuum(tokens: list[Token], dialect: Dialect) -> Reading:
+def _vacuum(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """VACUUM, of everything or of tables; not INTO a file."""
     if any(token.key == "INTO" for token in tokens):
         raise _Outside("VACUUM INTO writes a file")
@@ -168,7 +168,7 @@ def _listed(tokens: list[Token]) -> Iterator[str]:
 # Rights and accounts.
 
 
-def _rights(tokens: list[Token], dialect: Dialect) -> Reading:
+def _rights(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """GRANT and REVOKE of privileges and roles."""
     _check_kinds(tokens, (WORD, NAME, STRING, PARAM, NUMBER), ".,()*")
     _check_names(tokens, dialect)
@@ -223,7 +223,7 @@ def _may_be_system(pattern: str, dialect: Dialect) -> bool:
     return any(expression.fullmatch(name) for name in dialect.system_databases)
 
 
-def _account(tokens: list[Token], dialect: Dialect) -> Reading:
+def _account(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """CREATE, ALTER, DROP and RENAME of accounts and roles, less what lifts an account above the
     rules of privileges."""
     keys = [token.key for token in tokens]
@@ -267,7 +267,7 @@ def _check_kinds(tokens: list[Token], kinds: Collection[str], marks: str) -> Non
 # Code.
 
 
-def _routine(tokens: list[Token], dialect: Dialect) -> Reading:
+def _routine(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """CREATE FUNCTION and PROCEDURE in SQL or the database's own procedural language."""
     at = next(n for n, token in enumerate(tokens) if token.key in _ROUTINES)
     name = _end_of_name(tokens, at + 1)
@@ -322,7 +322,7 @@ def _listing(dialect: Dialect) -> str:
     return " and ".join(sorted(dialect.routine_languages)) or "those that the gate knows"
 
 
-def _trigger(tokens: list[Token], dialect: Dialect) -> Reading:
+def _trigger(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """CREATE TRIGGER, with its body or with the function that it calls."""
     at = next(n for n, token in enumerate(tokens) if token.key == "TRIGGER")
     keys = [token.key for token in tokens]
@@ -361,7 +361,7 @@ def _trigger(tokens: list[Token], dialect: Dialect) -> Reading:
     )
 
 
-def _drop(tokens: list[Token], dialect: Dialect) -> Reading:
+def _drop(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """DROP FUNCTION, PROCEDURE and TRIGGER."""
     _check_kinds(tokens, (WORD, NAME, NUMBER), ".,()[]")
     _check_names(tokens[1:], dialect)
@@ -455,7 +455,7 @@ def _end_of_name(tokens: list[Token], at: int) -> int:
 # Calls and copies.
 
 
-def _call(tokens: list[Token], dialect: Dialect) -> Reading:
+def _call(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """CALL of a procedure, with arguments that only read."""
     end = _end_of_name(tokens, 1)
     parts = tuple([token.text for token in tokens[1:end:2]])
@@ -465,7 +465,7 @@ def _call(tokens: list[Token], dialect: Dialect) -> Reading:
     rest = tokens[end:]
     if rest and (rest[0].key != "(" or rest[-1].key != ")"):
         raise _Outside("CALL has more than a procedure and its arguments")
-    reading = Reading([])
+    reading = StatementEffects([])
     if len(rest) > 2:
         reading = _query([_SELECT, *_positional(rest[1:-1])], dialect)
     return _reading(
@@ -488,7 +488,7 @@ def _positional(tokens: list[Token]) -> list[Token]:
     return kept
 
 
-def _copy(tokens: list[Token], dialect: Dialect) -> Reading:
+def _copy(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """COPY of a table or a query to the caller; not to a file or a program, and not from one."""
     keys = [token.key for token in tokens]
     depth, to = 0, -1
@@ -522,7 +522,7 @@ def _copy(tokens: list[Token], dialect: Dialect) -> Reading:
     )
 
 
-def _query(tokens: list[Token], dialect: Dialect) -> Reading:
+def _query(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """The reading of a query inside. Raises: _Outside if it does more than read; Refusal."""
     if not tokens or dialect.roots.get(tokens[0].key) != "query" or tokens[0].key == "TABLE":
         raise _Outside("What COPY or CALL reads is not a query")

@@ -14,7 +14,7 @@ from tidegate.sql.finding import Finding, Refusal, temporary
 from tidegate.sql.lex import STRING, Token
 from tidegate.sql.normalization import normalize
 from tidegate.sql.parse import parse
-from tidegate.sql.query_statement import Reading, unlisted
+from tidegate.sql.query_statement import StatementEffects, unlisted
 from tidegate.sql.token_checks import check_tokens
 from tidegate.sql.tree_checks import Grammar, check_tree
 
@@ -47,7 +47,7 @@ def refuses_transaction(tokens: list[Token]) -> bool:
     return root == "ALTER" and "DETACH" in rest and rest[-1] == "CONCURRENTLY"
 
 
-def create(tokens: list[Token], dialect: Dialect) -> Reading:
+def create(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """CREATE: of data structures a write, of a table in place of another one destructive, of
     anything that runs code or grants a right administration."""
     keys = list(_words(tokens))
@@ -59,7 +59,7 @@ def create(tokens: list[Token], dialect: Dialect) -> Reading:
     if subject == "VIRTUAL" and not dialect.modules.isdisjoint(_module(keys)):
         name = next((token.text for token in tokens[3:] if token.key not in _MODIFIERS), "")
         finding = Finding(Effect.WRITE, "create", "Creates a virtual table")
-        return Reading([finding], {name: None}, returns_rows=False)
+        return StatementEffects([finding], {name: None}, returns_rows=False)
     if subject not in _DATA:
         return _administers("create", subject)
     if subject == "TABLE" and _reaches_outside(tokens, dialect):
@@ -107,7 +107,7 @@ def _runs_prepared(tokens: list[Token]) -> bool:
     return outside[at + 1 : at + 2] == ["EXECUTE"]
 
 
-def alter(tokens: list[Token], dialect: Dialect) -> Reading:
+def alter(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """ALTER: a write, destructive where it drops something, administration where it changes who
     may do what."""
     keys = list(_words(tokens))
@@ -246,7 +246,7 @@ _DIRECTORIES = (("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"))
 _ELSEWHERE = words("CONNECTION FILE_NAME OPTION_LIST TABLESPACE UNION WRAPPER")
 
 
-def drop(tokens: list[Token], dialect: Dialect) -> Reading:
+def drop(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """DROP: destructive, administration where it drops code or rights."""
     subject = next((key for key in _words(tokens) if key not in _MODIFIERS), "")
     if subject in _GOVERNING:
@@ -274,17 +274,17 @@ def _words(tokens: list[Token]) -> Iterator[str]:
     return (token.key for before, token in pairwise(tokens) if token.key and before.key != ".")
 
 
-def _administers(form: str, subject: str) -> Reading:
+def _administers(form: str, subject: str) -> StatementEffects:
     what = f"{form.upper()} {subject}".strip()
     finding = Finding(
         Effect.ADMIN, f"{form}.{subject.lower() or 'unlisted'}", f"{what} administers the database"
     )
-    return Reading([finding], returns_rows=False)
+    return StatementEffects([finding], returns_rows=False)
 
 
 def _defines(
     tokens: list[Token], dialect: Dialect, effect: Effect, rule: str, reason: str
-) -> Reading:
+) -> StatementEffects:
     """A definition, with what it calls: the parser need not know every clause of it, but every
     name with a bracket must be on the list or declared."""
     words = check_tokens(tokens, dialect, reading=False)
@@ -305,7 +305,7 @@ def _defines(
         if finding.rule.startswith(_HARMFUL) and finding.rule not in placed
     ]
     opinions = [Finding(effect, rule, reason), *words.opinions, *found]
-    return Reading(opinions, grammar.tables, words.functions, returns_rows=False)
+    return StatementEffects(opinions, grammar.tables, words.functions, returns_rows=False)
 
 
 _HARMFUL = ("function.", "table.")

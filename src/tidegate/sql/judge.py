@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from tidegate.errors import FATES, Code
+from tidegate.errors import ERRORS, Code
 from tidegate.model.long_work import TakesLong
 from tidegate.model.statements import Administration, Effect, Judgement, TouchedTable
 from tidegate.sql.ddl import refuses_transaction
@@ -130,7 +130,7 @@ def _judgement(
         finding.rule,
         finding.reason,
         code.value,
-        finding.hint or FATES[code].hint,
+        finding.hint or ERRORS[code].hint,
         tables,
         functions,
         unqualified,

@@ -29,7 +29,7 @@ _SEQUENCES = frozenset({"nextval", "setval"})
 _ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
 
 
-class Reading:
+class StatementEffects:
     """What a statement was found to do."""
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Reading:
 
 def read_query_statement(
     tokens: list[Token], dialect: Dialect, *, reading: bool, replaces: bool = False
-) -> Reading:
+) -> StatementEffects:
     """Read the tokens of a query (`reading`) or a change; `replaces`: of a REPLACE, spelled as an
     INSERT. Raises: Refusal."""
     words = check_tokens(tokens, dialect, reading=reading)
@@ -81,19 +81,19 @@ def read_query_statement(
     return _by_tree(tokens, words, dialect, replaces=replaces or _replaces(tokens))
 
 
-def _plain_select(tokens: list[Token], words: Words, dialect: Dialect) -> Reading | None:
+def _plain_select(tokens: list[Token], words: Words, dialect: Dialect) -> StatementEffects | None:
     """The reading of a plain query that only reads, without the general parser; else None."""
     if not stays_small(tokens):
         return None
     tables = tables_of_select(tokens, dialect)
     if tables is None or any(is_restricted(parts, dialect) for parts in tables):
         return None
-    return Reading([], dict.fromkeys(map(".".join, tables)), words.functions)
+    return StatementEffects([], dict.fromkeys(map(".".join, tables)), words.functions)
 
 
 def _by_tree(
     tokens: list[Token], words: Words, dialect: Dialect, *, replaces: bool = False
-) -> Reading:
+) -> StatementEffects:
     """The reading of a query or a change by the general parser. Raises: Refusal."""
     parser = dialect.parser
     if words.own:
@@ -118,7 +118,7 @@ def _by_tree(
     places = inserted(tokens) if changes else None
     found = unlisted(words, grammar, dialect.changing_functions, places)
     returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
-    return Reading(
+    return StatementEffects(
         [*words.opinions, *found, *grammar.opinions],
         grammar.tables,
         words.functions,

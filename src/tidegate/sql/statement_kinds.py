@@ -15,7 +15,7 @@ from tidegate.sql.ddl import alter, create, drop
 from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Finding, Refusal
 from tidegate.sql.lex import NAME, NUMBER, OP, PARAM, STRING, WORD, Token
-from tidegate.sql.query_statement import Reading, read_query_statement
+from tidegate.sql.query_statement import StatementEffects, read_query_statement
 from tidegate.sql.token_checks import check_tokens, state_refused
 
 _CHANGES = frozenset({Effect.WRITE, Effect.DESTRUCTIVE})
@@ -56,7 +56,7 @@ _EMPTIES = ["WITH", "NO", "DATA"]
 """The end of a REFRESH that leaves a materialized view without rows."""
 
 
-def classify_statement(tokens: list[Token], dialect: Dialect) -> Reading:
+def classify_statement(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """What one statement does. Raises: Refusal for what cannot be read."""
     root = tokens[0]
     administers = administer(tokens, dialect)
@@ -77,7 +77,7 @@ def classify_statement(tokens: list[Token], dialect: Dialect) -> Reading:
     if effect is Effect.WRITE and [token.key for token in tokens[-3:]] == _EMPTIES:
         effect = Effect.DESTRUCTIVE
     finding = Finding(effect, f"root.{root.key}", f"{root.key} {_SAYS[effect]}")
-    return Reading([finding], returns_rows=False)
+    return StatementEffects([finding], returns_rows=False)
 
 
 def verb_of(tokens: list[Token], dialect: Dialect) -> str:
@@ -96,7 +96,7 @@ def verb_of(tokens: list[Token], dialect: Dialect) -> str:
     return _VERBS.get(form) or _VERBS.get(key) or key.lower()
 
 
-def _query(tokens: list[Token], dialect: Dialect) -> Reading:
+def _query(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     if tokens[0].key == "TABLE":
         tokens = [*_SELECT_ALL, *tokens[1:]]
     elif tokens[0].key in _PIVOTS:
@@ -116,7 +116,7 @@ def _enclosed(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def _change(tokens: list[Token], dialect: Dialect) -> Reading:
+def _change(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     plainer = _plainer(tokens, dialect)
     replaces = "REPLACE" in [each.key for each in (tokens[:3] if _is_or(tokens) else tokens[:1])]
     reading = read_query_statement(plainer, dialect, reading=False, replaces=replaces)
@@ -175,7 +175,7 @@ def _plainer(tokens: list[Token], dialect: Dialect) -> list[Token]:
     return [root._replace(key="INSERT", text="INSERT"), *tokens[at:]]
 
 
-def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
+def _explain(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     at, runs = explained(tokens, dialect)
     inner = tokens[at:]
     if not inner:
@@ -203,7 +203,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> Reading:
         or finding.rule in _KEPT
         or (dialect.explain_creates and finding.rule in _PLACED)
     ]
-    return Reading(kept, reading.tables, reading.functions, own=reading.own)
+    return StatementEffects(kept, reading.tables, reading.functions, own=reading.own)
 
 
 def explained(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
@@ -226,18 +226,18 @@ def explained(tokens: list[Token], dialect: Dialect) -> tuple[int, bool]:
     return at, runs
 
 
-def _analyze(tokens: list[Token], dialect: Dialect) -> Reading:
+def _analyze(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """MariaDB's ANALYZE runs a statement and explains it; before TABLE it gathers statistics."""
     at = 4 if tokens[1:2] and tokens[1].key == "FORMAT" else 1
     inner = tokens[at:]
     if inner and dialect.roots.get(inner[0].key) in ("query", "change") and inner[0].key != "TABLE":
         return classify_statement(inner, dialect)
-    return Reading(
+    return StatementEffects(
         [Finding(Effect.WRITE, "root.ANALYZE", "ANALYZE writes statistics")], returns_rows=False
     )
 
 
-def _named_table(tokens: list[Token]) -> Reading:
+def _named_table(tokens: list[Token]) -> StatementEffects:
     """DESCRIBE of a table by its name, with at most a column or pattern after it."""
     if len(tokens) > 4 or any(token.kind in (NUMBER, STRING) for token in tokens[:1]):
         raise Refusal(Code.SQL_UNKNOWN, "describe.unlisted", "Describes something unknown")
@@ -245,22 +245,22 @@ def _named_table(tokens: list[Token]) -> Reading:
         raise Refusal(Code.SQL_UNKNOWN, "describe.unlisted", "Describes something unknown")
     dotted = len(tokens) > 2 and tokens[1].key == "."
     name = f"{tokens[0].text}.{tokens[2].text}" if dotted else tokens[0].text
-    return Reading([], {name: None})
+    return StatementEffects([], {name: None})
 
 
-def _describe(tokens: list[Token], dialect: Dialect) -> Reading:
+def _describe(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     """DuckDB's DESCRIBE and SUMMARIZE of a query or a table."""
     inner = tokens[1:]
     if inner and inner[0].key == "TABLE":
         inner = inner[1:]
     if not inner:
-        return Reading([])
+        return StatementEffects([])
     if dialect.roots.get(inner[0].key) == "query":
         return _query(inner, dialect)
     return _query([*_SELECT_ALL, *inner], dialect)
 
 
-def _show(tokens: list[Token], dialect: Dialect) -> Reading:
+def _show(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     words = check_tokens(tokens, dialect, reading=True)
     if words.unlisted or words.opinions or any(token.key == "SELECT" for token in tokens[1:]):
         raise _unlisted_show(tokens)
@@ -268,7 +268,7 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
         if len(tokens) in range(2, 7) and all(
             token.kind in (WORD, NAME) or token.key == "." for token in tokens
         ):
-            return Reading([])
+            return StatementEffects([])
         raise _unlisted_show(tokens)
     keys = [token.key for token in tokens[1:4]]
     if keys and f"SHOW {keys[0]}" in dialect.statement_state:
@@ -291,7 +291,7 @@ def _show(tokens: list[Token], dialect: Dialect) -> Reading:
             " database itself.",
         )
     if keys and keys[0] in dialect.shows:
-        return Reading([])
+        return StatementEffects([])
     if dialect.show_describes:
         return _describe(tokens, dialect)
     raise _unlisted_show(tokens)
@@ -313,23 +313,23 @@ def _unlisted_show(tokens: list[Token]) -> Refusal:
     )
 
 
-def _pragma(tokens: list[Token], dialect: Dialect) -> Reading:
+def _pragma(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     rest = tokens[1:]
     if len(rest) > 2 and rest[1].key == ".":
         rest = rest[2:]
     name = rest[0].text.lower() if rest and rest[0].kind in (WORD, NAME) else ""
     value = rest[1:]
     if name in dialect.pragmas and not value:
-        return Reading([])
+        return StatementEffects([])
     if name in dialect.argument_pragmas and _is_argument(value, dialect):
-        return Reading([])
+        return StatementEffects([])
     raise_to = Finding(
         Effect.ADMIN,
         "pragma.unlisted",
         f"PRAGMA {name} can change the connection or the database",
         hint="Use a pragma that only reads, such as table_info.",
     )
-    return Reading([raise_to])
+    return StatementEffects([raise_to])
 
 
 def _is_argument(tokens: list[Token], dialect: Dialect) -> bool:
@@ -341,7 +341,7 @@ def _is_argument(tokens: list[Token], dialect: Dialect) -> bool:
     return not dialect.reads_files or tokens[1].text.replace("_", "").replace(".", "").isalnum()
 
 
-_FORMS: dict[str, Callable[[list[Token], Dialect], Reading]] = {
+_FORMS: dict[str, Callable[[list[Token], Dialect], StatementEffects]] = {
     "query": _query,
     "change": _change,
     "explain": _explain,

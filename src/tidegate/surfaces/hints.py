@@ -12,18 +12,18 @@ from typing import Literal
 
 import msgspec
 
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 
 Topic = Literal["tables", "columns", "sources"]
 
 TOPICS: Mapping[str, Topic] = {
     "Search or list the tables, then use a name from there.": "tables",
-    FATES[Code.TABLE_UNKNOWN].hint: "tables",
+    ERRORS[Code.TABLE_UNKNOWN].hint: "tables",
     "Describe the table to see its columns.": "columns",
     "Describe the table to see its columns and their types.": "columns",
     "Check the names and the syntax: describe the table, or search for it.": "columns",
-    FATES[Code.SOURCE_UNKNOWN].hint: "sources",
-    FATES[Code.POLICY_SOURCE].hint: "sources",
+    ERRORS[Code.SOURCE_UNKNOWN].hint: "sources",
+    ERRORS[Code.POLICY_SOURCE].hint: "sources",
 }
 
 
@@ -38,7 +38,7 @@ class Guide(msgspec.Struct, frozen=True):
 
     def hint(self, error: TidegateError) -> str:
         """What to do, in words that exist on the surface."""
-        if error.hint == error.fate.hint and error.code in self.codes:
+        if error.hint == error.mapping.hint and error.code in self.codes:
             return self.codes[error.code]
         match TOPICS.get(error.hint):
             case "tables":

@@ -193,7 +193,7 @@ class Surface:
         except RpcError as rendered:
             return rendered
         message = self._error_message(error, tool_context)
-        return RpcError(error.fate.rpc, message, {"code": error.code.value})
+        return RpcError(error.mapping.rpc, message, {"code": error.code.value})
 
     def _tool_context(self, context: Context, name: str, scope: Scope) -> ToolContext:
         return ToolContext(self._gate, context, self.name, name, scope, self._approval_form)

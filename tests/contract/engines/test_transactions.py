@@ -34,9 +34,9 @@ def shop(request, tmp_path):
 
 async def test_an_engine_has_transactions_as_it_says(case):
     async with case.opened() as engine:
-        assert hasattr(engine, "begin") == engine.capabilities.blocks
+        assert hasattr(engine, "begin") == engine.capabilities.multi_statement_transactions
         has_them = case.name in ("mysql", "postgres", "postgres-debian", "sqlite")
-        assert engine.capabilities.blocks == has_them
+        assert engine.capabilities.multi_statement_transactions == has_them
 
 
 @asynccontextmanager

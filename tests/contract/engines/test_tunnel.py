@@ -425,7 +425,9 @@ class Held:
 class TalkingEngine(MemoryEngine):
     """The engine of the tests, with what `PreparingEngine` and `TransactionEngine` add."""
 
-    capabilities = structs.replace(MemoryEngine.capabilities, prepares=True, blocks=True)
+    capabilities = structs.replace(
+        MemoryEngine.capabilities, prepares=True, multi_statement_transactions=True
+    )
 
     async def prepare(self, permit, cancellation):
         cursor = await self.run(permit, cancellation)

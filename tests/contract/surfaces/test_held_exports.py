@@ -13,18 +13,18 @@ from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import Statement
 from tidegate.products.console.data_export import typed_rows
-from tidegate.products.console.held_rows import HeldRows
-from tidegate.products.console.held_space import HeldSpace
+from tidegate.products.console.result_quota import ResultQuota
+from tidegate.products.console.stored_rows import StoredRows
 from tidegate.results.formats import Format, writer
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 
 
-def held(engine_shop: EngineShop, directory: Path, text: str) -> HeldRows:
+def held(engine_shop: EngineShop, directory: Path, text: str) -> StoredRows:
     """The result of a statement as the console holds it."""
     gate = engine_shop.gate()
     untyped = find(engine_shop.dialect).untyped_columns
-    rows = HeldRows(HeldSpace(directory), untyped=untyped)
+    rows = StoredRows(ResultQuota(directory), untyped=untyped)
     request = Query(Statement(text), limits=Limits(1_000), sink=WriterSink(rows))
 
     async def read() -> None:
@@ -35,7 +35,7 @@ def held(engine_shop: EngineShop, directory: Path, text: str) -> HeldRows:
     return rows
 
 
-def exported(rows: HeldRows, form: Format, engine_shop: EngineShop) -> str:
+def exported(rows: StoredRows, form: Format, engine_shop: EngineShop) -> str:
     parts: list[bytes] = []
     target = writer(form, parts.append, table="typed", dialect=engine_shop.dialect)
     target.begin(rows.columns)

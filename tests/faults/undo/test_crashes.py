@@ -24,13 +24,13 @@ from tidegate.model.statements import Statement
 CHILD = """
 import asyncio, os, signal, sys
 from support.undo_shops import Gate, gate_of
-from tidegate.undo.kept_changes import KeptChanges
+from tidegate.undo.undo_log import UndoLog
 from tidegate.model.changes import UndoChange
 from tidegate.model.transactions import BeginTransaction, CommitTransaction, TransactionModes
 
 where, url, text, undo = sys.argv[1:5]
 place = "save" if where == "before COMMIT" else "end"
-keep = getattr(KeptChanges, place)
+keep = getattr(UndoLog, place)
 
 def dies(self, *given):
     if place == "save":
@@ -44,7 +44,7 @@ class Shop:
 async def work():
     Shop.url = url
     async with gate_of(Shop) as gate:
-        setattr(KeptChanges, place, dies)
+        setattr(UndoLog, place, dies)
         if ";" not in text:
             await (gate.undo(undo) if undo else gate.change(text))
             return
@@ -210,13 +210,13 @@ class FullStore:
 async def test_a_full_disk_of_the_state_keeps_nothing_and_says_so(shop: Shop) -> None:
     before = shop.contents("items")
     async with gate_of(shop, undo="require") as gate:
-        gate.app.kept_changes._store = FullStore(gate.app.state.changes)
+        gate.app.undo_log._store = FullStore(gate.app.state.changes)
         error = await gate.error(Query(Statement(TEXT)))
         assert error.code is Code.UNDO_UNAVAILABLE and "disk is full" in error.message
         assert shop.contents("items") == before
     async with gate_of(shop) as gate:
         page = await gate.change(TEXT)
-        gate.app.kept_changes._store = FullStore(gate.app.state.changes)
+        gate.app.undo_log._store = FullStore(gate.app.state.changes)
         done = await gate.undo(page.change)
         assert done.change == "" and "disk is full" in done.remarks[0]
         assert shop.contents("items") == before

@@ -127,7 +127,7 @@ def test_b14_a_third_actor_is_answered_beside_two_with_endless_statements(
             await app.gateway.handle(call("third", case.spelling.one, NEVER))
             connection = app.connections.find("shop", ACTORS["first"])
             assert connection.engine is not None
-            assert connection.engine.capabilities.places >= 4
+            assert connection.engine.capabilities.max_concurrency >= 4
             endless = [
                 asyncio.ensure_future(
                     app.gateway.handle(call(name, case.spelling.runaway, cancellation))

@@ -89,7 +89,7 @@ async def test_a_change_is_forgotten_with_its_key_when_it_is_too_old(shop: Sqlit
         page = await gate.change(CHANGE)
         stored = gate.app.state.changes.image(page.change)
         assert stored is not None
-        gate.app.kept_changes._clock = lambda: 4e9
+        gate.app.undo_log._clock = lambda: 4e9
         error = await gate.error(UndoChange(page.change), PERSON)
         assert error.code is Code.UNDO_UNAVAILABLE
         assert await gate.changes() == ()

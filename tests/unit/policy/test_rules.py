@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tidegate.errors import FATES, Code
+from tidegate.errors import ERRORS, Code
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.changes import PUTS_BACK
 from tidegate.model.requests import METADATA
@@ -149,7 +149,7 @@ def test_what_neither_reads_nor_changes_is_refused_with_the_judge_s_own_words() 
     assert (verdict.code, verdict.hint) == ("sql.admin", "Ask.")
     verdict = said("sql.effect", SESSION)
     assert verdict.code == Code.POLICY_DENIED.value
-    assert verdict.hint == FATES[Code.POLICY_DENIED].hint
+    assert verdict.hint == ERRORS[Code.POLICY_DENIED].hint
     assert [said("sql.effect", each) for each in (READ, WRITE, EVERY, DROP)] == [None] * 4
 
 
@@ -305,7 +305,7 @@ def test_what_cannot_be_undone_asks_for_the_phrase(
         assert verdict.reason.startswith(asked)
         assert (verdict.code, verdict.hint) == (
             Code.POLICY_CONFIRM.value,
-            FATES[Code.POLICY_CONFIRM].hint,
+            ERRORS[Code.POLICY_CONFIRM].hint,
         )
 
 

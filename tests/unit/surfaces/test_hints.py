@@ -12,7 +12,7 @@ import pytest
 
 import tidegate
 from tidegate.config.model import Config
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.gateway import BY_OPERATOR
 from tidegate.model.replies import Reply
 from tidegate.products.console.advice import GUIDE as CONSOLE
@@ -26,10 +26,12 @@ from tidegate.surfaces.registry import open_surface
 
 ROOT = Path(tidegate.__file__).parent
 GUIDES = {"core": core.GUIDE, "workbench": workbench.GUIDE, "postgres": postgres.GUIDE}
-NOT_FOR_CALLERS = ("cli", "demo", "bridge", "config", "maven")
+NOT_FOR_CALLERS = {"cli", "demo", "bridge", "config", "maven", "commands"}
 """Packages whose errors a person reads at the command line."""
-OF_PAGES = ("edges", "console")
+OF_PAGES = ("products", "console")
 """The package whose errors a person reads on the console's pages, beside what they speak of."""
+SURFACES = {"pgedge": "postgres"}
+"""The surface of a product that has another name."""
 
 PLAIN = re.compile(
     r"\b(?:with|call|see|use|by) (search|describe|sources|more|query|explain)\b(?! \w)"
@@ -100,15 +102,22 @@ def hints_in(path: Path) -> Iterator[str]:
                     yield text
 
 
+def surface_of(parts: tuple[str, ...]) -> str:
+    """The surface that a module is part of; empty if it is part of none."""
+    if parts[0] == "products" and "surface" in parts:
+        return SURFACES.get(parts[1], parts[1])
+    return parts[1] if parts[0] == "surfaces" and len(parts) > 2 else ""
+
+
 def collect() -> dict[str, set[str]]:
     """All hints of the package that a caller may get, with the folders of surfaces that give them,
     or `` where it is no surface's own."""
-    found: dict[str, set[str]] = {each.hint: {""} for each in FATES.values()}
+    found: dict[str, set[str]] = {each.hint: {""} for each in ERRORS.values()}
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).parts
-        if parts[0] in NOT_FOR_CALLERS or parts[:2] == OF_PAGES:
+        if NOT_FOR_CALLERS & set(parts[:-1]) or parts[:2] == OF_PAGES:
             continue
-        owner = parts[1] if parts[0] == "surfaces" and len(parts) > 2 else ""
+        owner = surface_of(parts)
         for hint in hints_in(path):
             found.setdefault(hint, set()).add(owner)
     return found
@@ -117,19 +126,19 @@ def collect() -> dict[str, set[str]]:
 def hints_for_pages() -> set[str]:
     """All hints of the package that a page of the console may show: not those of surfaces and of
     other edges."""
-    found = {each.hint for each in FATES.values()}
+    found = {each.hint for each in ERRORS.values()}
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).parts
-        if parts[0] in (*NOT_FOR_CALLERS, "surfaces"):
+        if NOT_FOR_CALLERS & set(parts[:-1]) or parts[0] in ("surfaces", "edges"):
             continue
-        if parts[0] == "edges" and parts[:2] != OF_PAGES:
+        if surface_of(parts) or parts[:2] == ("products", "wire"):
             continue
         found.update(hints_in(path))
     return found
 
 
 HINTS = collect()
-OF_CODES = {fate.hint for fate in FATES.values()}
+OF_CODES = {mapping.hint for mapping in ERRORS.values()}
 TOOLS = {
     "core": names_of_tools("core"),
     "workbench": names_of_tools("workbench"),
@@ -147,8 +156,8 @@ def shown(surface: str) -> Iterator[tuple[str, str]]:
             continue  # comes with its code, below
         if "" in owners or surface in owners:
             yield hint, guide.hint(TidegateError(Code.SQL_FAILED, "It failed", hint=hint))
-    for code, fate in FATES.items():
-        yield fate.hint, guide.hint(TidegateError(code, "It failed"))
+    for code, mapping in ERRORS.items():
+        yield mapping.hint, guide.hint(TidegateError(code, "It failed"))
 
 
 def foreign(text: str, own: set[str]) -> list[str]:
@@ -189,8 +198,8 @@ def shown_on_pages() -> Iterator[tuple[str, str]]:
         if hint not in OF_CODES or hint in TOPICS:
             yield hint, advice(TidegateError(Code.SQL_FAILED, "It failed", hint=hint))
     yield BY_OPERATOR, advice(TidegateError(Code.CALL_CANCELLED, "It ended", hint=BY_OPERATOR))
-    for code, fate in FATES.items():
-        yield fate.hint, advice(TidegateError(code, "It failed"))
+    for code, mapping in ERRORS.items():
+        yield mapping.hint, advice(TidegateError(code, "It failed"))
 
 
 def test_a_person_at_a_page_of_the_console_can_follow_each_advice_there() -> None:

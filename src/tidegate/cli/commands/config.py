@@ -14,7 +14,7 @@ from tidegate.cli.terminal import print_status, show_json
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.engines.registry import check_url
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.surfaces.registry import check_surfaces
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     for fault in faults:
         print_status(fault)
     if faults:
-        return FATES[Code.CONFIG_INVALID].exit_status
+        return ERRORS[Code.CONFIG_INVALID].exit_status
     count = len(config.sources)
     sources = "1 source" if count == 1 else f"{count} sources"
     print_status(f"{_named(str(path))}: the settings are valid, with {sources}")

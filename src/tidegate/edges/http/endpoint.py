@@ -71,7 +71,7 @@ class HttpConventions:
         if error.retry_after_s is not None:
             headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
         message = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
-        return HttpRefusal(error.fate.http, message, error.fate.rpc, headers=headers)
+        return HttpRefusal(error.mapping.http, message, error.mapping.rpc, headers=headers)
 
     def refuse(self, refusal: HttpRefusal) -> Answer:
         """The body, as JSON, and the status of a refusal."""

@@ -130,7 +130,7 @@ async def _body(request: HttpRequest, model: type[Body]) -> Body:
 
 
 def _failed(error: TidegateError) -> HttpResponse:
-    status = 400 if error.code is Code.ARGUMENT_INVALID else error.fate.http
+    status = 400 if error.code is Code.ARGUMENT_INVALID else error.mapping.http
     headers: HeaderList = []
     if error.retry_after_s is not None:
         headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))

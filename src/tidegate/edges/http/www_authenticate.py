@@ -40,7 +40,7 @@ class Challenge:
             return self._value("invalid_token", "token_expired", self._least())
         if error.code is Code.AUTH_INVALID:
             return self._value("invalid_token", None, self._least())
-        if error.fate.http == 401:
+        if error.mapping.http == 401:
             # The request had no token: the challenge names no error (RFC 6750, section 3.1).
             return self._value(None, None, self._least())
         if error.code is Code.POLICY_SCOPE and self.scopes:

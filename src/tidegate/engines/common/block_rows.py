@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidegate.engines.common.kept_rows import ROW_BYTES, KeptTable, too_large
 from tidegate.engines.common.row_images import is_same_row
+from tidegate.engines.common.undo_rows import ROW_BYTES, UndoTable, too_large
 from tidegate.model.changes import ChangeImage, ChangeKeeper, Row, RowImage, TableImage
 from tidegate.model.transactions import MarkTransaction
 
@@ -24,12 +24,12 @@ class BlockRows:
 
     def __init__(self) -> None:
         self.reason = ""
-        self._tables: dict[Place, KeptTable] = {}
+        self._tables: dict[Place, UndoTable] = {}
         self._before: dict[tuple[Place, Row], Row | None] = {}
         self._size = 0
         self._savepoints: list[tuple[str, int, str]] = []
 
-    def add(self, table: KeptTable, image: ChangeImage, max_bytes: int) -> str:
+    def add(self, table: UndoTable, image: ChangeImage, max_bytes: int) -> str:
         """Take the rows of a statement. Returns why they cannot be kept; empty if they are."""
         place = (table.schema, table.name)
         known = self._tables.setdefault(place, table)
@@ -45,7 +45,7 @@ class BlockRows:
 
     async def take(
         self,
-        table: KeptTable | None,
+        table: UndoTable | None,
         image: ChangeImage | str,
         keeper: ChangeKeeper,
         max_bytes: int,
@@ -93,14 +93,14 @@ class BlockRows:
             del saved[at + 1 :]
 
     @property
-    def tables(self) -> Iterator[tuple[KeptTable, list[Row]]]:
+    def tables(self) -> Iterator[tuple[UndoTable, list[Row]]]:
         """The tables with the keys of their rows, in the order in which they were first touched."""
         for place, table in self._tables.items():
             keys = [key for where, key in self._before if where == place]
             if keys:
                 yield table, keys
 
-    def image(self, table: KeptTable, there: Mapping[Row, Row]) -> TableImage | None:
+    def image(self, table: UndoTable, there: Mapping[Row, Row]) -> TableImage | None:
         """The rows of a table that are not as they were; None if all are. `there` are those that
         its keys find now."""
         place = (table.schema, table.name)

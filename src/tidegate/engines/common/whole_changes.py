@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.model.decisions import Permit
 from tidegate.model.statements import TouchedTable
 
@@ -78,7 +78,7 @@ class WholeChange:
         return TidegateError(
             code,
             f"{finding}: {needs}. Nothing was changed.",
-            hint=FATES[code].hint,
+            hint=ERRORS[code].hint,
             details={"rule": "rows.every"},
         )
 

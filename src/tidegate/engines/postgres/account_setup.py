@@ -23,7 +23,7 @@ async def run_script(url: str, script: Sequence[str], account: str, *, is_new: b
     async with asyncio.timeout(SETUP_S):
         session = await PostgresSession.open(parse_conninfo(url))
         try:
-            if is_new and await session.own(_EXISTS, [account.encode()]):
+            if is_new and await session.query_internal(_EXISTS, [account.encode()]):
                 raise AccountExists
             with session.line.messages() as notices:
                 texts = [text.encode() for text in statements_of(script) if text not in _FRAME]

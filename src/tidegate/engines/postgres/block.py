@@ -21,9 +21,9 @@ from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.held_connection import HeldConnection, ReaderCancellation
-from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S
+from tidegate.engines.common.undo_rows import outline_of
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import COMMIT, ROLLBACK, CatalogRules, PostgresSession
 from tidegate.engines.postgres.cursor import CHUNKS, ChunkReader, PostgresCursor

@@ -17,9 +17,10 @@ from msgspec import structs
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.common.block_rows import BlockRows
-from tidegate.engines.common.kept_rows import (
-    KeptTable,
+from tidegate.engines.common.row_images import RowComparison
+from tidegate.engines.common.undo_rows import (
     PartName,
+    UndoTable,
     by_key,
     changed_places,
     check_restored,
@@ -36,14 +37,17 @@ from tidegate.engines.common.kept_rows import (
     table_to_keep,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison
 from tidegate.engines.postgres.command_protocol import FAILED, Params
 from tidegate.engines.postgres.connection import COMMIT, PINNED, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.errors import translate
-from tidegate.engines.postgres.kept_tables import (
+from tidegate.engines.postgres.internal_queries import rows_of, send_queries
+from tidegate.engines.postgres.row_counts import AT_ONCE, counter_of
+from tidegate.engines.postgres.transaction import Tuning, settings_query
+from tidegate.engines.postgres.types import Rows
+from tidegate.engines.postgres.undo_tables import (
     VERSION,
     found_in,
-    joined,
+    key_join_condition,
     locking,
     look_at,
     look_by_name,
@@ -53,10 +57,6 @@ from tidegate.engines.postgres.kept_tables import (
     table_of,
     unnest,
 )
-from tidegate.engines.postgres.own_queries import rows_of, send_queries
-from tidegate.engines.postgres.row_counts import AT_ONCE, counter_of
-from tidegate.engines.postgres.transaction import Tuning, settings_query
-from tidegate.engines.postgres.types import Rows
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import (
     ChangeImage,
@@ -104,7 +104,7 @@ class Change(NamedTuple):
     tuning: Tuning = ()
 
 
-class Ran(NamedTuple):
+class ChangeResult(NamedTuple):
     """A change that has run: its result, of which the first `width` columns are its own, how many
     rows it changed, those that followed included in `counted`, and the image of its rows, or why
     there is none."""
@@ -113,7 +113,7 @@ class Ran(NamedTuple):
     width: int
     affected: int
     counted: int
-    table: KeptTable | None
+    table: UndoTable | None
     image: ChangeImage | str
 
 
@@ -131,7 +131,7 @@ async def reversibility(
     return reversibility_of(found_in(look, outline, session.line.server_version))
 
 
-async def run_kept(
+async def run_with_undo(
     session: PostgresSession,
     text: bytes,
     params: list[bytes | None],
@@ -139,7 +139,7 @@ async def run_kept(
     settings: Settings,
     permit: Permit,
     keeper: ChangeKeeper,
-) -> Ran:
+) -> ChangeResult:
     """Run a change, keep its rows and commit it.
 
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
@@ -169,7 +169,7 @@ async def run_in_block(
     change: Change,
     keeper: ChangeKeeper,
     block: BlockRows,
-) -> Ran:
+) -> ChangeResult:
     """Run a change of a transaction over several, behind what it is set to, and add its rows to
     those of the transaction.
 
@@ -206,7 +206,7 @@ async def _change(
     change: Change,
     *,
     ends: bool,
-) -> Ran:
+) -> ChangeResult:
     """Run a change behind what comes `first`, between two readings of its rows. With `ends` it is
     the only one of its transaction, and what is deferred is done."""
     text, params, outline, permit, max_bytes, tuning = change
@@ -236,19 +236,19 @@ async def _change(
         await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
     width = done.nfields
     if isinstance(table, str):
-        return Ran(done, width, affected, counted, None, table)
+        return ChangeResult(done, width, affected, counted, None, table)
     keyed = before
     if adds:
         width -= len(table.names) * (2 if outline.upserts else 1)
-        before, keyed = _added(outline, table, [row[width:] for row in rows_of(done)])
+        before, keyed = _split_inserted_rows(outline, table, [row[width:] for row in rows_of(done)])
     if tuning:
         await send_queries(session, _as_pinned(tuning))
     image = await _image(session, table, outline, before, keyed, affected)
-    return Ran(done, width, affected, counted, table, image)
+    return ChangeResult(done, width, affected, counted, table, image)
 
 
 async def _read_alike(
-    session: PostgresSession, table: KeptTable, rows: Rows, tuning: Tuning
+    session: PostgresSession, table: UndoTable, rows: Rows, tuning: Tuning
 ) -> Rows:
     """The same rows, as texts that do not depend on the settings of the caller's session."""
     keys = [tuple([row[place] for place in table.key_places]) for row in rows]
@@ -273,7 +273,9 @@ def _query_of(tuning: Tuning) -> tuple[bytes, Params]:
     return b"SELECT " + b", ".join(calls), [part.encode() for each in tuning for part in each]
 
 
-def _added(outline: ChangeOutline, table: KeptTable, shown: Rows) -> tuple[Rows, Rows]:
+def _split_inserted_rows(
+    outline: ChangeOutline, table: UndoTable, shown: Rows
+) -> tuple[Rows, Rows]:
     """Of what an INSERT or MERGE showed: the rows that it changed or deleted, as they were, and all
     rows, each in one of its states."""
     if not outline.upserts:
@@ -286,7 +288,7 @@ def _added(outline: ChangeOutline, table: KeptTable, shown: Rows) -> tuple[Rows,
 
 async def _image(
     session: PostgresSession,
-    table: KeptTable,
+    table: UndoTable,
     outline: ChangeOutline,
     before: Rows,
     keyed: Rows,
@@ -312,7 +314,7 @@ async def compare(session: PostgresSession, image: ChangeImage, settings: Settin
     """Compare the rows of an image with those there now. Raises: TidegateError."""
     await send_queries(session, (_READS, None), _settings(settings))
     try:
-        return await _compared(session, image, locks=False)
+        return await _compare_images(session, image, locks=False)
     finally:
         await session.end(ROLLBACK)
 
@@ -329,7 +331,7 @@ async def put_back(
     """
     await send_queries(session, (b"BEGIN READ WRITE", None), _settings(settings))
     try:
-        found = await _compared(session, image, locks=True)
+        found = await _compare_images(session, image, locks=True)
         if found.count or found.reason:
             return found
         made: list[TableImage] = []
@@ -337,7 +339,7 @@ async def put_back(
         await _restore(session, image)
         for kept in image.tables:
             table = await _table_now(session, kept)
-            now, others = restored(kept, await _there(session, table, kept))
+            now, others = restored(kept, await _read_current_rows(session, table, kept))
             different += others
             made.append(now)
         remarks = check_restored(different, found.triggers)
@@ -350,7 +352,9 @@ async def put_back(
     return Comparison(triggers=found.triggers, remarks=remarks)
 
 
-async def _compared(session: PostgresSession, image: ChangeImage, *, locks: bool) -> Comparison:
+async def _compare_images(
+    session: PostgresSession, image: ChangeImage, *, locks: bool
+) -> Comparison:
     comparison = RowComparison()
     triggers: list[str] = []
     for kept in image.tables:
@@ -360,11 +364,11 @@ async def _compared(session: PostgresSession, image: ChangeImage, *, locks: bool
         if table is None or table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
         triggers += table.triggers
-        compare_rows(comparison, kept, await _there(session, table, kept, locks=locks))
+        compare_rows(comparison, kept, await _read_current_rows(session, table, kept, locks=locks))
     return structs.replace(comparison.result, triggers=tuple(triggers))
 
 
-async def _table_now(session: PostgresSession, kept: TableImage) -> KeptTable:
+async def _table_now(session: PostgresSession, kept: TableImage) -> UndoTable:
     (look,) = await send_queries(session, look_at(kept))
     return table_of(rows_of(look)[0])
 
@@ -391,7 +395,7 @@ async def _restore(session: PostgresSession, image: ChangeImage) -> None:
             return
 
 
-def _restoring(table: KeptTable, kept: TableImage) -> dict[PartName, tuple[bytes, Params]]:
+def _restoring(table: UndoTable, kept: TableImage) -> dict[PartName, tuple[bytes, Params]]:
     """The queries that make the rows of a table what they were."""
     parts = parts_of(kept)
     name = place_of(table)
@@ -399,7 +403,7 @@ def _restoring(table: KeptTable, kept: TableImage) -> dict[PartName, tuple[bytes
     if parts.goes:
         keys = [kept.key_of(row) for row in parts.goes]
         source, params = unnest(table, table.key_places, keys)
-        text = f"DELETE FROM {name} AS t USING {source} WHERE {joined(table)}"
+        text = f"DELETE FROM {name} AS t USING {source} WHERE {key_join_condition(table)}"
         queries["goes"] = text.encode(), params
     changed = [
         place
@@ -415,7 +419,7 @@ def _restoring(table: KeptTable, kept: TableImage) -> dict[PartName, tuple[bytes
             f"{_quote(table.names[place])} = v.c{first + at}::{table.columns[place].type}"
             for at, place in enumerate(changed)
         )
-        text = f"UPDATE {name} AS t SET {sets} FROM {source} WHERE {joined(table)}"
+        text = f"UPDATE {name} AS t SET {sets} FROM {source} WHERE {key_join_condition(table)}"
         queries["changes"] = text.encode(), params
     if parts.returns:
         rows = [list(row.before or ()) for row in parts.returns]
@@ -429,8 +433,8 @@ def _restoring(table: KeptTable, kept: TableImage) -> dict[PartName, tuple[bytes
     return queries
 
 
-async def _there(
-    session: PostgresSession, table: KeptTable, kept: TableImage, *, locks: bool = False
+async def _read_current_rows(
+    session: PostgresSession, table: UndoTable, kept: TableImage, *, locks: bool = False
 ) -> dict[Row, Row]:
     """The rows that the keys of an image find now."""
     keys = [kept.key_of(row) for row in kept.rows]

@@ -242,9 +242,9 @@ class PostgresSession(ServerSession[CommandProtocol]):
 
     async def _set_up(self) -> None:
         line = self.line
-        ((user, *arrived, limit),) = await self.own(_ARRIVAL)
+        ((user, *arrived, limit),) = await self.query_internal(_ARRIVAL)
         pinned = pinned_path(arrived[0] or "", user)
-        (row,) = await self.own(_SETUP, [pinned.encode()])
+        (row,) = await self.query_internal(_SETUP, [pinned.encode()])
         if line.server_version >= 140000:
             line.send((_CHECK_CLIENT, None))
             await line.sync()
@@ -264,12 +264,12 @@ class PostgresSession(ServerSession[CommandProtocol]):
         """What tells this database from every other, also over another address or of a standby;
         empty if the server does not say."""
         try:
-            ((server, database),) = await self.own(_IDENTITY)
+            ((server, database),) = await self.query_internal(_IDENTITY)
         except TidegateError:
             return ""
         return f"postgresql:{server}:{database}"
 
-    async def own(self, text: bytes, params: Params = None) -> Rows:
+    async def query_internal(self, text: bytes, params: Params = None) -> Rows:
         """Run a statement of ours outside a transaction; its rows. Raises: TidegateError."""
         self.line.send((text, params))
         await self.line.sync()
@@ -281,8 +281,10 @@ class PostgresSession(ServerSession[CommandProtocol]):
         TidegateError."""
         self.needs_reset = True
         if schema is not None:
-            await self.own(b"SELECT pg_catalog.set_config('search_path', $1, false)", [schema])
-        await self.own(b"PREPARE tidegate_plan AS " + text)
+            await self.query_internal(
+                b"SELECT pg_catalog.set_config('search_path', $1, false)", [schema]
+            )
+        await self.query_internal(b"PREPARE tidegate_plan AS " + text)
         return b"EXPLAIN EXECUTE tidegate_plan (" + b", ".join([b"NULL"] * count) + b")"
 
     async def change(self, *texts: bytes) -> None:
@@ -379,7 +381,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
     async def enter_block(self, begin: bytes) -> None:
         """Begin a transaction over several statements. Raises: TidegateError."""
         self.in_block = self.needs_reset = True
-        await self.own(begin)
+        await self.query_internal(begin)
 
     async def be_ready_in_block(self) -> None:
         """Read what is left of the last statement. Raises: TidegateError."""
@@ -427,9 +429,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
     ) -> PGresult:
         """Send a statement that PostgreSQL runs in no transaction; its first result. What is set
         for it lasts until the session is reset. Raises: TidegateError."""
-        await self.own(_ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()])
+        await self.query_internal(
+            _ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()]
+        )
         for each in tuning:
-            await self.own(_SET_ALONE, [part.encode() for part in each])
+            await self.query_internal(_SET_ALONE, [part.encode() for part in each])
         self.line.send((text, params))  # the only command of its group: it refuses to have others
         await self.line.sync()
         self.line.stream(CHUNK_ROWS)
@@ -557,9 +561,9 @@ class PostgresSession(ServerSession[CommandProtocol]):
 
     async def end(self, how: bytes) -> PGresult:
         """COMMIT or ROLLBACK; its result."""
-        return await self.run_own(how)
+        return await self.run_internal(how)
 
-    async def run_own(self, text: bytes) -> PGresult:
+    async def run_internal(self, text: bytes) -> PGresult:
         """Run a statement of ours in the open transaction; its result, which may be a failure."""
         await self._drain()
         self.line.send((text, None))
@@ -663,7 +667,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
             await self.settle()
             self.interrupted = False
         if self.needs_reset:
-            await self.own(b"DISCARD ALL")
+            await self.query_internal(b"DISCARD ALL")
             self.prepared.clear()
             await self._set_up()
             self.needs_reset = False

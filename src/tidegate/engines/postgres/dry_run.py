@@ -19,7 +19,7 @@ from tidegate.engines.common.dry_run import (
 )
 from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, PostgresSession
-from tidegate.engines.postgres.own_queries import array_of, rows_of, send_queries
+from tidegate.engines.postgres.internal_queries import array_of, rows_of, send_queries
 from tidegate.engines.postgres.transaction import Tuning, settings_query
 from tidegate.model.sources import Identity
 from tidegate.model.statements import DryRun

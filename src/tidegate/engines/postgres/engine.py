@@ -18,7 +18,6 @@ from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, Row, Statement
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import SEVERAL_ROWS, lost
-from tidegate.engines.common.kept_rows import outline_of
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -32,6 +31,7 @@ from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
 from tidegate.engines.common.texts import encode_statement
+from tidegate.engines.common.undo_rows import outline_of
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.block import BlockStatement, PostgresTransaction
 from tidegate.engines.postgres.command_protocol import FAILED
@@ -131,11 +131,11 @@ class PostgresEngine:
             identities=True,
             checks_schema=True,
             prepares=True,
-            blocks=True,
+            multi_statement_transactions=True,
             undoes=True,
             notices=True,
             counts_changes=True,
-            places=target.pool,
+            max_concurrency=target.pool,
         )
         self._setting = first.setting
 
@@ -308,7 +308,7 @@ class PostgresEngine:
                 settings = changes.Settings(
                     running.timeout_ms, admitted.schema, permit.identity, admitted.tuning
                 )
-                ran = await changes.run_kept(
+                ran = await changes.run_with_undo(
                     session, admitted.encoded, admitted.params, outline, settings, permit, keeper
                 )
                 running.committing = False
@@ -325,7 +325,7 @@ class PostgresEngine:
     async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
         self._server.check_open()
         async with self._server.borrowed() as session:
-            ((off, by_triggers, foreign),) = await session.own(UNCOUNTED)
+            ((off, by_triggers, foreign),) = await session.query_internal(UNCOUNTED)
         if off == "true":
             return "the rows of triggers and foreign keys (`track_counts` is off)"
         plain = judgement.verb != "select" and _WITH.search(statement.text) is None

@@ -511,7 +511,7 @@ class CatalogSafetyCache:
     async def look(self, session: PostgresSession, timeout_ms: int) -> None:
         """See whether the catalog has changed, and survey it if it has. Raises: TidegateError."""
         until = monotonic() + FRESH_S
-        ((moment,),) = await session.own(SNAPSHOT)
+        ((moment,),) = await session.query_internal(SNAPSHOT)
         if moment != self._moment:
             ((state,),), ((self.names_state,),) = await session.ask(
                 RULES_STATE, NAMES_STATE, timeout_ms=timeout_ms

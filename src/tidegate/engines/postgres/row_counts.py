@@ -50,7 +50,7 @@ class RowCounter:
     async def start(self, session: PostgresSession) -> None:
         """Ask what is to be asked before the statement. Raises: TidegateError."""
         if self.before is not None:
-            self.begin(await session.run_own(self.before))
+            self.begin(await session.run_internal(self.before))
 
     def begin(self, reading: PGresult) -> None:
         """Take the reading of `before`. Raises: TidegateError."""
@@ -72,16 +72,16 @@ class RowCounter:
         check_count(self.permit, own)
         rows = own
         if deferred and self._limited:
-            await session.run_own(AT_ONCE)
+            await session.run_internal(AT_ONCE)
         if self._counts:
-            rows = max(own, _number(await session.run_own(COUNT)) - self._before)
+            rows = max(own, _number(await session.run_internal(COUNT)) - self._before)
         check_count(self.permit, rows, followers=True)
         if self._whole is not None:
             # A change within a query is counted with all others: no number tells which is whose.
             found = rows if nested else own
             query = _together(self._whole.counts_after(found))
             if query is not None:
-                self._whole.end(found, _numbers(await session.run_own(query)))
+                self._whole.end(found, _numbers(await session.run_internal(query)))
         return rows if self._limited or nested else own
 
 

@@ -136,7 +136,7 @@ class SchemaVersion:
     async def current(self, session: PostgresSession, timeout_ms: int) -> str:
         """The version now. Raises: TidegateError."""
         if self._version is not None:
-            ((snapshot,),) = await session.own(SNAPSHOT)
+            ((snapshot,),) = await session.query_internal(SNAPSHOT)
             if snapshot == self._snapshot:
                 return self._version
         found = await session.ask(SNAPSHOT, SCHEMA_STATE, timeout_ms=timeout_ms)

@@ -1,4 +1,4 @@
-"""Transactions over several statements (`engines/common/late_transaction.py`).
+"""Transactions over several statements (`engines/common/lazy_transaction.py`).
 
 SQLite has one writer at a time, and a file without a write-ahead log takes no change while a
 snapshot is open. So a block holds a connection as late as it can, and the one that writes from its

@@ -82,7 +82,7 @@ class ChangeCapture:
         if self._changes is None:
             self._keeper.give_up(self._reason)
             return
-        with self._session.own():
+        with self._session.guard_own():
             native = self._changes.changeset()
             self.close()
         if len(native) > self._keeper.max_bytes:
@@ -91,7 +91,7 @@ class ChangeCapture:
             )
             return
         try:
-            with self._session.own():
+            with self._session.guard_own():
                 image = _image(self._session.connection, native, self._keeper.max_bytes)
         except UnicodeDecodeError:
             self._keeper.give_up("a text in its rows is not valid")
@@ -166,7 +166,7 @@ def changed_tables(session: SqliteSession, statement: Statement) -> set[str]:
     authorizer = session.authorizer
     with session.mode(Mode.OBSERVE):
         authorizer.forget()
-        session.glance(statement.text, statement.params)
+        session.compile_statement(statement.text, statement.params)
         return set(authorizer.changed)
 
 

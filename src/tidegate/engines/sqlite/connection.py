@@ -348,7 +348,7 @@ class SqliteSession:
             found = cursor.get_description()
         except apsw.ExecutionCompleteError:
             with self.mode(Mode.OBSERVE):
-                found = self.glance(statement.text, statement.params).description
+                found = self.compile_statement(statement.text, statement.params).description
         return tuple([column_of(name, declared or "") for name, declared in found])
 
     @contextmanager
@@ -361,12 +361,12 @@ class SqliteSession:
         finally:
             self.authorizer.mode = before
 
-    def glance(self, text: str, params: tuple[Any, ...] | None = None) -> Glance:
+    def compile_statement(self, text: str, params: tuple[Any, ...] | None = None) -> CompiledInfo:
         """Prepare the first statement of a text without running it. Raises: apsw.Error."""
-        glances: list[Glance] = []
+        glances: list[CompiledInfo] = []
 
         def look(cursor: ApswCursor, sql: str, _: object) -> bool:
-            glances.append(Glance(cursor, sql))
+            glances.append(CompiledInfo(cursor, sql))
             return False
 
         self.load_extensions(text)
@@ -380,7 +380,7 @@ class SqliteSession:
             count = re.search(r"\d+", str(error))
             if params is not None or count is None:
                 raise
-            return self.glance(text, (None,) * int(count.group()))
+            return self.compile_statement(text, (None,) * int(count.group()))
         return glances[0]
 
     @contextmanager
@@ -396,7 +396,7 @@ class SqliteSession:
                 self.connection.execute("PRAGMA foreign_keys = 0", can_cache=False)
 
     @contextmanager
-    def own(self) -> Generator[None]:
+    def guard_own(self) -> Generator[None]:
         """For our own BEGIN, COMMIT and ROLLBACK; the time limit does not hold for these."""
         progress_handler, self._progress_handler = self._progress_handler, None
         try:
@@ -441,7 +441,7 @@ class SqliteSession:
 
         Raises: apsw.Error.
         """
-        with self.own():
+        with self.guard_own():
             self.connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN", can_cache=False)
             self.in_block = True
             if writes:
@@ -451,7 +451,7 @@ class SqliteSession:
     def execute_in_block(self, text: str) -> None:
         """Run a statement of ours about savepoints. Raises: apsw.Error, TidegateError."""
         self.check_block()
-        with self.own():
+        with self.guard_own():
             self.connection.execute(text, can_cache=False)
 
     def check_block(self) -> None:
@@ -467,7 +467,7 @@ class SqliteSession:
 
     def allow_changes(self, *, allowed: bool) -> None:
         """Let the next statement of a block write, or no statement."""
-        with self.own():
+        with self.guard_own():
             value = 0 if allowed else 1
             self.connection.execute(f"PRAGMA query_only = {value}", can_cache=False)
 
@@ -480,7 +480,7 @@ class SqliteSession:
     def commit_block(self) -> None:
         """Keep the changes of the transaction. Raises: apsw.Error, TidegateError."""
         self.check_block()
-        with self.own():
+        with self.guard_own():
             self.connection.execute("COMMIT", can_cache=False)
 
     def leave_block(self) -> None:
@@ -489,7 +489,7 @@ class SqliteSession:
         watcher, self.watcher = self.watcher, None
         if watcher is not None:
             watcher.close()
-        with self.own():
+        with self.guard_own():
             if not self.connection.get_autocommit():
                 self.connection.execute("ROLLBACK", can_cache=False)
             if self._writes:
@@ -515,7 +515,7 @@ class SqliteSession:
         self.connection.close(True)
 
 
-class Glance:
+class CompiledInfo:
     """What SQLite shows about a prepared statement. `real` is False for an empty one."""
 
     __slots__ = ("description", "explains", "parameters", "readonly", "real", "sql")

@@ -46,7 +46,7 @@ def run_dry(
     connection = session.connection
     with session.stepping(progress_handler):
         try:
-            with session.own():
+            with session.guard_own():
                 connection.execute("BEGIN IMMEDIATE", can_cache=False)
             followers = _followers(session, statement, name)
             reason = _objection(session, name) or _virtual(session, followers)
@@ -85,7 +85,7 @@ def run_dry(
             after = _again(session, name, shown, keys, before, width)
             return _noted(_pairs(outline, affected, columns, before, after), note)
         finally:
-            with session.own(), suppress(apsw.Error):
+            with session.guard_own(), suppress(apsw.Error):
                 if not connection.get_autocommit():
                     connection.execute("ROLLBACK", can_cache=False)
 

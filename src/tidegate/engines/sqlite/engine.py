@@ -19,7 +19,7 @@ from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescr
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.held_connection import HeldConnection
-from tidegate.engines.common.late_transaction import LateTransaction
+from tidegate.engines.common.lazy_transaction import LazyTransaction
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -93,7 +93,7 @@ class SqliteEngine:
         schemas=False,
         dry_runs=True,
         prepares=True,
-        blocks=True,
+        multi_statement_transactions=True,
         undoes=changesets.there,
         counts_changes=True,
     )
@@ -213,12 +213,12 @@ class SqliteEngine:
 
     async def begin(
         self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
-    ) -> LateTransaction[WorkerThread]:
+    ) -> LazyTransaction[WorkerThread]:
         refuse_identity(permit)
         self._check_open()
         check_cancelled(cancellation)
         blocks = SqliteBlocks(self._hold, self._run_held, self._is_change)
-        return LateTransaction(modes, permit.request.database, blocks)
+        return LazyTransaction(modes, permit.request.database, blocks)
 
     async def _hold(self, writes: bool, timeout_s: float) -> HeldConnection[WorkerThread]:
         """A thread for one transaction."""
@@ -285,9 +285,9 @@ class SqliteEngine:
                 # SQLite sees that another process changed the schema only when something runs.
                 session.load_schema()
                 with session.mode(Mode.OBSERVE if changes else Mode.READ):
-                    glance = session.glance(text)
-            columns = [column_of(name, declared or "") for name, declared in glance.description]
-            return StatementDescription(tuple(columns), ("",) * glance.parameters)
+                    compiled = session.compile_statement(text)
+            columns = [column_of(name, declared or "") for name, declared in compiled.description]
+            return StatementDescription(tuple(columns), ("",) * compiled.parameters)
 
         return await self._ask(progress_handler, cancellation, work)
 

@@ -23,7 +23,7 @@ from tidegate.sql.dialects.model import words
 from tidegate.sql.quoted_names import in_backticks
 
 if TYPE_CHECKING:
-    from tidegate.engines.sqlite.connection import Glance, SqliteSession
+    from tidegate.engines.sqlite.connection import CompiledInfo, SqliteSession
 
 
 PACE = 100
@@ -396,59 +396,59 @@ def _prepared(session: SqliteSession, text: str) -> CachedStatement:
     try:
         with session.mode(Mode.OBSERVE):
             authorizer.forget()
-            glance = _only_statement(session, text)
-            if authorizer.changes and glance.readonly and glance.description:
+            compiled = _only_statement(session, text)
+            if authorizer.changes and compiled.readonly and compiled.description:
                 # Connecting a virtual table prepared changes of its own; now it is connected.
                 authorizer.forget()
-                glance = session.glance(text)
-            return _plan(session, text, glance)
+                compiled = session.compile_statement(text)
+            return _plan(session, text, compiled)
     except apsw.Error:
         if authorizer.refused is None:
             raise
         return CachedStatement(_refusal(authorizer))
 
 
-def _only_statement(session: SqliteSession, text: str) -> Glance:
+def _only_statement(session: SqliteSession, text: str) -> CompiledInfo:
     """Prepare the one statement of a text. Empty ones, and comments, may be around it."""
-    only: Glance | None = None
+    only: CompiledInfo | None = None
     rest = text
     while rest.strip(" \t\r\n\f;"):
-        glance = session.glance(rest) if only is None else _glance_behind(session, rest)
-        if glance.real:
+        compiled = session.compile_statement(rest) if only is None else _compile_next(session, rest)
+        if compiled.real:
             if only is not None:
                 raise TidegateError(Code.SQL_MULTIPLE, "The text holds more than one statement.")
-            only = glance
-        if not glance.sql:
+            only = compiled
+        if not compiled.sql:
             break
-        rest = rest[len(glance.sql) :]
+        rest = rest[len(compiled.sql) :]
     if only is None:
         raise TidegateError(Code.SQL_EMPTY, "The text holds no statement.")
     return only
 
 
-def _glance_behind(session: SqliteSession, rest: str) -> Glance:
+def _compile_next(session: SqliteSession, rest: str) -> CompiledInfo:
     try:
-        return session.glance(rest)
+        return session.compile_statement(rest)
     except apsw.Error as error:
         raise TidegateError(
             Code.SQL_MULTIPLE, "There is more text after the first statement."
         ) from error
 
 
-def _plan(session: SqliteSession, text: str, glance: Glance) -> CachedStatement:
+def _plan(session: SqliteSession, text: str, compiled: CompiledInfo) -> CachedStatement:
     authorizer = session.authorizer
-    effect = _effect(authorizer, glance)
+    effect = _effect(authorizer, compiled)
     judgement = Judgement(
         effect=effect,
         rule="sqlite.authorizer",
-        reason=_reason(effect, glance),
+        reason=_reason(effect, compiled),
         tables=tuple(sorted(authorizer.tables)),
         functions=tuple(sorted(authorizer.functions)),
-        returns_rows=bool(glance.description),
+        returns_rows=bool(compiled.description),
     )
     program: CostEstimate | None = None
-    if effect is Effect.READ and not glance.explains:
-        nulls = (None,) * glance.parameters if glance.parameters else None
+    if effect is Effect.READ and not compiled.explains:
+        nulls = (None,) * compiled.parameters if compiled.parameters else None
         listing = session.connection.execute(text, nulls, can_cache=False, explain=1)
         # An operand that is a pointer, as in a check of FTS5, is listed as bytes that are no text:
         # without an estimate the statement runs in a thread.
@@ -456,29 +456,29 @@ def _plan(session: SqliteSession, text: str, glance: Glance) -> CachedStatement:
             program = CostEstimate(listing.fetchall())
     return CachedStatement(
         judgement,
-        parameters=glance.parameters,
-        explains=glance.explains,
+        parameters=compiled.parameters,
+        explains=compiled.explains,
         program=program,
-        changes_schema=authorizer.schema and not glance.explains,
+        changes_schema=authorizer.schema and not compiled.explains,
         vacuums=effect is Effect.ADMIN,
     )
 
 
-def _effect(authorizer: Authorizer, glance: Glance) -> Effect:
+def _effect(authorizer: Authorizer, compiled: CompiledInfo) -> Effect:
     """The effect, from the authorizer's notes and SQLite's own flag."""
-    if glance.explains:
+    if compiled.explains:
         return Effect.READ
     if authorizer.effect is not Effect.READ:
         return authorizer.effect
     if authorizer.pragma:
         return Effect.READ
-    if not glance.readonly:
+    if not compiled.readonly:
         return Effect.ADMIN  # VACUUM asks the authorizer nothing
     return Effect.READ if authorizer.reads else Effect.UNKNOWN
 
 
-def _reason(effect: Effect, glance: Glance) -> str:
-    if glance.explains:
+def _reason(effect: Effect, compiled: CompiledInfo) -> str:
+    if compiled.explains:
         return "SQLite only explains it."
     if effect is Effect.READ:
         return "SQLite sees only reads."

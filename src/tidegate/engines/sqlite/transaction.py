@@ -47,8 +47,10 @@ class InvalidTextCursor:
     ) -> None:
         """Raises: apsw.Error, also if the statement cannot run inside another (PRAGMA)."""
         with session.mode(Mode.OBSERVE):
-            inside = session.glance(statement.text, statement.params).sql.rstrip("; \t\r\n")
-        with session.own():
+            inside = session.compile_statement(statement.text, statement.params).sql.rstrip(
+                "; \t\r\n"
+            )
+        with session.guard_own():
             found = session.connection.execute("PRAGMA encoding").fetchall()
         self._encoding = str(found[0][0])
         names = [f"c{place}" for place in range(columns)]
@@ -174,7 +176,7 @@ class Execution:
     def _begin_change(self, statement: Statement) -> tuple[ApswCursor, tuple[Column, ...]]:
         session = self._session
         with session.mode(Mode.OBSERVE):
-            found = session.glance(statement.text, statement.params).description
+            found = session.compile_statement(statement.text, statement.params).description
         if self._plan.vacuums:
             # It attaches a database and fills it, which the authorizer refuses to callers' texts.
             connection = session.connection
@@ -187,7 +189,7 @@ class Execution:
         if session.in_block:
             session.allow_changes(allowed=True)
         else:
-            with session.own():
+            with session.guard_own():
                 session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
         keeper = None if self._permit is None else self._permit.keeper
         if keeper is not None:
@@ -222,7 +224,7 @@ class Execution:
             # A virtual table may prepare its own changes when it is first connected (rtree does).
             # Connecting it changes nothing; the statement itself was found to be a read.
             with session.mode(Mode.OBSERVE):
-                session.glance(statement.text, statement.params)
+                session.compile_statement(statement.text, statement.params)
             session.authorizer.refused = None
             return execute(statement.text, statement.params)
 
@@ -347,7 +349,7 @@ class Execution:
             self._session.allow_changes(allowed=False)
             return
         connection = self._session.connection
-        with self._session.own():
+        with self._session.guard_own():
             if not connection.get_autocommit():
                 connection.execute(how, can_cache=False)
             if how == "ROLLBACK":

@@ -77,7 +77,7 @@ _NOUNS = (
 
 def advice(error: TidegateError) -> str:
     """What to do about an error, for a person at a page."""
-    if error.code is Code.APPROVAL_DECLINED and error.hint != error.fate.hint:
+    if error.code is Code.APPROVAL_DECLINED and error.hint != error.mapping.hint:
         return f"The reason: {error.hint}"  # the words of the person who denied it
     if error.hint.startswith("The question waits in "):
         return "Answer it in the Inbox, then run it again."

@@ -24,9 +24,9 @@ from tidegate.model.statements import Statement
 from tidegate.products.console.data_calls import Caller, DataCalls, check_sql
 from tidegate.products.console.data_rows import Narrowed, Sort, conditions_of
 from tidegate.products.console.downloads import Downloads, DraftFile, MadeFile, one_line
-from tidegate.products.console.held_rows import HeldRows
 from tidegate.products.console.row_pages import order_of, rows_statement
 from tidegate.products.console.runs import MOST_ROWS, Run, Runs
+from tidegate.products.console.stored_rows import StoredRows
 from tidegate.results.formats import Writer, writer
 from tidegate.results.json_values import json_raw
 from tidegate.results.notes import cut_note, page_note
@@ -208,7 +208,7 @@ def _insertable(table: Table, columns: list[str] | None) -> tuple[list[str] | No
     return [name for name in wanted if name not in computed], [note]
 
 
-def typed_rows(rows: HeldRows) -> Iterator[list[list[Any]]]:
+def typed_rows(rows: StoredRows) -> Iterator[list[list[Any]]]:
     """The rows of a result as values of their columns' kinds, in parts."""
     readers = [
         _same if rows.is_exact(place) else _READERS.get(column.kind, _same)

@@ -23,7 +23,7 @@ from tidegate.identity.operators import Note, SignedIn
 from tidegate.model.actors import RoleGrant
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.sources import Source
-from tidegate.products.console.held_space import unwritable
+from tidegate.products.console.result_quota import unwritable
 from tidegate.products.console.sign_in import actor_of, place_of
 from tidegate.products.console.tickets import TICKET_S, Tickets
 

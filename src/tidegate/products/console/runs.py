@@ -2,7 +2,7 @@
 
 A run begins at once and goes on without its page. Where a person must approve it, it waits for the
 answer and then sends the same call again. Its rows are held for the page to scroll through
-(`held_rows.py`); what is held is bounded, for each run and in all, and the oldest goes first. A run
+(`stored_rows.py`); what is held is bounded, for each run and in all; the oldest goes first. A run
 belongs to the session that began it.
 """
 
@@ -30,9 +30,9 @@ from tidegate.products.console.advice import advice
 from tidegate.products.console.cells import column_fields
 from tidegate.products.console.data_calls import Caller, DataCalls, Place, speaks_sql
 from tidegate.products.console.data_rows import MOST_CELL
-from tidegate.products.console.held_rows import HeldRows, result_gone
-from tidegate.products.console.held_space import HeldSpace
 from tidegate.products.console.live import LiveFeed
+from tidegate.products.console.result_quota import ResultQuota
+from tidegate.products.console.stored_rows import StoredRows, result_gone
 from tidegate.results.notes import page_note, pages_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
@@ -71,7 +71,7 @@ class Run:
     """One statement on its way, and what became of it."""
 
     def __init__(
-        self, body: NewRun, caller: Caller, source: Source, rows: HeldRows, now: float
+        self, body: NewRun, caller: Caller, source: Source, rows: StoredRows, now: float
     ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.body = body
@@ -152,7 +152,7 @@ class Runs:
         approvals: Approvals,
         operators: Operators,
         feed: LiveFeed,
-        space: HeldSpace,
+        space: ResultQuota,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._calls = calls
@@ -181,7 +181,7 @@ class Runs:
         for old in ended[: max(0, len(own) - MOST_KEPT + 1)]:
             self._forget(old)
         untyped = speaks_sql(source) and find(source.dialect).untyped_columns
-        rows = HeldRows(self._space, untyped=untyped)
+        rows = StoredRows(self._space, untyped=untyped)
         run = Run(body, caller, source, rows, self._clock())
         self._runs[run.id] = run
         run.task = asyncio.get_running_loop().create_task(self._work(run, statement))

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tidegate.errors import TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.profiles import TableProfile
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, ColumnInfo, Table
@@ -76,7 +76,7 @@ def may_read(text: str) -> bool:
 
 
 async def note_unknown(
-    text: str, caller: Caller, source: str | None, inputs: Sequence[Any] = ()
+    text: str, caller: GateClient, source: str | None, inputs: Sequence[Any] = ()
 ) -> str:
     """Which attributes of a query the database does not have, with the names nearest to them. Only
     attributes that the caller may see are named; empty if all are there."""

@@ -110,7 +110,7 @@ def error_fields(
     fields = {
         "S": severity,
         "V": severity,
-        "C": state if isinstance(state, str) and len(state) == 5 else error.fate.sqlstate,
+        "C": state if isinstance(state, str) and len(state) == 5 else error.mapping.sqlstate,
         "M": f"{_message(error)} {note}".rstrip(),
         "D": _detail(error),
     }

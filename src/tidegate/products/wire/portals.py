@@ -16,7 +16,7 @@ from tidegate.model.results import Column, Page
 from tidegate.model.sources import Source
 from tidegate.products.wire.commands import Command
 from tidegate.products.wire.errors import refused
-from tidegate.products.wire.held_memory import SessionMemory
+from tidegate.products.wire.memory_quota import SessionMemory
 from tidegate.products.wire.placeholders import Placed
 from tidegate.results.row_stream import RowChannel
 

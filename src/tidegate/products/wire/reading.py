@@ -22,7 +22,7 @@ def reading_turns() -> ConcurrencyLimiter:
     return ConcurrencyLimiter(1, "being read, which takes long for a long text")
 
 
-class Reading:
+class StatementReader:
     """What one session has read. `turns` are those of all sessions, by the id of the caller."""
 
     def __init__(self, turns: ConcurrencyLimiter, caller: str) -> None:

@@ -31,8 +31,8 @@ from tidegate.products.wire.catalog.shared import SharedCatalogs
 from tidegate.products.wire.connection import WireConnection
 from tidegate.products.wire.errors import warning
 from tidegate.products.wire.gate import WireGate
-from tidegate.products.wire.held_memory import HeldMemory
 from tidegate.products.wire.logins import Logins
+from tidegate.products.wire.memory_quota import MemoryQuota
 from tidegate.products.wire.reading import reading_turns
 from tidegate.products.wire.session import Session, SessionTurns
 from tidegate.products.wire.setting_changes import SettingChanges
@@ -100,7 +100,7 @@ class WireServer:
         self._accepting: asyncio.Server | None = None
         self._ended = asyncio.Event()
         self._stopping = False
-        self._held = HeldMemory()
+        self._held = MemoryQuota()
         self._turns = SessionTurns(reading_turns(), catalog_turns(), SharedCatalogs())
         self._most_of_caller = settings.max_connections - settings.max_connections // 4
 

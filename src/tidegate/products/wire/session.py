@@ -23,7 +23,7 @@ from tidegate.products.wire.commands import Begin, Command, CopyOut, Declare
 from tidegate.products.wire.completions import Completions
 from tidegate.products.wire.errors import refused
 from tidegate.products.wire.gate import WireGate
-from tidegate.products.wire.held_memory import HeldMemory, SessionMemory
+from tidegate.products.wire.memory_quota import MemoryQuota, SessionMemory
 from tidegate.products.wire.parameters import read_parameter
 from tidegate.products.wire.placeholders import place_parameters
 from tidegate.products.wire.portals import (
@@ -33,7 +33,7 @@ from tidegate.products.wire.portals import (
     SessionObjects,
     weight_of,
 )
-from tidegate.products.wire.reading import Reading
+from tidegate.products.wire.reading import StatementReader
 from tidegate.products.wire.row_encoder import RowEncoder
 from tidegate.products.wire.rows import Client, RowSender
 from tidegate.products.wire.session_commands import SessionCommands
@@ -74,7 +74,7 @@ class Session:
         max_rows: int,
         address: str,
         bounds: TransactionBounds,
-        held: HeldMemory,
+        held: MemoryQuota,
         turns: SessionTurns,
         on_end: Callable[[Exception], None],
     ) -> None:
@@ -106,7 +106,7 @@ class Session:
         self._commands = SessionCommands(
             client, completions, source.dialect, settings, self._block, self._objects, self._runner
         )
-        self._reading = Reading(turns.reading, actor.id)
+        self._reading = StatementReader(turns.reading, actor.id)
         self._catalogs = SystemCatalogs(
             self._runner.ask,
             self._reading,

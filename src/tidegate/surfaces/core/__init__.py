@@ -34,13 +34,13 @@ DEFAULTS = Config()
 MOST_SOURCES = 200
 
 
-class Listing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourcesArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`cursor` is what the answer before ends with."""
 
     cursor: str | None = None
 
 
-async def _sources(context: ToolContext, args: Listing) -> ToolResult:
+async def _sources(context: ToolContext, args: SourcesArgs) -> ToolResult:
     entries, following = await page_of_sources(context, MOST_SOURCES, args.cursor)
     lines = [
         f"{entry.source.name}: {entry.source.dialect} {entry.source.access}" for entry in entries
@@ -51,7 +51,7 @@ async def _sources(context: ToolContext, args: Listing) -> ToolResult:
 
 
 SOURCES = SurfaceTool(
-    name="sources", description="List databases", args=Listing, run=_sources, annotations=READS
+    name="sources", description="List databases", args=SourcesArgs, run=_sources, annotations=READS
 )
 
 

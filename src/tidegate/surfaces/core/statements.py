@@ -48,7 +48,7 @@ _SEND_ALONE = {
 Rows = Annotated[int, Meta(ge=1)]
 
 
-class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class QueryArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`also` are further statements. `sql` takes an array of them too, which is not advertised:
     some clients and vendors of models refuse a parameter of two types. `confirm` is the phrase for
     what cannot be undone; the refusal without it names the phrase, so that no other caller reads
@@ -70,7 +70,7 @@ class ExplainArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None
 
 
-class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MoreArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`handle` is what `more` said: it names the source as well, if the query did."""
 
     handle: str
@@ -88,7 +88,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
 
     unless_asked = limits(DEFAULT_ROWS)
 
-    async def query(context: ToolContext, args: Run) -> ToolResult:
+    async def query(context: ToolContext, args: QueryArgs) -> ToolResult:
         bounds = unless_asked if args.max_rows is None else limits(args.max_rows)
         if isinstance(args.sql, list) or args.also:
             first = [args.sql] if isinstance(args.sql, str) else args.sql
@@ -124,7 +124,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
             raise await _advised(error, context, args.source, args.sql) from None
         return ToolResult(body=_answer(page, args.source), structured=False)
 
-    async def more(context: ToolContext, args: Rest) -> ToolResult:
+    async def more(context: ToolContext, args: MoreArgs) -> ToolResult:
         source, _, handle = args.handle.rpartition("/")
         request = FetchMore(handle, limits(args.max_rows or DEFAULT_ROWS).max_rows)
         page = await context.handle(request, source or None, Page)
@@ -134,7 +134,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         SurfaceTool(
             name="query",
             description="Run SQL; `also`: more reads",
-            args=Run,
+            args=QueryArgs,
             run=query,
             annotations=CHANGES if writes else READS,
         ),
@@ -148,7 +148,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         SurfaceTool(
             name="more",
             description="Next rows; handle: a result's `more`",
-            args=Rest,
+            args=MoreArgs,
             run=more,
             annotations=READS,
         ),

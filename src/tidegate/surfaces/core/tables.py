@@ -23,7 +23,7 @@ def plain(text: str) -> ToolResult:
     return ToolResult(body=text.encode(), structured=False)
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SearchArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`words` of several topics are an array. One text is taken as one topic, which is not
     advertised: some clients and vendors of models refuse a parameter of two types."""
 
@@ -40,7 +40,7 @@ class Describe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None
 
 
-async def _search(context: ToolContext, args: Search) -> ToolResult:
+async def _search(context: ToolContext, args: SearchArgs) -> ToolResult:
     from tidegate.surfaces.core.search import search_all, topics_of  # only who searches pays for it
 
     return plain(await search_all(context, args.source, topics_of(args.words), args.max_bytes))
@@ -49,7 +49,7 @@ async def _search(context: ToolContext, args: Search) -> ToolResult:
 SEARCH = SurfaceTool(
     name="search",
     description="Find tables by words (one text a topic): columns, keys, values",
-    args=Search,
+    args=SearchArgs,
     run=_search,
     annotations=READS,
 )

@@ -16,8 +16,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, Limits, Truncation
 from tidegate.products.console.cells import MOST_SHOWN
 from tidegate.products.console.downloads import DraftFile
-from tidegate.products.console.held_rows import HeldRows
-from tidegate.products.console.held_space import HeldSpace
+from tidegate.products.console.result_quota import ResultQuota
+from tidegate.products.console.stored_rows import StoredRows
 from tidegate.results.row_stream import RowStream, WriterSink
 
 COLUMNS = (
@@ -27,17 +27,17 @@ COLUMNS = (
 )
 
 
-Hold = Callable[..., HeldRows]
+Hold = Callable[..., StoredRows]
 
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Hold]:
     """Holds rows in these chunks."""
-    made: list[HeldRows] = []
+    made: list[StoredRows] = []
 
-    def hold(*chunks: list[tuple[Any, ...]], **options: Any) -> HeldRows:
-        space = options.pop("space", None) or HeldSpace(tmp_path)
-        rows = HeldRows(space, **options)
+    def hold(*chunks: list[tuple[Any, ...]], **options: Any) -> StoredRows:
+        space = options.pop("space", None) or ResultQuota(tmp_path)
+        rows = StoredRows(space, **options)
         made.append(rows)
         rows.begin(COLUMNS)
         for chunk in chunks:
@@ -100,7 +100,7 @@ def test_no_more_than_the_bound_is_kept_and_the_result_says_where_it_is_cut(held
     assert (page.row_count, page.truncations, page.size) == (9, (rows.cut,), rows.size)
 
 
-def grow(rows: HeldRows, megabytes: int) -> None:
+def grow(rows: StoredRows, megabytes: int) -> None:
     for _ in range(megabytes):
         rows.write([(1, "x" * 1_048_576, None)])
 
@@ -108,7 +108,7 @@ def grow(rows: HeldRows, megabytes: int) -> None:
 def test_results_that_grow_have_the_same_room_as_those_that_are_over(
     held: Hold, tmp_path: Path
 ) -> None:
-    space = HeldSpace(tmp_path, file_bytes=16 * 1_048_576)
+    space = ResultQuota(tmp_path, file_bytes=16 * 1_048_576)
     first, second, third = (held(space=space) for _ in range(3))
     grow(first, 5)
     first.over = True
@@ -129,7 +129,7 @@ def test_results_that_grow_have_the_same_room_as_those_that_are_over(
 
 
 def test_memory_is_bounded_while_results_grow(held: Hold, tmp_path: Path) -> None:
-    space = HeldSpace(tmp_path, memory_bytes=200_000)
+    space = ResultQuota(tmp_path, memory_bytes=200_000)
     running = [held(space=space) for _ in range(3)]
     for _ in range(40):
         for rows in running:
@@ -139,7 +139,7 @@ def test_memory_is_bounded_while_results_grow(held: Hold, tmp_path: Path) -> Non
 
 
 def test_more_results_than_are_held_let_the_oldest_go(held: Hold, tmp_path: Path) -> None:
-    space = HeldSpace(tmp_path, results=2)
+    space = ResultQuota(tmp_path, results=2)
     first, second = held(space=space), held(space=space)
     first.over = second.over = True
     third = held(space=space)
@@ -172,7 +172,7 @@ def small_disk(most: int) -> Iterator[None]:
 def test_a_full_disk_is_an_error_that_names_the_folder_and_gives_all_room_back(
     held: Hold, tmp_path: Path
 ) -> None:
-    space = HeldSpace(tmp_path, file_bytes=4 * 1_048_576)
+    space = ResultQuota(tmp_path, file_bytes=4 * 1_048_576)
     rows = held([(1, "kept", None)], space=space)
     with small_disk(100_000), pytest.raises(TidegateError) as failed:
         grow(rows, 1)
@@ -187,7 +187,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder_and_gives_all_room_back(
 
 def test_a_folder_in_which_no_file_can_be_made_is_an_error(tmp_path: Path) -> None:
     for make in (
-        lambda: HeldRows(HeldSpace(tmp_path / "none")).begin(COLUMNS),
+        lambda: StoredRows(ResultQuota(tmp_path / "none")).begin(COLUMNS),
         lambda: DraftFile(tmp_path / "none"),
     ):
         with pytest.raises(TidegateError) as failed:
@@ -207,7 +207,7 @@ def test_a_file_for_a_download_on_a_full_disk_is_an_error(tmp_path: Path) -> Non
 
 
 def test_what_is_in_memory_grows_by_a_few_bytes_a_row(held: Hold, tmp_path: Path) -> None:
-    space = HeldSpace(tmp_path, memory_bytes=8 * 10_000)
+    space = ResultQuota(tmp_path, memory_bytes=8 * 10_000)
     rows = held([(n, "x" * 500, None) for n in range(10_000)], space=space)
     assert (rows.count, rows.cut) == (10_000, None)
     rows.write([(1, None, None)])
@@ -226,6 +226,6 @@ def test_the_files_have_no_name_and_are_gone_once_closed(held: Hold, tmp_path: P
 
 
 def test_a_result_without_rows_has_none(tmp_path: Path) -> None:
-    rows = HeldRows(HeldSpace(tmp_path))
+    rows = StoredRows(ResultQuota(tmp_path))
     assert (rows.count, rows.page(0, 10), rows.columns) == (0, b"[]", ())
     rows.close()

@@ -10,7 +10,14 @@ import pytest
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
-from tidegate.products.duckdb.engine.inspect import EFFECTS, REFUSED, Reading, body, explained, read
+from tidegate.products.duckdb.engine.inspect import (
+    EFFECTS,
+    REFUSED,
+    ParsedStatement,
+    body,
+    explained,
+    read,
+)
 
 
 @pytest.fixture
@@ -306,5 +313,5 @@ def test_placeholders_are_known_by_their_names() -> None:
 
 @pytest.mark.parametrize("text", ["EXPLAIN", "EXPLAIN ANALYZE", "EXPLAIN (FORMAT", ";", ""])
 def test_an_explanation_without_a_query_is_not_planned(shop, text: str) -> None:
-    one = Reading(text, "EXPLAIN", frozenset())
+    one = ParsedStatement(text, "EXPLAIN", frozenset())
     assert explained(one, shop()) is one.judgement

@@ -17,7 +17,7 @@ from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from support.scripted_model import KEY, scripted, wrote
 from support.surface_client import READER, Peer
 from support.tcp_proxy import between
-from tidegate.gateway.database_places import place_of
+from tidegate.gateway.database_identities import place_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.products.pgedge.surface.connection_phrases import Phrase, read_phrase
 

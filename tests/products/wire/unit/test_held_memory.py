@@ -8,10 +8,10 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.model.results import Column
-from tidegate.products.wire.held_memory import (
+from tidegate.products.wire.memory_quota import (
     MOST_OF_CALLER,
     MOST_OF_SESSION,
-    HeldMemory,
+    MemoryQuota,
     SessionMemory,
 )
 from tidegate.products.wire.placeholders import Placed
@@ -27,7 +27,7 @@ def sqlstate(caught: pytest.ExceptionInfo[TidegateError]) -> object:
 
 
 def test_a_session_has_a_limit_and_gets_back_what_it_gives_back():
-    held = HeldMemory()
+    held = MemoryQuota()
     memory = SessionMemory(held, "a")
     memory.take(MOST_OF_SESSION)
     with pytest.raises(TidegateError, match="of a session") as caught:
@@ -40,7 +40,7 @@ def test_a_session_has_a_limit_and_gets_back_what_it_gives_back():
 
 
 def test_many_sessions_of_one_caller_have_one_limit_and_other_callers_their_own():
-    held = HeldMemory()
+    held = MemoryQuota()
     for _ in range(MOST_OF_CALLER // MOST_OF_SESSION):
         SessionMemory(held, "a").take(MOST_OF_SESSION)
     with pytest.raises(TidegateError, match="of one caller") as caught:
@@ -50,7 +50,7 @@ def test_many_sessions_of_one_caller_have_one_limit_and_other_callers_their_own(
 
 
 async def test_all_that_a_session_holds_is_counted_until_it_is_dropped():
-    held = HeldMemory()
+    held = MemoryQuota()
     objects = SessionObjects(SessionMemory(held, "a"))
     counts: list[int] = []
 
@@ -75,7 +75,7 @@ async def test_all_that_a_session_holds_is_counted_until_it_is_dropped():
 
 
 async def test_a_statement_that_takes_another_s_place_is_counted_once():
-    held = HeldMemory()
+    held = MemoryQuota()
     objects = SessionObjects(SessionMemory(held, "a"))
     for _ in range(3):
         objects.keep_statement("", statement("x" * 40_000_000))
@@ -85,7 +85,7 @@ async def test_a_statement_that_takes_another_s_place_is_counted_once():
 
 
 def test_a_statement_with_very_many_types_is_counted_by_them():
-    objects = SessionObjects(SessionMemory(HeldMemory(), "a"))
+    objects = SessionObjects(SessionMemory(MemoryQuota(), "a"))
     with pytest.raises(TidegateError, match="of a session"):
         for number in range(1_000):
             objects.keep_statement(str(number), statement("SELECT 1", (23,) * 65_535))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.products.wire.reading import Reading, reading_turns
+from tidegate.products.wire.reading import StatementReader, reading_turns
 
 LONG = "x" * 5_000
 
@@ -16,11 +16,11 @@ async def test_one_caller_with_many_sessions_stands_in_the_queue_once():
     turns = reading_turns()
     order: list[str] = []
     greedy = [
-        asyncio.ensure_future(Reading(turns, "a").compute(LONG, order.append, "a"))
+        asyncio.ensure_future(StatementReader(turns, "a").compute(LONG, order.append, "a"))
         for _ in range(8)
     ]
     await asyncio.sleep(0)
-    other = asyncio.ensure_future(Reading(turns, "b").compute(LONG, order.append, "b"))
+    other = asyncio.ensure_future(StatementReader(turns, "b").compute(LONG, order.append, "b"))
     await asyncio.gather(*greedy, other)
     assert order.index("b") <= 1
     assert order.count("a") == 8
@@ -28,9 +28,9 @@ async def test_one_caller_with_many_sessions_stands_in_the_queue_once():
 
 async def test_a_text_that_waits_can_be_cancelled_and_the_next_one_is_read():
     turns = reading_turns()
-    waiting = Reading(turns, "a")
+    waiting = StatementReader(turns, "a")
     order: list[str] = []
-    first = asyncio.ensure_future(Reading(turns, "a").compute(LONG, order.append, "first"))
+    first = asyncio.ensure_future(StatementReader(turns, "a").compute(LONG, order.append, "first"))
     await asyncio.sleep(0)
     second = asyncio.ensure_future(waiting.compute(LONG, order.append, "second"))
     await asyncio.sleep(0)
@@ -46,4 +46,4 @@ async def test_a_text_that_waits_can_be_cancelled_and_the_next_one_is_read():
 async def test_short_texts_wait_for_no_turn():
     turns = reading_turns()
     assert turns.try_acquire("a")
-    assert await Reading(turns, "a").compute("short", len, "short") == 5
+    assert await StatementReader(turns, "a").compute("short", len, "short") == 5

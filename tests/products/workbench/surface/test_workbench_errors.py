@@ -14,7 +14,7 @@ from support.surface_client import READER, WRITER, Peer, modern_meta
 from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.approvals.approvals import ApprovalNeeded
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
@@ -83,7 +83,7 @@ def refuse(
 @pytest.mark.parametrize("code", [code for code in Code if not code.value.startswith("bridge.")])
 def test_every_code_has_its_json_rpc_code_and_status(code: Code) -> None:
     error, status = refuse(FailingGate(code), "execute_query", QUERY)
-    assert error["code"] == FATES[code].rpc
+    assert error["code"] == ERRORS[code].rpc
     assert error["data"]["code"] == code.value
     assert error["data"]["hint"]
     if error["code"] == -32000:
@@ -101,7 +101,7 @@ def test_compat_and_an_old_python_client_get_200(code: Code) -> None:
     old = ("mcp", "0.1.0")
     assert status("compat") == 200
     assert status("auto", old) == 200
-    assert status("seed", old) == FATES[code].http
+    assert status("seed", old) == ERRORS[code].http
 
 
 @pytest.mark.parametrize(

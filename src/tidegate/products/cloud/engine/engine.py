@@ -80,7 +80,7 @@ class CloudEngine:
         foreign_keys=False,
         row_counts=False,
         prepares=True,
-        places=16,
+        max_concurrency=16,
         dry_runs=True,
         plans=True,
         joins=True,
@@ -101,7 +101,7 @@ class CloudEngine:
         self._closed = False
         self._calls = calls
         self._works: set[StatementWork] = set()
-        self._executor = ThreadPoolExecutor(self.capabilities.places, "tidegate-cloud")
+        self._executor = ThreadPoolExecutor(self.capabilities.max_concurrency, "tidegate-cloud")
 
     @classmethod
     async def open(cls, source: Source) -> CloudEngine:

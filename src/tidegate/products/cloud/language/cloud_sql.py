@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from tidegate.errors import FATES, Code, table_refused
+from tidegate.errors import ERRORS, Code, table_refused
 from tidegate.model.data_rules import DataRules, EngineRules
 from tidegate.model.language import Language
 from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
@@ -67,7 +67,7 @@ class CloudLanguage(Language):
             code = finding.code or CODES[finding.effect]
             return Judgement(
                 *(finding.effect, finding.rule, finding.reason, code.value),
-                finding.hint or FATES[code].hint,
+                finding.hint or ERRORS[code].hint,
             )
         if isinstance(request, Explain):
             read = structs.replace(read, statement_class="select", explained="plan")
@@ -134,7 +134,7 @@ def _judge(read: ReadStatement) -> Judgement:
         f"cloud.{read.statement_class}",
         _CHANGES[read.statement_class],
         Code.POLICY_READ_ONLY.value,
-        FATES[Code.POLICY_READ_ONLY].hint,
+        ERRORS[Code.POLICY_READ_ONLY].hint,
         tables,
         verb=read.statement_class,
     )

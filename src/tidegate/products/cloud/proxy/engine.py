@@ -93,7 +93,7 @@ class CloudProxyEngine:
             foreign_keys=False,
             row_counts=False,
             prepares=first.kind == "tidegate",
-            places=target.pool,
+            max_concurrency=target.pool,
             dry_runs=first.kind == "tidegate",
             plans=first.kind == "tidegate",
         )

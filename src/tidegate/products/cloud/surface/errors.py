@@ -68,7 +68,7 @@ def unknown_tool(name: str, context: Context) -> NoReturn:
 
 def _reason(error: TidegateError) -> bool:
     """Whether the hint is the person's own reason and not the code's."""
-    return error.hint != error.fate.hint
+    return error.hint != error.mapping.hint
 
 
 def _problem(error: ApprovalNeeded) -> str:

@@ -81,7 +81,7 @@ class DatalevinEngine:
         dry_runs=True,
         foreign_keys=False,
         primary_keys=False,
-        places=8,
+        max_concurrency=8,
     )
 
     def __init__(

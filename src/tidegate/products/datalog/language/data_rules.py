@@ -11,12 +11,12 @@ from collections.abc import Iterable
 
 from tidegate.errors import TidegateError, masking_refused, table_refused
 from tidegate.model.data_rules import DataRules, Show
-from tidegate.products.datalog.language.reading import Reading
+from tidegate.products.datalog.language.reading import ReadSet
 
 _HINT = "Name the attributes that you need, without those that are hidden from you."
 
 
-def check_reading(reading: Reading, rules: DataRules) -> None:
+def check_reading(reading: ReadSet, rules: DataRules) -> None:
     """Raises: TidegateError POLICY_MASKED or POLICY_TABLE for what `rules` could hide."""
     if reading.everything:
         raise masking_refused(

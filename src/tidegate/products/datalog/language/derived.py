@@ -11,7 +11,7 @@ from tidegate.model.schema import Catalog, ColumnInfo
 from tidegate.model.statements import Effect
 from tidegate.products.datalog.language.data_rules import check_attribute, hidden
 from tidegate.products.datalog.language.functions import SEARCHES
-from tidegate.products.datalog.language.reading import Reading
+from tidegate.products.datalog.language.reading import ReadSet
 from tidegate.products.datalog.requests import TUPLE
 
 _INDEXED = ("vec", "idoc")
@@ -37,7 +37,7 @@ class Derived:
                     parts = note.removeprefix(TUPLE).split()
                     self.tuples[name] = tuple([part.removeprefix(":") for part in parts])
 
-    def check(self, reading: Reading, effect: Effect, rules: DataRules) -> None:
+    def check(self, reading: ReadSet, effect: Effect, rules: DataRules) -> None:
         """Raises: TidegateError POLICY_MASKED for what would show a hidden attribute by another."""
         for name in sorted(reading.followed & self._components):
             raise hidden(name, "shows the whole of another entity")
@@ -60,7 +60,7 @@ class Derived:
         parts = self.tuples.get(name, ())
         return next((part for part in parts if _is_hidden(part, rules)), None)
 
-    def _check_change(self, reading: Reading, rules: DataRules) -> None:
+    def _check_change(self, reading: ReadSet, rules: DataRules) -> None:
         """A change of one part makes the tuple again, and the reply has it."""
         for name, parts in self.tuples.items():
             changed = reading.attributes & set(parts)

@@ -16,7 +16,7 @@ from tidegate.products.datalog.language.options import DOMAIN, check_options
 from tidegate.products.datalog.language.pull import judge_pull
 from tidegate.products.datalog.language.query import judge_query
 from tidegate.products.datalog.language.reader import read
-from tidegate.products.datalog.language.reading import Reading, unknown_form
+from tidegate.products.datalog.language.reading import ReadSet, unknown_form
 from tidegate.products.datalog.language.transaction import (
     TUPLE_ATTRIBUTES,
     judge_transaction,
@@ -77,7 +77,7 @@ class Judged(NamedTuple):
     """What an operation does. `reading` has what it reads or writes of a database."""
 
     effect: Effect
-    reading: Reading
+    reading: ReadSet
 
 
 def judge_operation(
@@ -105,7 +105,7 @@ def judge_operation(
 
 
 def _opens(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     schema = arguments.get("schema")
     if schema is None:
         return Judged(Effect.READ, reading)
@@ -113,7 +113,7 @@ def _opens(operation: str, arguments: Arguments) -> Judged:
     return Judged(Effect.WRITE, reading)
 
 
-def _judge_schema(schema: Value, reading: Reading) -> None:
+def _judge_schema(schema: Value, reading: ReadSet) -> None:
     """Attributes and what they are, by name."""
     if not isinstance(schema, Map):
         raise unknown_form("A schema is a map of attributes")
@@ -131,7 +131,7 @@ def _judge_schema(schema: Value, reading: Reading) -> None:
                 _judge_domains(value)
             if name == TUPLE_ATTRIBUTES:
                 name_parts(value, reading)
-            Reading().data(value)  # refuses functions; what it names are types
+            ReadSet().data(value)  # refuses functions; what it names are types
 
 
 def _judge_domains(value: Value) -> None:
@@ -143,7 +143,7 @@ def _judge_domains(value: Value) -> None:
 
 
 def _closes(operation: str, arguments: Arguments) -> Judged:
-    return Judged(Effect.READ, Reading())
+    return Judged(Effect.READ, ReadSet())
 
 
 def _query(operation: str, arguments: Arguments) -> Judged:
@@ -152,7 +152,7 @@ def _query(operation: str, arguments: Arguments) -> Judged:
 
 
 def _pull(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     selector = decode(arguments.get("selector"))
     judge_pull(read(selector) if isinstance(selector, str) else selector, reading)
     entities: Sequence[Any] = (
@@ -164,13 +164,13 @@ def _pull(operation: str, arguments: Arguments) -> Judged:
 
 
 def _entity(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     reading.everything = True
     _entity_reference(decode(arguments.get("eid")), reading)
     return Judged(Effect.READ, reading)
 
 
-def _entity_reference(value: Value, reading: Reading) -> None:
+def _entity_reference(value: Value, reading: ReadSet) -> None:
     """An entity by its number, or by a value of an attribute."""
     if isinstance(value, Keyword):
         reading.named("db/ident")
@@ -179,7 +179,7 @@ def _entity_reference(value: Value, reading: Reading) -> None:
 
 
 def _datoms(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     index = keyword_name(_text(arguments, "index"))
     place = _ATTRIBUTE_PLACES.get(index)
     if place is None:
@@ -200,19 +200,19 @@ def _datoms(operation: str, arguments: Arguments) -> Judged:
 
 
 def _search_datoms(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     _entity_reference(decode(arguments.get("e")), reading)
     _component(decode(arguments.get("v")), reading)
     _attribute(arguments.get("a"), reading)
     return Judged(Effect.READ, reading)
 
 
-def _component(value: Value, reading: Reading) -> None:
+def _component(value: Value, reading: ReadSet) -> None:
     if not isinstance(value, Keyword):  # an enumeration, which names no attribute
         reading.data(value)
 
 
-def _attribute(given: Any, reading: Reading) -> None:
+def _attribute(given: Any, reading: ReadSet) -> None:
     """An attribute, as `:name` or `name`; without one, all of them."""
     reading.attribute(Keyword(keyword_name(given)) if isinstance(given, str) else decode(given))
 
@@ -220,37 +220,37 @@ def _attribute(given: Any, reading: Reading) -> None:
 def _searches(operation: str, arguments: Arguments) -> Judged:
     """A search of an index: of all that it holds."""
     check_options(operation, arguments.get("opts"))
-    reading = Reading()
+    reading = ReadSet()
     reading.everything = True
     return Judged(Effect.READ, reading)
 
 
 def _reads_index(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     reading.everything = True
     return Judged(Effect.READ, reading)
 
 
 def _writes_index(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     reading.everything = True
     for name in ("docRef", "vectorRef"):
-        Reading().data(decode(arguments.get(name)))
+        ReadSet().data(decode(arguments.get(name)))
     return Judged(Effect.WRITE, reading)
 
 
 def _transacts(operation: str, arguments: Arguments) -> Judged:
     change = judge_transaction([decode(each) for each in _array(arguments, "txData")])
-    Reading().data(decode(arguments.get("txMeta")))
+    ReadSet().data(decode(arguments.get("txMeta")))
     return Judged(Effect.WRITE, change)
 
 
 def _reads_key(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     _check_types(arguments)
     _table(_text(arguments, "dbi"), reading)
     for name in ("key", "keyRange"):
-        Reading().data(decode(arguments.get(name)))
+        ReadSet().data(decode(arguments.get(name)))
     if "keyRange" in arguments:
         _check_range(_array(arguments, "keyRange"))
     return Judged(Effect.READ, reading)
@@ -275,7 +275,7 @@ def _check_range(given: Sequence[Any]) -> None:
 def _writes_keys(operation: str, arguments: Arguments) -> Judged:
     """Entries of a key-value store: `[:put dbi key value]`, without the table where `dbi` is
     given. The tables of a Datalog database are written by transactions alone."""
-    reading = Reading()
+    reading = ReadSet()
     _check_types(arguments)
     dbi = arguments.get("dbi")
     if dbi is not None:
@@ -295,7 +295,7 @@ def _writes_keys(operation: str, arguments: Arguments) -> Judged:
             rest = rest[1:]
         _check_entry(keyword_name(name), rest)
         for value in rest:
-            Reading().data(decode(value))
+            ReadSet().data(decode(value))
     return Judged(Effect.WRITE, reading)
 
 
@@ -331,7 +331,7 @@ def _check_types(arguments: Arguments) -> None:
 
 
 def _reads_all(operation: str, arguments: Arguments) -> Judged:
-    reading = Reading()
+    reading = ReadSet()
     reading.everything = True
     return Judged(Effect.READ, reading)
 
@@ -340,7 +340,7 @@ def _loads(operation: str, arguments: Arguments) -> Judged:
     return Judged(Effect.WRITE, _reads_all(operation, arguments).reading)
 
 
-def _table(name: str, reading: Reading) -> None:
+def _table(name: str, reading: ReadSet) -> None:
     """A table that is read. One with a slash in its name may be of an index, and hold the words of
     any attribute."""
     if "/" in name:
@@ -349,7 +349,7 @@ def _table(name: str, reading: Reading) -> None:
         reading.named(name)
 
 
-def _written_table(name: str, reading: Reading) -> None:
+def _written_table(name: str, reading: ReadSet) -> None:
     if name.startswith(OWN_DBI):
         raise TidegateError(
             Code.POLICY_DENIED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.products.datalog.language.functions import TRANSFORMS
 from tidegate.products.datalog.language.reading import (
-    Reading,
+    ReadSet,
     function_refused,
     name_of,
     unknown_form,
@@ -15,7 +15,7 @@ _WILDCARDS = (Symbol("*"), "*", Keyword("*"))
 _LEGACY = ("limit", "default")
 
 
-def judge_pull(pattern: Value, reading: Reading) -> None:
+def judge_pull(pattern: Value, reading: ReadSet) -> None:
     """Note what a pattern reads. Raises: TidegateError DATALOG_UNKNOWN, DATALOG_FUNCTION."""
     if not isinstance(pattern, (Vector, List)):
         raise unknown_form("A pull pattern is a vector")
@@ -30,7 +30,7 @@ def judge_pull(pattern: Value, reading: Reading) -> None:
             reading.followed.add(_attribute(each, reading))
 
 
-def _inner(pattern: Value, reading: Reading) -> None:
+def _inner(pattern: Value, reading: ReadSet) -> None:
     """A pattern for a reference, or how deep the pattern itself repeats."""
     if pattern in (Symbol("..."), "..."):
         return
@@ -39,7 +39,7 @@ def _inner(pattern: Value, reading: Reading) -> None:
     judge_pull(pattern, reading)
 
 
-def _attribute(given: Value, reading: Reading) -> str:
+def _attribute(given: Value, reading: ReadSet) -> str:
     """Note an attribute with its options, and return its name."""
     if isinstance(given, Keyword):
         reading.attribute(given)
@@ -61,7 +61,7 @@ def _attribute(given: Value, reading: Reading) -> str:
     return _attribute(head, reading)
 
 
-def _option(key: Value, value: Value, reading: Reading) -> None:
+def _option(key: Value, value: Value, reading: ReadSet) -> None:
     match key:
         case Keyword("xform"):
             if not isinstance(value, Symbol) or value.name not in TRANSFORMS:

@@ -19,7 +19,7 @@ from tidegate.products.datalog.language.functions import (
 from tidegate.products.datalog.language.json_values import decode, encode
 from tidegate.products.datalog.language.pull import judge_pull
 from tidegate.products.datalog.language.reader import read
-from tidegate.products.datalog.language.reading import Reading, function_refused, unknown_form
+from tidegate.products.datalog.language.reading import ReadSet, function_refused, unknown_form
 from tidegate.products.datalog.language.values import Keyword, List, Map, Symbol, Value, Vector
 from tidegate.products.datalog.language.writer import write
 
@@ -37,13 +37,13 @@ _DATABASE = Symbol("$")
 Sections = dict[str, tuple[Value, ...]]
 
 
-def judge_query(query: Value, inputs: Sequence[Value] = ()) -> Reading:
+def judge_query(query: Value, inputs: Sequence[Value] = ()) -> ReadSet:
     """What a query reads. `inputs` are the values for all of `:in` but the database, which is the
     first. Rules may come as a text of EDN.
 
     Raises: TidegateError DATALOG_FUNCTION, DATALOG_UNKNOWN, and what reading rules raises.
     """
-    reading = Reading()
+    reading = ReadSet()
     _Query(reading, query, inputs).judge()
     return reading
 
@@ -109,7 +109,7 @@ def _is_plain(value: Value) -> bool:
 
 class _Query:
     def __init__(
-        self, reading: Reading, query: Value, inputs: Sequence[Value], nested: bool = False
+        self, reading: ReadSet, query: Value, inputs: Sequence[Value], nested: bool = False
     ) -> None:
         self._reading = reading
         self._sections = sections_of(query)

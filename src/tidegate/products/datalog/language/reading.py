@@ -16,7 +16,7 @@ ID = "db/id"
 """Not an attribute: the entity's own number."""
 
 
-class Reading:
+class ReadSet:
     """Collects what is read. `attributes` are names without the colon, reverse references under
     the name of their attribute. `everything`: it may read attributes that it does not name.
     `placed` are those of the attributes that stand where an attribute does, and not among values.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.products.datalog.language.reading import (
-    Reading,
+    ReadSet,
     function_refused,
     name_of,
     unknown_form,
@@ -34,7 +34,7 @@ _DEFINES = frozenset(
 """What says what an attribute is: in a schema, which a transaction does not change."""
 
 
-class Change(Reading):
+class Change(ReadSet):
     """What a transaction writes. `everything` is set where it retracts facts that it does not
     name; `retracts`: it takes facts away."""
 
@@ -78,7 +78,7 @@ def _entity(pairs: tuple[tuple[Value, Value], ...], change: Change) -> None:
         _value(value, change)
 
 
-def name_parts(value: Value, reading: Reading) -> None:
+def name_parts(value: Value, reading: ReadSet) -> None:
     """Note the attributes of which a tuple is made: who sees it sees them."""
     for each in value.items if isinstance(value, (Vector, List)) else (value,):
         if isinstance(each, (Keyword, str)):

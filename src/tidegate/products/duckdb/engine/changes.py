@@ -15,9 +15,10 @@ from typing import Any
 
 import duckdb
 
-from tidegate.engines.common.kept_rows import (
+from tidegate.engines.common.row_images import RowComparison
+from tidegate.engines.common.undo_rows import (
     FoundTable,
-    KeptTable,
+    UndoTable,
     by_key,
     check_restored,
     compare_rows,
@@ -35,7 +36,6 @@ from tidegate.engines.common.kept_rows import (
     table_to_keep,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import (
     ChangeImage,
@@ -153,7 +153,7 @@ def compare(cursor: Cursor, image: ChangeImage) -> Comparison:
         table = _table(cursor, kept.schema, kept.table)
         if table is None or table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
-        compare_rows(comparison, kept, _there(cursor, table, kept))
+        compare_rows(comparison, kept, _read_current_rows(cursor, table, kept))
     return comparison.result
 
 
@@ -169,7 +169,7 @@ def put_back(cursor: Cursor, image: ChangeImage) -> PutBack:
         if table is None:
             raise TidegateError(Code.INTERNAL, "A table went while its rows were put back.")
         _restore(cursor, table, kept)
-        now, different = restored(kept, _there(cursor, table, kept))
+        now, different = restored(kept, _read_current_rows(cursor, table, kept))
         check_restored(different, ())
         made.append(now)
     return PutBack(found, ChangeImage(tuple(made)))
@@ -183,7 +183,7 @@ def _coercions(kinds: Sequence[Any]) -> list[Column]:
 
 def _image(
     cursor: Cursor,
-    table: KeptTable,
+    table: UndoTable,
     outline: ChangeOutline,
     before: Sequence[Row],
     keyed: Sequence[Row],
@@ -239,7 +239,7 @@ def _is_kept(kind: str) -> bool:
     return kind.lower() in _KEPT or (kind.startswith(_ALSO) and not kind.endswith("]"))
 
 
-def _table(cursor: Cursor, schema: str, name: str) -> KeptTable | None:
+def _table(cursor: Cursor, schema: str, name: str) -> UndoTable | None:
     """The table as it is now; None if it is not there."""
     nothing: list[str] = []
     looked = cursor.execute(_TABLE, [schema, name, nothing, nothing]).fetchall()
@@ -248,12 +248,12 @@ def _table(cursor: Cursor, schema: str, name: str) -> KeptTable | None:
     columns = cursor.execute(_COLUMNS, [schema, name]).fetchall()
     key = tuple([str(row[0]) for row in cursor.execute(_KEY, [schema, name]).fetchall()])
     shape = json.dumps([looked[0][2], columns, key])
-    return KeptTable(
+    return UndoTable(
         schema, name, tuple([ImageColumn(str(a), str(b)) for a, b in columns]), key, shape
     )
 
 
-def _texts(table: KeptTable, alias: str) -> str:
+def _texts(table: UndoTable, alias: str) -> str:
     """The values as texts, and then for each whether that gives the value back."""
     of = f"{alias}." if alias else ""
     names = [(f"{of}{_quote(column.name)}", column.type) for column in table.columns]
@@ -265,26 +265,26 @@ def _texts(table: KeptTable, alias: str) -> str:
     return ", ".join([*texts, *same])
 
 
-def _there(cursor: Cursor, table: KeptTable, kept: TableImage) -> dict[Row, Row]:
+def _read_current_rows(cursor: Cursor, table: UndoTable, kept: TableImage) -> dict[Row, Row]:
     """The rows that the keys of an image find now."""
     return by_key(kept, _at_keys(cursor, table, [kept.key_of(row) for row in kept.rows]))
 
 
-def _at_keys(cursor: Cursor, table: KeptTable, keys: Sequence[Row]) -> list[Row]:
+def _at_keys(cursor: Cursor, table: UndoTable, keys: Sequence[Row]) -> list[Row]:
     """The rows with these keys, as `_texts` reads them."""
     found: list[Row] = []
     for some in portions(keys):
         source, params = _values(some)
         text = f"SELECT {_texts(table, 't')} FROM {_place(table)} AS t, {source}"
-        found += cursor.execute(f"{text} WHERE {_joined(table)}", params).fetchall()
+        found += cursor.execute(f"{text} WHERE {_key_join_condition(table)}", params).fetchall()
     return found
 
 
-def _restore(cursor: Cursor, table: KeptTable, kept: TableImage) -> None:
+def _restore(cursor: Cursor, table: UndoTable, kept: TableImage) -> None:
     parts = parts_of(kept)
     for some in portions([kept.key_of(row) for row in parts.goes]):
         source, params = _values(some)
-        text = f"DELETE FROM {_place(table)} AS t USING {source} WHERE {_joined(table)}"
+        text = f"DELETE FROM {_place(table)} AS t USING {source} WHERE {_key_join_condition(table)}"
         cursor.execute(text, params)
     for row in parts.changes:
         was, now = row.before or (), row.after or ()
@@ -309,7 +309,7 @@ def _restore(cursor: Cursor, table: KeptTable, kept: TableImage) -> None:
         cursor.execute(text, params)
 
 
-def _cast(table: KeptTable, place: int) -> str:
+def _cast(table: UndoTable, place: int) -> str:
     return f"CAST(CAST(? AS VARCHAR) AS {table.columns[place].type})"
 
 
@@ -322,7 +322,7 @@ def _values(rows: Sequence[Row]) -> tuple[str, list[Any]]:
     return f"(VALUES {listed}) AS v({names})", [value for each in rows for value in each]
 
 
-def _joined(table: KeptTable) -> str:
+def _key_join_condition(table: UndoTable) -> str:
     """That a row `t` has the key in `v`."""
     return " AND ".join(
         [
@@ -332,5 +332,5 @@ def _joined(table: KeptTable) -> str:
     )
 
 
-def _place(table: KeptTable) -> str:
+def _place(table: UndoTable) -> str:
     return f"{_quote(table.schema)}.{_quote(table.name)}"

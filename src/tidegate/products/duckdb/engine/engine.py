@@ -47,8 +47,8 @@ from tidegate.products.duckdb.engine.cursor import ProcessCursor
 from tidegate.products.duckdb.engine.messages import (
     Change,
     Changed,
+    CompareOrRestore,
     Greeting,
-    KeptRows,
     Look,
     Metadata,
     Opinion,
@@ -151,7 +151,9 @@ class DuckdbEngine:
     """How long our own questions, which no permit limits, may take."""
 
     def __init__(self, url: DuckUrl) -> None:
-        self.capabilities = msgspec.structs.replace(self.base_capabilities, places=url.workers)
+        self.capabilities = msgspec.structs.replace(
+            self.base_capabilities, max_concurrency=url.workers
+        )
         self._url = url
         self._pool = Pool(self._start, url.workers, open_s=START_S)
         self._turns = ReaderWriterLock()
@@ -256,7 +258,7 @@ class DuckdbEngine:
     async def compare(self, permit: Permit, cancellation: Cancellation) -> Comparison:
         refuse_identity(permit)
         _, image = image_of(permit)
-        kept = KeptRows(self._url.version(), image)
+        kept = CompareOrRestore(self._url.version(), image)
         timeout_s = permit.limits.timeout_s
         return await self._ask("compare", kept, Comparison, timeout_s, cancellation)
 
@@ -265,7 +267,7 @@ class DuckdbEngine:
         _, image = image_of(permit)
         running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
         async with running as worker:
-            kept = KeptRows(self._url.version(), image)
+            kept = CompareOrRestore(self._url.version(), image)
             done = await worker.ask("put_back", kept, PutBack)
             if done.image is not None:
                 if permit.keeper is not None:

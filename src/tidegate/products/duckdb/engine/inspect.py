@@ -57,7 +57,7 @@ _NAME = re.compile(r"\w+")
 _PRAGMA = re.compile(r"\s*PRAGMA\s+(\w+)", re.IGNORECASE)
 
 
-class Reading:
+class ParsedStatement:
     """One statement as DuckDB's parser has it. `parameters` are its placeholders' names."""
 
     __slots__ = ("judgement", "kind", "parameters", "text")
@@ -77,7 +77,7 @@ class Reading:
 
 
 @lru_cache(maxsize=256)
-def read(text: str) -> Reading:
+def read(text: str) -> ParsedStatement:
     """The one statement of a text.
 
     Raises: TidegateError SQL_EMPTY, SQL_MULTIPLE, SQL_UNREADABLE; duckdb.Error if it cannot be
@@ -92,14 +92,14 @@ def read(text: str) -> Reading:
         if len(statements) > 1:
             raise TidegateError(Code.SQL_MULTIPLE, "The text holds more than one statement.")
         only = statements[0]
-        return Reading(text, only.type.name, frozenset(only.named_parameters))
+        return ParsedStatement(text, only.type.name, frozenset(only.named_parameters))
     except (UnicodeEncodeError, TypeError) as error:  # which of them depends on the version
         raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from error
     except ValueError:  # a type that the driver has no name for
-        return Reading(text, "UNKNOWN", frozenset())
+        return ParsedStatement(text, "UNKNOWN", frozenset())
 
 
-def explained(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
+def explained(reading: ParsedStatement, cursor: duckdb.DuckDBPyConnection) -> Judgement:
     """The judgement, raised if DuckDB will not plan the query where nothing may be written."""
     judgement = reading.judgement
     if reading.kind == "MULTI":
@@ -158,7 +158,7 @@ WHERE NOT internal
 """
 
 
-def _pivoted(reading: Reading, cursor: duckdb.DuckDBPyConnection) -> Judgement:
+def _pivoted(reading: ParsedStatement, cursor: duckdb.DuckDBPyConnection) -> Judgement:
     """The judgement of a PIVOT, which DuckDB cannot plan without running a part of it: the
     views and macros that it names must not write."""
     folded = reading.text.lower()

@@ -85,7 +85,7 @@ class Changed(msgspec.Struct, frozen=True, array_like=True):
     reason: str = ""
 
 
-class KeptRows(msgspec.Struct, frozen=True, array_like=True):
+class CompareOrRestore(msgspec.Struct, frozen=True, array_like=True):
     """Compare the rows of an image, or put them back and keep the transaction open."""
 
     version: str

@@ -15,7 +15,7 @@ from tidegate.engines.worker.frames import portable
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
 from tidegate.products.duckdb.engine.connection import DuckdbSession
-from tidegate.products.duckdb.engine.inspect import Reading, body, check_own, read
+from tidegate.products.duckdb.engine.inspect import ParsedStatement, body, check_own, read
 from tidegate.products.duckdb.engine.messages import Fill, Filled, Portion, Prepared, Run, Started
 from tidegate.products.duckdb.engine.types import Column, ExactQuery, check_exact, coerced, is_json
 from tidegate.results.column_kinds import column_of
@@ -102,7 +102,7 @@ class Execution:
             rows = portable(rows)
         return Portion(rows, self.ended and not self._ready, self.affected)
 
-    def _begin(self, reading: Reading, params: list[Any] | None, explain: bool) -> None:
+    def _begin(self, reading: ParsedStatement, params: list[Any] | None, explain: bool) -> None:
         cursor = self._cursor
         text = reading.text
         if explain and reading.judgement.effect > Effect.READ:
@@ -256,7 +256,7 @@ def _number(cursor: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(count)
 
 
-def check_effect(reading: Reading, run: Run) -> None:
+def check_effect(reading: ParsedStatement, run: Run) -> None:
     """Fail closed if DuckDB sees more than the permit allows. Raises: TidegateError POLICY_*."""
     judgement = reading.judgement
     if judgement.code is None and (run.explain or judgement.effect <= run.effect):
@@ -270,7 +270,7 @@ def check_effect(reading: Reading, run: Run) -> None:
     )
 
 
-def parameters_of(reading: Reading, run: Run) -> list[Any] | None:
+def parameters_of(reading: ParsedStatement, run: Run) -> list[Any] | None:
     """The values in the order of $1, $2, ... Raises: TidegateError ARGUMENT_INVALID."""
     names = reading.parameters
     given = 0 if run.params is None else len(run.params)

@@ -27,11 +27,11 @@ from tidegate.products.duckdb.engine.inspect import check_own, explained, read
 from tidegate.products.duckdb.engine.messages import (
     Change,
     Changed,
+    CompareOrRestore,
     Definition,
     Fill,
     Filled,
     Greeting,
-    KeptRows,
     Look,
     Metadata,
     Opinion,
@@ -72,8 +72,8 @@ class Worker:
             "has_triggers": lambda body: self.has_triggers(unpack(body, Version)),
             "reversibility": lambda body: changes.reversibility(self.session, unpack(body, Run)),
             "change": lambda body: self.change(unpack(body, Change)),
-            "compare": lambda body: self.compare(unpack(body, KeptRows)),
-            "put_back": lambda body: self.put_back(unpack(body, KeptRows)),
+            "compare": lambda body: self.compare(unpack(body, CompareOrRestore)),
+            "put_back": lambda body: self.put_back(unpack(body, CompareOrRestore)),
             "commit": lambda _: self.commit(),
         }
 
@@ -136,14 +136,14 @@ class Worker:
             cursor.execute(f"SET search_path = {search_path(run.schema)}")
         return changes.run_change(cursor, run, change.max_bytes)
 
-    def compare(self, kept: KeptRows) -> Comparison:
+    def compare(self, kept: CompareOrRestore) -> Comparison:
         cursor = self.session.cursor(kept.version)
         try:
             return changes.compare(cursor, kept.image)
         finally:
             self.session.drop(cursor)
 
-    def put_back(self, kept: KeptRows) -> PutBack:
+    def put_back(self, kept: CompareOrRestore) -> PutBack:
         """Put rows back: the transaction waits for `commit`, or is undone."""
         return changes.put_back(self._begin_change(kept.version), kept.image)
 

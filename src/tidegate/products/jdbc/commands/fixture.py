@@ -30,8 +30,8 @@ from tidegate.products.jdbc.extraction.ordering import is_ordered
 from tidegate.products.jdbc.fixtures import FixtureResult, Language, fixture_code, fixture_result
 from tidegate.products.jdbc.surface.parameters import parameter_sets
 from tidegate.results.json_values import text
-from tidegate.results.kept_rows import KeptRows
 from tidegate.results.notes import cut_note
+from tidegate.results.row_buffer import RowBuffer
 from tidegate.results.row_stream import WriterSink
 
 MOST_ROWS = 10_000
@@ -103,7 +103,7 @@ async def _result(
     found = extract(query.sql, dialect)
     (values,) = parameter_sets(query.parameters, None, len(found.parameters), dialect)
     limits = Limits(MOST_ROWS, timeout_s=timeout_s)
-    kept = KeptRows(limits)
+    kept = RowBuffer(limits)
     request = Query(
         Statement(found.source_text, values or None), limits=limits, sink=WriterSink(kept)
     )

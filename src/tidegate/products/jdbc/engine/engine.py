@@ -100,15 +100,17 @@ class JdbcEngine:
             explains_as_json=url.product.explains_as_json,
             row_counts=True,
             prepares=url.product.prepares,
-            places=int(options.get("connections", PLACES)),
+            max_concurrency=int(options.get("connections", PLACES)),
         )
         self._worker: Worker | None = None
         self._lost_at = float("-inf")
         self._starting = asyncio.Lock()
-        self._readers = Pool(lambda: self._connect(False), self.capabilities.places, open_s=OWN_S)
+        self._readers = Pool(
+            lambda: self._connect(False), self.capabilities.max_concurrency, open_s=OWN_S
+        )
         # A connection that only reads stays so, where the fence is the connection.
         self._writers = (
-            Pool(lambda: self._connect(True), self.capabilities.places, open_s=OWN_S)
+            Pool(lambda: self._connect(True), self.capabilities.max_concurrency, open_s=OWN_S)
             if url.product.fence == "connection"
             else self._readers
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from tidegate.errors import FATES, Code, TidegateError
+from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.model.statements import Effect
 from tidegate.products.jdbc.extraction.clauses import ClauseReader
 from tidegate.products.jdbc.extraction.conditions import ConditionReader
@@ -64,7 +64,7 @@ def extract(text: str, dialect: str = GENERIC) -> Extraction:
         raise TidegateError(
             code,
             f"{finding.reason.rstrip('.')}.",
-            hint=finding.hint or FATES[code].hint,
+            hint=finding.hint or ERRORS[code].hint,
             details={"rule": finding.rule},
         ) from None
     except RecursionError:

@@ -27,7 +27,7 @@ from tidegate.products.jdbc.surface.description import describe
 from tidegate.products.jdbc.surface.parameters import parameter_sets
 from tidegate.products.jdbc.surface.result_shape import awaiting, executed, extracted, generated
 from tidegate.products.jdbc.surface.settings import JdbcSettings
-from tidegate.results.kept_rows import KeptRows
+from tidegate.results.row_buffer import RowBuffer
 from tidegate.results.row_stream import WriterSink
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.schema import VALUE
@@ -201,7 +201,7 @@ class Recorder:
             if rows < 1 or space < 3:
                 break
             limits = Limits(rows, space, settings.timeout_s)
-            kept = KeptRows(limits) if args.generate else None
+            kept = RowBuffer(limits) if args.generate else None
             request = Query(
                 Statement(found.source_text, values or None),
                 limits=limits,

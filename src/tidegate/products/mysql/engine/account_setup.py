@@ -29,12 +29,12 @@ async def run_script(url: str, script: Sequence[str], account: str, *, is_new: b
     async with asyncio.timeout(SETUP_S):
         session = await MysqlSession.open(parse_conninfo(url))
         try:
-            await session.own(READ_WRITE)
+            await session.query_internal(READ_WRITE)
             for done, statement in enumerate(statements_of(script)):
                 creates = is_new and statement.startswith(_CREATES)
                 text = statement.replace(" IF NOT EXISTS", "", 1) if creates else statement
                 try:
-                    await session.own(text.rstrip(";").encode())
+                    await session.query_internal(text.rstrip(";").encode())
                 except ServerError as error:
                     if creates and error.number == _CANNOT_CREATE:
                         raise AccountExists from error

@@ -1,4 +1,4 @@
-"""Transactions over several statements (`engines/common/late_transaction.py`).
+"""Transactions over several statements (`engines/common/lazy_transaction.py`).
 
 The session stays `TRANSACTION READ ONLY`: START TRANSACTION READ WRITE lifts that for one
 transaction alone. If the server ends it by itself, what follows is refused, and not committed one

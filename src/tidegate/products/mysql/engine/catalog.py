@@ -144,11 +144,11 @@ _OUT_OF_TIME = frozenset({1317, 1969, 3024})
 
 async def describe(session: MysqlSession, request: Browse) -> Description:
     """Answer a Browse that needs the server. Raises: TidegateError TABLE_UNKNOWN, ServerError."""
-    databases = tuple([str(row[0]) for row in await session.own(DATABASES)])
+    databases = tuple([str(row[0]) for row in await session.query_internal(DATABASES)])
     if request.aspect == "databases":
         return Databases(databases)
     schema = _known_schema(request, session.setting.database, databases)
-    names = await session.own(names_query(schema))
+    names = await session.query_internal(names_query(schema))
     if request.aspect == "counts":
         return await _counts(session, names, request, schema)
     if request.aspect == "ddl":
@@ -172,9 +172,11 @@ async def _catalog(
     tables, columns, indexes, views, keys, rules, triggers = await session.ask(*texts)
     parted_by: dict[Place, list[str | None]] = defaultdict(list)
     if any("partitioned" in str(row[6]).lower() for row in tables):
-        for row in await session.own(partitions(schema, None if only is None else only[1])):
+        for row in await session.query_internal(
+            partitions(schema, None if only is None else only[1])
+        ):
             parted_by[row[0], row[1]] += row[2:4]
-    grants = [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
+    grants = [str(row[0]) for row in await session.query_internal(b"SHOW GRANTS")]
     with_triggers = {(row[0], row[1]) for row in triggers}
     row_of = {(row[0], row[1]): row for row in tables}
     primary = _primary(indexes)
@@ -335,7 +337,7 @@ def _foreign_keys(rows: Rows, rules: Rows) -> dict[Place, list[ForeignKey]]:
 
 async def _ddl(session: MysqlSession, place: Place) -> Ddl:
     name = f"{_quote(place[0])}.{_quote(place[1])}"
-    ((_, text, *_),) = await session.own(f"SHOW CREATE TABLE {name}".encode())
+    ((_, text, *_),) = await session.query_internal(f"SHOW CREATE TABLE {name}".encode())
     return Ddl(f"{text};")
 
 
@@ -351,7 +353,7 @@ async def _counts(
     for place in places:
         name = f"{_quote(place[0])}.{_quote(place[1])}"
         try:
-            ((count,),) = await session.own(f"SELECT COUNT(*) FROM {name}".encode())
+            ((count,),) = await session.query_internal(f"SELECT COUNT(*) FROM {name}".encode())
         except ServerError as error:
             if request.table is not None or (error.number in _OUT_OF_TIME and not counts):
                 raise

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from msgspec import structs
 
 from tidegate.engines.common.block_rows import BlockRows
-from tidegate.engines.common.kept_rows import (
+from tidegate.engines.common.row_images import RowComparison, is_same_row
+from tidegate.engines.common.undo_rows import (
     FoundTable,
-    KeptTable,
     PartName,
+    UndoTable,
     by_key,
     check_restored,
     compare_rows,
@@ -35,7 +36,6 @@ from tidegate.engines.common.kept_rows import (
     table_to_keep,
     too_large,
 )
-from tidegate.engines.common.row_images import RowComparison, is_same_row
 from tidegate.model.changes import (
     ChangeImage,
     ChangeKeeper,
@@ -49,7 +49,11 @@ from tidegate.model.results import Column
 from tidegate.products.mysql.engine.command_protocol import Fields
 from tidegate.products.mysql.engine.connection import COMMIT, ROLLBACK, MysqlSession
 from tidegate.products.mysql.engine.errors import ServerError
-from tidegate.products.mysql.engine.kept_tables import (
+from tidegate.products.mysql.engine.packets import Rows
+from tidegate.products.mysql.engine.row_counts import RowCounter
+from tidegate.products.mysql.engine.types import check_count as check_parameters
+from tidegate.products.mysql.engine.types import pack, read_fields
+from tidegate.products.mysql.engine.undo_tables import (
     find_table,
     key_condition,
     place_of,
@@ -58,10 +62,6 @@ from tidegate.products.mysql.engine.kept_tables import (
     values_of,
     written,
 )
-from tidegate.products.mysql.engine.packets import Rows
-from tidegate.products.mysql.engine.row_counts import RowCounter
-from tidegate.products.mysql.engine.types import check_count as check_parameters
-from tidegate.products.mysql.engine.types import pack, read_fields
 from tidegate.sql.change_outline import ChangeOutline
 from tidegate.sql.dialects import find
 
@@ -83,7 +83,7 @@ async def reversibility(
     return reversibility_of(await find_table(session, outline, database))
 
 
-class Ran(NamedTuple):
+class ChangeResult(NamedTuple):
     """A change that has run: what it gives, how many rows it changed, those of triggers included in
     `counted`, and the image of its rows, or why there is none. `table` is None without an image."""
 
@@ -91,11 +91,11 @@ class Ran(NamedTuple):
     rows: Rows
     affected: int
     counted: int
-    table: KeptTable | None
+    table: UndoTable | None
     image: ChangeImage | str
 
 
-async def run_kept(
+async def run_with_undo(
     session: MysqlSession,
     text: bytes,
     params: tuple[object, ...] | None,
@@ -103,7 +103,7 @@ async def run_kept(
     database: str | None,
     permit: Permit,
     keeper: ChangeKeeper,
-) -> Ran:
+) -> ChangeResult:
     """Run a change, keep its rows and commit it. The caller ends the session if this raises.
 
     Raises: ServerError, TidegateError.
@@ -128,7 +128,7 @@ async def run_in_block(
     permit: Permit,
     keeper: ChangeKeeper,
     block: BlockRows,
-) -> Ran:
+) -> ChangeResult:
     """Run a change of a transaction over several, and add its rows to those of the transaction.
 
     Raises: ServerError, TidegateError.
@@ -163,7 +163,7 @@ async def _change(
     database: str | None,
     permit: Permit,
     max_bytes: int,
-) -> Ran:
+) -> ChangeResult:
     """Run a change in the open transaction, between two readings of its rows."""
     table = table_to_keep(found)
     counter = await RowCounter.begin(session, permit, database)
@@ -185,19 +185,19 @@ async def _change(
         returns = bool(columns)
     counted = affected if counter is None else await counter.end(session, affected, returns=returns)
     if isinstance(table, str):
-        return Ran(columns, rows, affected, counted, None, table)
+        return ChangeResult(columns, rows, affected, counted, None, table)
     if outline.verb != "insert" and before:
         keys = [tuple([row[place] for place in table.key_places]) for row in before]
         after = await _by_keys(session, table, keys, locks=True)
     if outline.verb == "update":
         before, after = _changed(table, before, after)
     image = image_of_change(table, outline, before, after, affected)
-    return Ran(columns, rows, affected, counted, table, image)
+    return ChangeResult(columns, rows, affected, counted, table, image)
 
 
 async def compare(session: MysqlSession, image: ChangeImage) -> Comparison:
     """Compare the rows of an image with those there now. Raises: ServerError, TidegateError."""
-    return await _compared(session, image, locks=False)
+    return await _compare_images(session, image, locks=False)
 
 
 async def put_back(
@@ -209,7 +209,7 @@ async def put_back(
     Raises: ServerError, TidegateError.
     """
     await _begin(session)
-    found = await _compared(session, image, locks=True)
+    found = await _compare_images(session, image, locks=True)
     if found.count or found.reason:
         await session.end(ROLLBACK)
         return found
@@ -218,7 +218,7 @@ async def put_back(
     await _restore(session, image)
     for kept in image.tables:
         table = await read_table(session, kept.schema, kept.table)
-        now, others = restored(kept, await _there(session, table, kept))
+        now, others = restored(kept, await _read_current_rows(session, table, kept))
         different += others
         made.append(now)
     remarks = check_restored(different, found.triggers)
@@ -260,38 +260,38 @@ async def _run(
 async def _locked(
     session: MysqlSession,
     outline: ChangeOutline,
-    table: KeptTable,
+    table: UndoTable,
     params: tuple[object, ...] | None,
     most: int,
 ) -> Rows:
     """The rows that the statement is about, which stay locked."""
     text = f"{reading_rows(outline, reading(table))} LIMIT {most} FOR UPDATE"
     taken = [params[place] for place in outline.rows.params] if params else []
-    found = await session.own(text.encode(), *taken)
+    found = await session.query_internal(text.encode(), *taken)
     return values_of(table, found)
 
 
 async def _by_keys(
-    session: MysqlSession, table: KeptTable, keys: Sequence[Row], *, locks: bool = False
+    session: MysqlSession, table: UndoTable, keys: Sequence[Row], *, locks: bool = False
 ) -> Rows:
     """The rows with these keys."""
     found: Rows = []
     lock = " FOR UPDATE" if locks else ""
     for some in portions(keys):
         text = f"SELECT {reading(table)} FROM {place_of(table)} WHERE {key_condition(table, some)}"
-        found += await session.own(f"{text}{lock}".encode())
+        found += await session.query_internal(f"{text}{lock}".encode())
     return values_of(table, found)
 
 
-async def _there(
-    session: MysqlSession, table: KeptTable, kept: TableImage, *, locks: bool = False
+async def _read_current_rows(
+    session: MysqlSession, table: UndoTable, kept: TableImage, *, locks: bool = False
 ) -> dict[Row, Row]:
     """The rows that the keys of an image find now."""
     keys = [kept.key_of(row) for row in kept.rows]
     return by_key(kept, await _by_keys(session, table, keys, locks=locks))
 
 
-def _changed(table: KeptTable, before: Rows, after: Rows) -> tuple[Rows, Rows]:
+def _changed(table: UndoTable, before: Rows, after: Rows) -> tuple[Rows, Rows]:
     """The rows that an UPDATE has made other ones: the server counts no others."""
     places = table.key_places
     then = {tuple([row[place] for place in places]): row for row in after}
@@ -304,7 +304,7 @@ def _changed(table: KeptTable, before: Rows, after: Rows) -> tuple[Rows, Rows]:
     return kept, [row for key, row in then.items() if key in keys]
 
 
-async def _compared(session: MysqlSession, image: ChangeImage, *, locks: bool) -> Comparison:
+async def _compare_images(session: MysqlSession, image: ChangeImage, *, locks: bool) -> Comparison:
     comparison = RowComparison()
     triggers: list[str] = []
     for kept in image.tables:
@@ -312,7 +312,7 @@ async def _compared(session: MysqlSession, image: ChangeImage, *, locks: bool) -
         if table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
         triggers += table.triggers
-        compare_rows(comparison, kept, await _there(session, table, kept, locks=locks))
+        compare_rows(comparison, kept, await _read_current_rows(session, table, kept, locks=locks))
     return structs.replace(comparison.result, triggers=tuple(triggers))
 
 
@@ -323,7 +323,7 @@ async def _restore(session: MysqlSession, image: ChangeImage) -> None:
     orders = restoring_orders(len(tables))
     for at, order in enumerate(orders, 1):
         if at < len(orders):
-            await session.own(b"SAVEPOINT restoring")
+            await session.query_internal(b"SAVEPOINT restoring")
         try:
             for some in portions([text for part, place in order for text in texts[place][part]]):
                 session.line.query(*[text.encode() for text in some])
@@ -333,12 +333,12 @@ async def _restore(session: MysqlSession, image: ChangeImage) -> None:
             if at == len(orders) or error.details.get("sqlstate") != _CONSTRAINT:
                 raise
             await session.line.settle()
-            await session.own(b"ROLLBACK TO SAVEPOINT restoring")
+            await session.query_internal(b"ROLLBACK TO SAVEPOINT restoring")
         else:
             return
 
 
-def _restoring(table: KeptTable, kept: TableImage) -> dict[PartName, list[str]]:
+def _restoring(table: UndoTable, kept: TableImage) -> dict[PartName, list[str]]:
     """The statements that make the rows of a table what they were."""
     parts = parts_of(kept)
     goes = [

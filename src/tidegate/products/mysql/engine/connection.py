@@ -97,7 +97,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         line = await CommandProtocol.connect(target)
         session = cls(target, line, SessionVariables())
         try:
-            session.setting = arrived(await session.own(ARRIVAL), line.greeting)
+            session.setting = arrived(await session.query_internal(ARRIVAL), line.greeting)
             session._database = session.setting.database
             await session._pin()
         except ServerError as error:
@@ -135,11 +135,11 @@ class MysqlSession(ServerSession[CommandProtocol]):
                 "The server accepts several statements in one command, which the gate turned off.",
                 hint="Connect to the server itself, not to a proxy that splits statements.",
             )
-        self.limit_s = self.setting.check(await self.own(CHECK))
+        self.limit_s = self.setting.check(await self.query_internal(CHECK))
         self._timeout_ms = 0
         self.needs_reset = False
 
-    async def own(self, text: bytes, *params: Any) -> Rows:
+    async def query_internal(self, text: bytes, *params: Any) -> Rows:
         """Run a statement of ours; its rows. Raises: ServerError, TidegateError."""
         line = self.line
         if params:
@@ -195,7 +195,7 @@ class MysqlSession(ServerSession[CommandProtocol]):
         self.needs_reset = True
         try:
             if self._home_role is None:
-                ((role,),) = await self.own(b"SELECT CURRENT_ROLE()")
+                ((role,),) = await self.query_internal(b"SELECT CURRENT_ROLE()")
                 self._home_role = (role,)
             texts = assumption(identity)
             self.line.query(*texts)

@@ -56,7 +56,7 @@ async def run_dry(
     if schema is None or len(outline.name) > 2:
         return DryRun(reason="its database is not known.")
     session.needs_reset = True
-    await session.own(_WAIT)
+    await session.query_internal(_WAIT)
     changed = text.decode()
     if outline.where.text:
         changed = changed[: changed.rfind(outline.where.text)]
@@ -78,19 +78,21 @@ async def _objection(
     known = {function.lower() for function in find("mysql").functions} | _NO_CALLS
     if outline.qualified or not {call.lower() for call in outline.calls} <= known:
         return "it calls a function that may do more than compute."
-    if not sees_triggers([str(row[0]) for row in await session.own(b"SHOW GRANTS")], schema):
+    if not sees_triggers(
+        [str(row[0]) for row in await session.query_internal(b"SHOW GRANTS")], schema
+    ):
         return "the account lacks TRIGGER, and so cannot see whether its table has triggers."
-    tables = await session.own(_TABLE, schema, name)
+    tables = await session.query_internal(_TABLE, schema, name)
     if [tuple(map(str, row)) for row in tables] != [("InnoDB", "BASE TABLE")]:
         return "it is not about an InnoDB table."
-    if (await session.own(_TRIGGERS, schema, name))[0][0]:
+    if (await session.query_internal(_TRIGGERS, schema, name))[0][0]:
         return "its table has triggers."
-    if (await session.own(_FOLLOWERS, schema, name))[0][0]:
+    if (await session.query_internal(_FOLLOWERS, schema, name))[0][0]:
         return "other tables follow changes of its keys."
     if outline.verb == "delete":
         return ""
     adds = outline.verb == "insert"
-    for column, _, extra, default in await session.own(_COLUMNS, schema, name):
+    for column, _, extra, default in await session.query_internal(_COLUMNS, schema, name):
         numbers = "auto_increment" in str(extra).lower()
         if numbers and (adds or str(column).lower() in text.lower()):
             return "it may use up numbers of its table, which a rollback does not give back."
@@ -108,15 +110,15 @@ async def _try(
     name: str,
     max_rows: int,
 ) -> DryRun:
-    found = await session.own(_COLUMNS, schema, name)
+    found = await session.query_internal(_COLUMNS, schema, name)
     columns, shown = _shown(found)
     key = [str(row[0]) for row in found if row[1] == "PRI"]
     keys = [_quote(each) for each in key]
     if await _touched(session, outline, params) > MOST_TOUCHED:
         return shared.TOO_MANY
     sampling = shared.sampling(outline, shown, keys, max_rows)
-    before = await session.own(sampling.text.encode(), *shared.taken(sampling, params))
-    await session.own(text, *params)
+    before = await session.query_internal(sampling.text.encode(), *shared.taken(sampling, params))
+    await session.query_internal(text, *params)
     affected = session.line.affected
     if outline.verb == "delete":
         return shared.dry_run_of(affected, columns, before, None)
@@ -128,7 +130,9 @@ async def _try(
     again = f"SELECT {', '.join([*shown, *keys])} FROM {_quote(schema)}.{_quote(name)}"
     after: Rows = []
     for row in before:
-        after += await session.own(f"{again} WHERE {condition}".encode(), *row[len(columns) :])
+        after += await session.query_internal(
+            f"{again} WHERE {condition}".encode(), *row[len(columns) :]
+        )
     return shared.dry_run_of(affected, columns, before, after)
 
 
@@ -140,14 +144,14 @@ async def _insert(
     name: str,
     max_rows: int,
 ) -> DryRun:
-    columns, shown = _shown(await session.own(_COLUMNS, schema, name))
+    columns, shown = _shown(await session.query_internal(_COLUMNS, schema, name))
     touched = await _touched(session, outline, params)
     if touched > MOST_TOUCHED:
         return shared.TOO_MANY
     if session.setting.mariadb and touched <= MOST_RETURNED:
-        rows = await session.own(shared.returning(outline, shown).encode(), *params)
+        rows = await session.query_internal(shared.returning(outline, shown).encode(), *params)
         return shared.added(len(rows), columns, rows[:max_rows])
-    await session.own(outline.body.encode(), *params)
+    await session.query_internal(outline.body.encode(), *params)
     return DryRun(session.line.affected, reason="the rows that it adds cannot be shown here.")
 
 
@@ -155,7 +159,9 @@ async def _touched(session: MysqlSession, outline: DmlStatement, params: tuple[o
     counting = shared.counting(outline)
     if not counting.text:
         return 0
-    ((touched,),) = await session.own(counting.text.encode(), *shared.taken(counting, params))
+    ((touched,),) = await session.query_internal(
+        counting.text.encode(), *shared.taken(counting, params)
+    )
     return int(touched)
 
 

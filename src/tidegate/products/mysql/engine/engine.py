@@ -18,8 +18,7 @@ from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import no_values
 from tidegate.engines.common.held_connection import HeldConnection
-from tidegate.engines.common.kept_rows import outline_of
-from tidegate.engines.common.late_transaction import LateTransaction
+from tidegate.engines.common.lazy_transaction import LazyTransaction
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
     describe_of,
@@ -31,6 +30,7 @@ from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.texts import encode_statement
+from tidegate.engines.common.undo_rows import outline_of
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
@@ -86,10 +86,10 @@ class MysqlEngine:
             dry_runs=True,
             identities=True,
             prepares=True,
-            blocks=True,
+            multi_statement_transactions=True,
             undoes=True,
             counts_changes=True,
-            places=login.target.pool,
+            max_concurrency=login.target.pool,
         )
         self._setting = first.setting
         self._account_s = first.limit_s
@@ -116,7 +116,7 @@ class MysqlEngine:
         login = RenewedLogin(source, lambda source: parse_conninfo(source.url))
         first = await MysqlSession.open_renewed(login)
         try:
-            grants = [str(row[0]) for row in await first.own(b"SHOW GRANTS")]
+            grants = [str(row[0]) for row in await first.query_internal(b"SHOW GRANTS")]
         except ServerError:
             grants = []
         return cls(login, first, privilege_warnings(grants))
@@ -144,12 +144,12 @@ class MysqlEngine:
 
     async def begin(
         self, permit: Permit, modes: TransactionModes, cancellation: Cancellation
-    ) -> LateTransaction[MysqlSession]:
+    ) -> LazyTransaction[MysqlSession]:
         self._server.check_open()
         check_cancelled(cancellation)
         rows = BlockRows()
         blocks = MysqlBlocks(self._server, partial(self._run, rows=rows), rows)
-        return LateTransaction(modes, permit.request.database, blocks)
+        return LazyTransaction(modes, permit.request.database, blocks)
 
     async def _run(
         self,
@@ -255,7 +255,7 @@ class MysqlEngine:
                 await session.begin(running.timeout_ms, database)
                 given = session, encode_statement(text), params, outline, place, permit, keeper
                 if held is None or block is None:
-                    ran = await changes.run_kept(*given)
+                    ran = await changes.run_with_undo(*given)
                 else:
                     ran = await changes.run_in_block(*given, block)
                 running.committing = False
@@ -395,7 +395,7 @@ class MysqlEngine:
 
     async def _mark(self, session: MysqlSession) -> str:
         """When the server started, and how often schemas were changed since then."""
-        rows = await session.own(catalog.counters(session.setting.mariadb))
+        rows = await session.query_internal(catalog.counters(session.setting.mariadb))
         started, counts = 0, 0
         for name, value, now in rows:
             if str(name).lower() == "uptime":

@@ -91,7 +91,7 @@ class Views:
             return ()
         until, stored = self._stored
         if until < time.monotonic():
-            rows = await session.own(catalog.STORED_FUNCTIONS)
+            rows = await session.query_internal(catalog.STORED_FUNCTIONS)
             stored = frozenset(str(row[0]).lower() for row in rows)
             self._stored = (time.monotonic() + FRESH_S, stored)
         return tuple([function for function in functions if function.lower() in stored])
@@ -151,7 +151,7 @@ class Views:
             stale = list(wanted)
         found = {
             (str(schema), str(name)): str(text or "")
-            for schema, name, text in await session.own(catalog.views(stale))
+            for schema, name, text in await session.query_internal(catalog.views(stale))
         }
         for place in stale:
             self._definitions[place] = (now + FRESH_S, found.get(place))

@@ -124,7 +124,7 @@ async def uncounted(
     if not mariadb and await _may_have_triggers(session, places, grants):
         return "the rows that triggers change"
     parents: list[str] = []
-    for schema, parent, *rules in await session.own(_FOLLOWERS):
+    for schema, parent, *rules in await session.query_internal(_FOLLOWERS):
         named = str(parent) in places.get(str(schema), ())
         if named and _follows(judgement.verb, text, *map(str, rules)):
             return _followers_of(str(parent))
@@ -168,7 +168,7 @@ async def _keeping(session: MysqlSession, places: Places) -> str:
         schema, name, view = waiting.pop()
         if (schema, name) in session.transactional:
             continue
-        found = await session.own(_ENGINE, schema, name)
+        found = await session.query_internal(_ENGINE, schema, name)
         if not found and view:
             return f"The view {view}, of whose tables the account cannot see all, perhaps"
         for shown, engine, transactions, kind in found:
@@ -189,7 +189,7 @@ async def _keeping(session: MysqlSession, places: Places) -> str:
 
 async def _tables_of_view(session: MysqlSession, schema: str, name: str) -> set[tuple[str, str]]:
     """The tables and views, with their databases; none where the definition is not shown."""
-    found = await session.own(_DEFINITION, schema, name)
+    found = await session.query_internal(_DEFINITION, schema, name)
     parts = _OF_VIEW.findall(str(found[0][0] or "")) if found else []
     return {(one.replace("``", "`"), other.replace("``", "`")) for one, other in parts}
 
@@ -203,20 +203,20 @@ async def _may_have_triggers(
         if not sees_triggers(grants, schema):
             return True
         query = _TRIGGERS.format(", ".join("?" * len(tables)))
-        ((count,),) = await session.own(query.encode(), schema, *tables)
+        ((count,),) = await session.query_internal(query.encode(), schema, *tables)
         if count:
             return True
     return not places
 
 
 async def _grants(session: MysqlSession) -> list[str]:
-    return [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
+    return [str(row[0]) for row in await session.query_internal(b"SHOW GRANTS")]
 
 
 async def _number(session: MysqlSession, query: str) -> int:
-    ((count,),) = await session.own(query.encode())
+    ((count,),) = await session.query_internal(query.encode())
     return int(count)
 
 
 async def _total(session: MysqlSession) -> int:
-    return sum([int(value) for _, value in await session.own(_COUNTS)])
+    return sum([int(value) for _, value in await session.query_internal(_COUNTS)])

@@ -199,9 +199,9 @@ def geometry(data: bytes) -> str | bytes:
         return data
 
 
-Reading = Callable[[Any], Any]
+Decoder = Callable[[Any], Any]
 
-TIMES: dict[int, tuple[Reading | None, Reading]] = {
+TIMES: dict[int, tuple[Decoder | None, Decoder]] = {
     7: (timestamp_text, timestamp_bytes),
     10: (None, date_bytes),
     11: (time_text, time_bytes),

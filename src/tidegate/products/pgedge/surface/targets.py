@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from tidegate.engines.common.url import parse_server_url
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.database_places import host_of, place_of
+from tidegate.gateway.database_identities import host_of, place_of
 from tidegate.model.requests import OpenTemporary
 from tidegate.model.sources import Source
 from tidegate.sql.dialects import find

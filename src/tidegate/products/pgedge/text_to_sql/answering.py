@@ -1,7 +1,7 @@
 """Answers a question: finds its tables, gets a statement, checks it, runs it, says why to trust it.
 
-Everything is read and run through `Caller.handle`, as the caller: its rights, masks, row filters
-and limits hold, and each step is on record. Nothing that a model writes can do more.
+Everything is read and run through `GateClient.handle`, as the caller: its rights, masks, row
+filters and limits hold, and each step is on record. Nothing that a model writes can do more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
 from tidegate.products.pgedge.text_to_sql.detection import is_sql
@@ -47,7 +47,7 @@ from tidegate.secrets import holds_login
 
 
 async def answer(
-    caller: Caller,
+    caller: GateClient,
     question: Question,
     *,
     client_model: AskClientModel | None = None,
@@ -86,7 +86,7 @@ async def answer(
     return structs.replace(found, tables=tuple([table.name for table in linked.tables]))
 
 
-async def _readable(caller: Caller, question: Question, catalog: Catalog) -> Catalog:
+async def _readable(caller: GateClient, question: Question, catalog: Catalog) -> Catalog:
     """The catalog of what the caller's account may read. Raises: TidegateError."""
 
     async def handle(request: Any, expected: Any) -> Any:
@@ -97,7 +97,7 @@ async def _readable(caller: Caller, question: Question, catalog: Catalog) -> Cat
     return await readable_catalog(handle, catalog)
 
 
-async def show_prompt(caller: Caller, question: Question) -> str:
+async def show_prompt(caller: GateClient, question: Question) -> str:
     """What a model would be sent first for a question. Sends nothing.
 
     Raises: TidegateError QUESTION_EMPTY, QUESTION_TOO_LONG, ARGUMENT_INVALID; whatever the gate

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
@@ -69,7 +69,7 @@ def read_pairs(content: str) -> tuple[ExportedPair, ...]:
 
 
 async def import_pairs(
-    caller: Caller, source: str | None, pairs: Sequence[ExportedPair]
+    caller: GateClient, source: str | None, pairs: Sequence[ExportedPair]
 ) -> list[PairEntry]:
     """Confirm all of them on the source. One with the question of a confirmed pair replaces it.
 
@@ -82,7 +82,7 @@ async def import_pairs(
 
 
 async def _confirmed(
-    caller: Caller, source: str | None, catalog: Catalog, pair: ExportedPair
+    caller: GateClient, source: str | None, catalog: Catalog, pair: ExportedPair
 ) -> ConfirmPair:
     guidance = Guidance.of_nothing(catalog.dialect)
     runner = Runner(caller, Question(text=pair.question, source=source), catalog, guidance)

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog, Table
@@ -154,7 +154,7 @@ async def _spelled(runner: Runner, filled: Filled) -> str | None:
     return filled.value if filled.quoted else None
 
 
-async def confirm(caller: Caller, source: str | None, handle: str) -> PairEntry:
+async def confirm(caller: GateClient, source: str | None, handle: str) -> PairEntry:
     """Confirm the answer of that handle: its statement answers the question from now on.
 
     Raises: TidegateError ANSWER_UNKNOWN, POLICY_SCOPE for a caller who may not confirm,
@@ -193,7 +193,7 @@ async def confirm(caller: Caller, source: str | None, handle: str) -> PairEntry:
     )
 
 
-async def check_pairs(caller: Caller, source: str | None) -> list[PairCheck]:
+async def check_pairs(caller: GateClient, source: str | None) -> list[PairCheck]:
     """Run every pair of the source again, and say what became of it. Raises: TidegateError."""
     catalog = await caller.handle(Browse("catalog"), source, Catalog)
     guidance = await caller.handle(ReadGuidance(), source, Guidance)

@@ -13,7 +13,7 @@ from time import monotonic
 import msgspec
 
 from tidegate.errors import HIDDEN_PLAN, Code, TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.requests import Explain, Query
 from tidegate.model.results import Limits, Page
@@ -71,7 +71,7 @@ class Runner:
     """Checks and runs statements for one question."""
 
     def __init__(
-        self, caller: Caller, question: Question, catalog: Catalog, guidance: Guidance
+        self, caller: GateClient, question: Question, catalog: Catalog, guidance: Guidance
     ) -> None:
         self.caller = caller
         self.question = question

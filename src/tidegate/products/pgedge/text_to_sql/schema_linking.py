@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tidegate.errors import TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.profiles import Place, Profiles, TableProfile
 from tidegate.model.requests import ReadProfiles
 from tidegate.model.schema import Catalog, Table
@@ -37,7 +37,7 @@ class LinkedSchema(msgspec.Struct, frozen=True):
 
 
 async def link_schema(
-    caller: Caller, source: str | None, catalog: Catalog, guidance: Guidance, question: str
+    caller: GateClient, source: str | None, catalog: Catalog, guidance: Guidance, question: str
 ) -> LinkedSchema:
     """The tables for a question: all of them if they fit in the bytes that the settings allow, else
     the best ones and those that join them, best first."""
@@ -69,7 +69,9 @@ def linked_families(linker: Linker, ranked: list[int]) -> list[Family]:
     return [linker.families[at] for at in linker.with_schemas(places, ranked[:_BEST])]
 
 
-async def _nearest(caller: Caller, source: str | None, linker: Linker, question: str) -> list[int]:
+async def _nearest(
+    caller: GateClient, source: str | None, linker: Linker, question: str
+) -> list[int]:
     """The families by their vectors; none if these cannot be computed, and words then decide."""
     try:
         if linker.vectors is None:
@@ -105,7 +107,7 @@ _kept: dict[str, tuple[object, Catalog, Linker]] = {}
 
 
 async def read_profiles(
-    caller: Caller, source: str | None, tables: list[Table]
+    caller: GateClient, source: str | None, tables: list[Table]
 ) -> Mapping[Place, TableProfile]:
     """What is known of the tables' values; the first few are waited for a moment. A caller who may
     not read rows learns nothing of them."""

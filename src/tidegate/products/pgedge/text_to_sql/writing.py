@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.caller import Caller
+from tidegate.model.gate_client import GateClient
 from tidegate.model.schema import Table
 from tidegate.model.statements import Effect
 from tidegate.products.pgedge.text_to_sql.binding import bind
@@ -68,7 +68,7 @@ class _GateWriter:
 
     origin: Origin = "model"
 
-    def __init__(self, caller: Caller, source: str | None, guidance: Guidance) -> None:
+    def __init__(self, caller: GateClient, source: str | None, guidance: Guidance) -> None:
         self._caller = caller
         self._source = source
         self._guidance = guidance
@@ -98,7 +98,7 @@ class _ClientWriter:
     origin: Origin = "client_model"
 
     def __init__(
-        self, caller: Caller, source: str | None, guidance: Guidance, model: AskClientModel
+        self, caller: GateClient, source: str | None, guidance: Guidance, model: AskClientModel
     ) -> None:
         self._caller = caller
         self._source = source
@@ -121,7 +121,7 @@ class _ClientWriter:
 
 
 def writer_for(
-    caller: Caller,
+    caller: GateClient,
     source: str | None,
     guidance: Guidance,
     client_model: AskClientModel | None,

@@ -24,7 +24,7 @@ from tidegate.products.wire.catalog.shared import SharedCatalog, SharedCatalogs
 from tidegate.products.wire.catalog.tables import catalog_rows, shown_schema
 from tidegate.products.wire.catalog.translation import CatalogQuery, translate
 from tidegate.products.wire.errors import not_emulated
-from tidegate.products.wire.reading import Reading
+from tidegate.products.wire.reading import StatementReader
 from tidegate.products.wire.settings import SessionSettings
 
 SHOWN_SOURCES = 1_000
@@ -51,7 +51,7 @@ class SystemCatalogs:
     def __init__(
         self,
         ask: Ask,
-        reading: Reading,
+        reading: StatementReader,
         source: Source,
         settings: SessionSettings,
         user: str,

@@ -98,7 +98,7 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
     """Raises every TidegateError as the JSON-RPC error that the document names for it."""
 
     def render(error: TidegateError, context: ToolContext) -> NoReturn:
-        code, status = error.fate.rpc, error.fate.http
+        code, status = error.mapping.rpc, error.mapping.http
         if error.code is Code.SOURCE_UNKNOWN and context.tool.startswith("resource:"):
             code, status = _NOT_FOUND, 404
         words = _words(error, context)

@@ -11,7 +11,7 @@ from tidegate.model.results import Column, Limits, Page
 from tidegate.results.page import PageBuilder
 
 
-class KeptRows:
+class RowBuffer:
     """A `model.results.RowWriter`: takes a result's rows, and keeps those that a page within
     `limits` has room for."""
 

@@ -26,7 +26,7 @@ _LOCAL = frozenset({"127.0.0.1"})
 """What stands for this machine, by whichever of its addresses it is reached."""
 
 
-class DatabasePlace(NamedTuple):
+class DatabaseIdentity(NamedTuple):
     """Where a URL leads. `path` is the resolved path of a database file, or of a folder of files;
     None for a server or a database in memory. `addresses` are those of the host now: of a socket,
     this machine's own; empty where the host has none."""
@@ -37,18 +37,18 @@ class DatabasePlace(NamedTuple):
     database: str
     addresses: frozenset[str]
 
-    def is_same(self, other: DatabasePlace) -> bool:
+    def is_same(self, other: DatabaseIdentity) -> bool:
         """Whether both are one database of a server."""
         return self.database == other.database and self.is_same_server(other)
 
-    def is_same_server(self, other: DatabasePlace) -> bool:
+    def is_same_server(self, other: DatabaseIdentity) -> bool:
         """Whether both are on one server, in any of its databases. A name that cannot be resolved
         is compared as it is."""
         if not self.port or self.port != other.port:
             return False
         return self.host == other.host or bool(self.addresses & other.addresses)
 
-    def shares_files(self, other: DatabasePlace) -> bool:
+    def shares_files(self, other: DatabaseIdentity) -> bool:
         """Whether both are one file, or one is a folder that the other is in."""
         if self.path is None or other.path is None:
             return False
@@ -59,7 +59,7 @@ class DatabasePlace(NamedTuple):
         return False
 
 
-async def place_of(url: str, may_look_up: Collection[str] | None = None) -> DatabasePlace:
+async def place_of(url: str, may_look_up: Collection[str] | None = None) -> DatabaseIdentity:
     """Where a source's URL leads. The database is the user's name where the URL names none, as for
     libpq. Opens nothing.
 
@@ -73,18 +73,18 @@ async def place_of(url: str, may_look_up: Collection[str] | None = None) -> Data
     host = ",".join(name.removesuffix(".") for name in location.host.lower().split(","))
     database = location.database or location.user
     if not host or host.startswith(("/", "@")):
-        return DatabasePlace(None, host, location.port, database, _LOCAL)
+        return DatabaseIdentity(None, host, location.port, database, _LOCAL)
     found: set[str] = set()
     for name in host.split(","):
         if may_look_up is None or name in may_look_up or _is_address(name):
             found |= await _addresses(name)
-    return DatabasePlace(None, host, location.port, database, frozenset(found))
+    return DatabaseIdentity(None, host, location.port, database, frozenset(found))
 
 
-def file_place_of(url: str) -> DatabasePlace | None:
+def file_place_of(url: str) -> DatabaseIdentity | None:
     """Where the URL of a file or folder leads; None for a server or a database in memory."""
     path = _path(url)
-    return None if path is None else DatabasePlace(path, "", 0, "", frozenset())
+    return None if path is None else DatabaseIdentity(path, "", 0, "", frozenset())
 
 
 def host_of(url: str) -> str:

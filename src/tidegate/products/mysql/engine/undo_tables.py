@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from tidegate.engines.common.kept_rows import FoundTable, KeptTable, found_table
+from tidegate.engines.common.undo_rows import FoundTable, UndoTable, found_table
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ImageColumn, Row
 from tidegate.products.mysql.engine.catalog import sees_triggers
@@ -96,16 +96,16 @@ async def find_table(
         return "MERGE is no statement of this database"
     if outline.verb == "insert" and not session.setting.mariadb:
         return "MySQL does not say which rows an INSERT has added"
-    grants = [str(row[0]) for row in await session.own(b"SHOW GRANTS")]
+    grants = [str(row[0]) for row in await session.query_internal(b"SHOW GRANTS")]
     if not sees_triggers(grants, schema):
         return "the account lacks TRIGGER, and so cannot see whether its table has triggers"
-    tables = await session.own(_TABLE, schema, name)
+    tables = await session.query_internal(_TABLE, schema, name)
     if [tuple(map(str, row)) for row in tables] != [("InnoDB", "BASE TABLE")]:
         return "it is not about an InnoDB table"
     table = await read_table(session, schema, name)
     objections = (
         (
-            bool((await session.own(_FOLLOWERS, schema, name))[0][0]),
+            bool((await session.query_internal(_FOLLOWERS, schema, name))[0][0]),
             f"rows of other tables follow those of {name}",
         ),
         (
@@ -120,16 +120,16 @@ async def find_table(
     return found_table(outline, table, objections)
 
 
-async def read_table(session: MysqlSession, schema: str, name: str) -> KeptTable:
+async def read_table(session: MysqlSession, schema: str, name: str) -> UndoTable:
     """The table as it is now; one without columns if it is not there."""
-    found = await session.own(_COLUMNS, schema, name)
+    found = await session.query_internal(_COLUMNS, schema, name)
     columns = tuple(
         [ImageColumn(str(row[0]), f"{row[1]}:{row[3] or ''}") for row in found if not row[6]]
     )
-    key = tuple([str(row[0]) for row in await session.own(_KEY, schema, name)])
+    key = tuple([str(row[0]) for row in await session.query_internal(_KEY, schema, name)])
     shape = json.dumps([[str(each) for each in row] for row in found] + [list(key)])
-    triggers = tuple([str(row[0]) for row in await session.own(_TRIGGERS, schema, name)])
-    return KeptTable(schema, name, columns, key, shape, frozenset(), triggers)
+    triggers = tuple([str(row[0]) for row in await session.query_internal(_TRIGGERS, schema, name)])
+    return UndoTable(schema, name, columns, key, shape, frozenset(), triggers)
 
 
 def _kind(column: ImageColumn) -> str:
@@ -150,7 +150,7 @@ def _read(column: ImageColumn) -> str | None:
     return None
 
 
-def values_of(table: KeptTable, rows: Rows) -> Rows:
+def values_of(table: UndoTable, rows: Rows) -> Rows:
     """Rows that `reading` gave, with texts and bytes in the place of their digits."""
     codecs = [_codec(column) for column in table.columns]
     return [
@@ -200,15 +200,15 @@ def written(column: ImageColumn, value: Any) -> str:
     return f"CONVERT(UNHEX('{text.encode().hex()}') USING utf8mb4)"
 
 
-def reading(table: KeptTable) -> str:
+def reading(table: UndoTable) -> str:
     return ", ".join([_read(column) or "NULL" for column in table.columns])
 
 
-def place_of(table: KeptTable) -> str:
+def place_of(table: UndoTable) -> str:
     return f"{_quote(table.schema)}.{_quote(table.name)}"
 
 
-def key_condition(table: KeptTable, keys: Sequence[Row]) -> str:
+def key_condition(table: UndoTable, keys: Sequence[Row]) -> str:
     """That a row has one of these keys."""
     columns = [table.columns[place] for place in table.key_places]
     names = ", ".join([_quote(column.name) for column in columns])

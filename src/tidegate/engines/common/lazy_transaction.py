@@ -78,7 +78,7 @@ class BlockConnections(Protocol[ConnectionT]):
         ...
 
 
-class LateTransaction(Generic[ConnectionT]):
+class LazyTransaction(Generic[ConnectionT]):
     """`engines.api.EngineTransaction` on a connection of the pool, once it has one."""
 
     def __init__(

@@ -32,7 +32,7 @@ _AT_ONCE = 200
 ItemT = TypeVar("ItemT")
 
 
-class KeptTable(NamedTuple):
+class UndoTable(NamedTuple):
     """A table whose rows are kept. `key` are names of its columns, in their order. `identities` are
     columns whose values the database alone gives. `triggers` fire again when rows go back."""
 
@@ -57,19 +57,19 @@ class KeptTable(NamedTuple):
 class FoundTable(NamedTuple):
     """A table in the catalog, with what prevents that its rows are kept; empty if nothing does."""
 
-    table: KeptTable
+    table: UndoTable
     objection: str
 
 
 def found_table(
-    outline: ChangeOutline, table: KeptTable, objections: Iterable[tuple[object, str]]
+    outline: ChangeOutline, table: UndoTable, objections: Iterable[tuple[object, str]]
 ) -> FoundTable:
     """The table with the first objection that applies, those about its key included."""
     reasons = [reason for applies, reason in objections if applies]
     return FoundTable(table, reasons[0] if reasons else key_objection(outline, table))
 
 
-def table_to_keep(found: FoundTable | str) -> KeptTable | str:
+def table_to_keep(found: FoundTable | str) -> UndoTable | str:
     """The table whose rows can be kept, or why they cannot be."""
     if isinstance(found, str):
         return found
@@ -93,7 +93,7 @@ def outline_of(text: str, dialect: str, parameters: int) -> ChangeOutline | str:
     return outline
 
 
-def key_objection(outline: ChangeOutline, table: KeptTable) -> str:
+def key_objection(outline: ChangeOutline, table: UndoTable) -> str:
     """Why rows of the table cannot be found again behind the change; empty if they can."""
     if not table.key:
         return f"{table.name} has no primary key"
@@ -128,7 +128,7 @@ def too_large(max_bytes: int) -> str:
 
 
 def image_of_change(
-    table: KeptTable,
+    table: UndoTable,
     outline: ChangeOutline,
     before: Sequence[Row],
     after: Sequence[Row],

@@ -14,7 +14,7 @@ from tidegate.model.requests import Request
 PayloadT = TypeVar("PayloadT")
 
 
-class Caller(Protocol):
+class GateClient(Protocol):
     """Sends requests through the gate as one actor."""
 
     @property

@@ -35,7 +35,7 @@ _LEAST_ID = 4
 _LIST = "`tidegate changes` lists those that are kept."
 
 
-class KeptChanges:
+class UndoLog:
     """The changes in `store`. `secret` gives 64 hexadecimal digits that encrypt their keys."""
 
     def __init__(
@@ -59,7 +59,7 @@ class KeptChanges:
         *,
         required: str,
         place: str,
-    ) -> KeptChange:
+    ) -> UndoEntry:
         """A keeper for a change that begins. `required` says why it must be rolled back where its
         rows cannot be kept; empty: it goes on. `place` tells its database from another."""
         now = self._clock()
@@ -69,7 +69,7 @@ class KeptChanges:
             made_at=now,
             expires_at=now + self.settings.keep_days * _DAY_S,
         )
-        return KeptChange(self, made, required, place)
+        return UndoEntry(self, made, required, place)
 
     def save(self, entry: ChangeEntry, image: ChangeImage, place: str) -> ChangeEntry:
         """Keep the rows of a change durably, as `prepared`. Raises: TidegateError STATE_FAILED,
@@ -196,12 +196,12 @@ class KeptChanges:
             self._swept_at = now
 
 
-class KeptChange:
+class UndoEntry:
     """`model.changes.ChangeKeeper` of one change, or of one statement of a transaction. `entry` is
     None until its rows are kept; `reason` says why they are not, and `required` why they must be.
     """
 
-    def __init__(self, kept: KeptChanges, made: ChangeEntry, required: str, place: str) -> None:
+    def __init__(self, kept: UndoLog, made: ChangeEntry, required: str, place: str) -> None:
         self._kept = kept
         self._made = made
         self.required = required

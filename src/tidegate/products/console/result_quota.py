@@ -32,7 +32,7 @@ class Held(Protocol):
         ...
 
 
-class HeldSpace:
+class ResultQuota:
     """Counts what results take. `directory` is where their files without a name are made."""
 
     def __init__(

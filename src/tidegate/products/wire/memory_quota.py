@@ -10,7 +10,7 @@ MOST_OF_CALLER = 268_435_456
 """Bytes of all sessions of one caller. A token that opens many of them gains nothing by it."""
 
 
-class HeldMemory:
+class MemoryQuota:
     """What each caller's sessions hold, by the caller's id."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class HeldMemory:
 class SessionMemory:
     """What one session holds."""
 
-    def __init__(self, held: HeldMemory, caller: str) -> None:
+    def __init__(self, held: MemoryQuota, caller: str) -> None:
         self._held = held
         self._caller = caller
         self._size = 0

@@ -20,7 +20,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column, ColumnKind, Truncation
 from tidegate.products.console.cells import BYTES_SHOWN, MOST_SHOWN, cell_of, text_of
 from tidegate.products.console.exact_values import SHOWN, pack, unpack
-from tidegate.products.console.held_space import HeldSpace, unwritable
+from tidegate.products.console.result_quota import ResultQuota, unwritable
 from tidegate.results.json_values import text_rows
 
 MOST_BYTES = 128 * 1_048_576
@@ -35,12 +35,12 @@ _MEMORY_AT_ONCE = 4_096
 """The most that is taken of the room before it is needed, in files and in memory."""
 
 
-class HeldRows:
+class StoredRows:
     """The rows of one result (`model.results.BoundedRowWriter`). They are written by the engine's
     thread and read by others, each under the lock; `space` has locks of its own."""
 
     def __init__(
-        self, space: HeldSpace, most_bytes: int = MOST_BYTES, *, untyped: bool = False
+        self, space: ResultQuota, most_bytes: int = MOST_BYTES, *, untyped: bool = False
     ) -> None:
         """`untyped`: a column may hold values of another type than its own."""
         self._space = space

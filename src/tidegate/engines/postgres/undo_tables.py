@@ -11,9 +11,9 @@ from typing import Any
 
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.common.kept_rows import FoundTable, KeptTable, found_table, reading_rows
+from tidegate.engines.common.undo_rows import FoundTable, UndoTable, found_table, reading_rows
 from tidegate.engines.postgres.command_protocol import Params
-from tidegate.engines.postgres.own_queries import array_of, rows_of
+from tidegate.engines.postgres.internal_queries import array_of, rows_of
 from tidegate.engines.postgres.parameters import dump
 from tidegate.model.changes import ImageColumn, TableImage
 from tidegate.sql.change_outline import ChangeOutline
@@ -121,13 +121,13 @@ def found_in(look: PGresult, outline: ChangeOutline, version: int) -> FoundTable
     return found_table(outline, table, objections)
 
 
-def table_of(row: Sequence[Any]) -> KeptTable:
+def table_of(row: Sequence[Any]) -> UndoTable:
     oid, schema, name = row[:3]
     listed: list[list[str]] = json.loads(row[10] or "[]")
     columns = tuple([ImageColumn(each[0], each[1]) for each in listed])
     key: tuple[str, ...] = tuple(json.loads(row[11] or "[]"))
     shape = json.dumps([oid, listed, list(key)])
-    return KeptTable(
+    return UndoTable(
         schema,
         name,
         columns,
@@ -139,7 +139,7 @@ def table_of(row: Sequence[Any]) -> KeptTable:
 
 
 def locking(
-    outline: ChangeOutline, table: KeptTable, params: Sequence[bytes | None], most: int
+    outline: ChangeOutline, table: UndoTable, params: Sequence[bytes | None], most: int
 ) -> tuple[bytes, Params]:
     shown = _texts(table.names, f"{outline.alias}.")
     shown = f"{shown}, {outline.alias}.ctid::text"
@@ -147,7 +147,7 @@ def locking(
     return text.encode(), [params[place] for place in outline.rows.params]
 
 
-def shown_of_added(outline: ChangeOutline, table: KeptTable) -> str:
+def shown_of_added(outline: ChangeOutline, table: UndoTable) -> str:
     """What an INSERT or MERGE shows of its rows: as they were and as they are, or these alone."""
     if not outline.upserts:
         return _texts(table.names)
@@ -155,18 +155,19 @@ def shown_of_added(outline: ChangeOutline, table: KeptTable) -> str:
 
 
 def reading_by_keys(
-    table: KeptTable, keys: Sequence[Sequence[Any]], more: str, *, locks: bool = False
+    table: UndoTable, keys: Sequence[Sequence[Any]], more: str, *, locks: bool = False
 ) -> tuple[bytes, Params]:
     """Reads the rows with these keys, as texts."""
     source, params = unnest(table, table.key_places, keys)
     shown = ", ".join(f"t.{_quote(name)}::text" for name in table.names)
     lock = " FOR UPDATE OF t" if locks else ""
-    text = f"SELECT {shown}{more} FROM {place_of(table)} AS t, {source} WHERE {joined(table)}{lock}"
+    condition = key_join_condition(table)
+    text = f"SELECT {shown}{more} FROM {place_of(table)} AS t, {source} WHERE {condition}{lock}"
     return text.encode(), params
 
 
 def unnest(
-    table: KeptTable, places: Sequence[int], rows: Sequence[Sequence[Any]]
+    table: UndoTable, places: Sequence[int], rows: Sequence[Sequence[Any]]
 ) -> tuple[str, Params]:
     """Rows of texts as a table `v` with the columns c0, c1, ..., and the parameters it takes."""
     names = ", ".join(f"c{at}" for at in range(len(places)))
@@ -175,7 +176,7 @@ def unnest(
     return f"ROWS FROM ({arrays}) AS v({names})", dump(columns)
 
 
-def joined(table: KeptTable) -> str:
+def key_join_condition(table: UndoTable) -> str:
     """That a row `t` has the key in the first columns of `v`."""
     places = table.key_places
     return " AND ".join(
@@ -188,5 +189,5 @@ def _texts(names: Sequence[str], of: str = "") -> str:
     return ", ".join(f"{of}{_quote(name)}::text" for name in names)
 
 
-def place_of(table: KeptTable) -> str:
+def place_of(table: UndoTable) -> str:
     return f"{_quote(table.schema)}.{_quote(table.name)}"
