@@ -157,7 +157,8 @@ def command_line() -> str:
         "# The command line",
         "",
         "An option cannot be abbreviated. A failure is one line on standard error, of the form "
-        "`tidegate: what is wrong. What to do.`, and an exit status other than 0.",
+        "`tidegate: what is wrong. What to do.`, and an exit status other than 0. `tidegate` alone "
+        "prints the names of the commands there, and ends with 2.",
     ]
     for summary, command in _leaves(cli_parser.build()):
         lines += ["", f"## {command.prog}", "", command.description or summary]

@@ -22,7 +22,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from tidegate.errors import Code, TidegateError
 
@@ -106,6 +106,19 @@ class SurfaceEntry(NamedTuple):
     statement_rules: str | None = None
 
 
+CommandGroup = Literal["start", "ask", "databases", "people", "after"]
+"""What a person wants who looks for a command: to start and serve; to ask; to have databases and
+what they need; to say who may do what, and answer; to see what was done, and take it back."""
+
+
+class CommandEntry(NamedTuple):
+    """A command: the place of the function that adds its arguments to the parser, and the group in
+    which the first screen of `tidegate` lists it."""
+
+    place: str
+    group: CommandGroup
+
+
 class UrlAdvice(NamedTuple):
     """What to say of a URL of another library: a sentence, and what to write instead."""
 
@@ -122,10 +135,9 @@ class Product(NamedTuple):
     `engines`: by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
     `surfaces`, by name. `dialects`: the module with the `DIALECT` of each name.
     `vocabularies`: by a dialect that is no SQL, the module with the functions of
-    `search.vocabulary.Vocabulary`. `commands`: by the
-    word of the command line, the place of the function that adds its arguments to the parser.
-    `url_advice`: by the scheme of another library's URLs. `demo_source`: the place of the function
-    that makes a source of the demo's shop, from its file and the state's directory.
+    `search.vocabulary.Vocabulary`. `commands`: by the word of the command line. `url_advice`: by
+    the scheme of another library's URLs. `demo_source`: the place of the function that makes a
+    source of the demo's shop, from its file and the state's directory.
     """
 
     name: str
@@ -133,7 +145,7 @@ class Product(NamedTuple):
     surfaces: Mapping[str, SurfaceEntry] = NONE
     dialects: Mapping[str, str] = NONE
     vocabularies: Mapping[str, str] = NONE
-    commands: Mapping[str, str] = NONE
+    commands: Mapping[str, CommandEntry] = NONE
     url_advice: Mapping[str, UrlAdvice] = NONE
     demo_source: str = ""
 

@@ -19,6 +19,7 @@ from tidegate import __version__
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.parser import build
 from tidegate.config.sources import SourceSettings
+from tidegate.product import built_in
 from tidegate.sql.dialects import DIALECTS
 from tidegate.surfaces.registry import SURFACES
 
@@ -42,17 +43,53 @@ def test_help_names_every_command() -> None:
     ended = tidegate("--help")
     assert ended.status == 0
     for command in ("serve", "source", "query", "token", "demo", "version"):
-        assert f"\n    {command} " in ended.out
+        assert f"\n  {command} " in ended.out
 
 
-@pytest.mark.parametrize("group", ["", "source", "token", "approvals", "pair", "audit"])
-def test_help_gives_each_command_a_line_with_what_it_does(group: str) -> None:
+@pytest.mark.parametrize("group", ["source", "token", "approvals", "pair", "audit"])
+def test_help_gives_each_action_a_line_with_what_it_does(group: str) -> None:
     """`approvals` once stood on a line of its own: argparse forgets the indent of commands."""
-    shown = tidegate(*group.split(), "--help").out
-    listed = shown.partition("  ACTION\n" if group else "  COMMAND\n")[2].split("\n\n")[0]
+    shown = tidegate(group, "--help").out
+    listed = shown.partition("  ACTION\n")[2].split("\n\n")[0]
     lines = [line for line in listed.splitlines() if line[4:5].strip()]
     assert lines
     assert [line for line in lines if len(line.split(maxsplit=1)) == 1] == []
+
+
+GROUPS = ("start", "ask", "databases", "people and rights", "after a call")
+"""What people want, in the order of the first screen."""
+
+
+def test_help_lists_each_command_once_in_the_group_of_what_people_want() -> None:
+    shown = tidegate("--help").out
+    sections = dict(part.split(":\n", 1) for part in shown.split("\n\n") if ":\n" in part)
+    assert tuple(title for title in sections if title not in ("options", "example")) == GROUPS
+    lines = [line for title in GROUPS for line in sections[title].splitlines()]
+    listed = [line for line in lines if line[2:3].strip()]
+    assert [line for line in listed if len(line.split(maxsplit=1)) == 1] == []
+    names = [line.split()[0] for line in listed]
+    assert sorted(names) == sorted(build().commands.choices)
+    for title, name in [("start", "setup"), ("databases", "source"), ("after a call", "undo")]:
+        assert f"  {name} " in sections[title]
+
+
+def test_a_command_of_a_product_is_in_the_group_that_the_product_names() -> None:
+    groups = build().groups
+    for product in built_in():
+        for name, entry in product.commands.items():
+            (title,) = [title for title, names in groups.items() if name in names]
+            assert title.startswith(entry.group), name
+
+
+def test_without_a_command_all_are_named_on_one_screen_of_a_small_terminal() -> None:
+    ended = tidegate()
+    assert (ended.status, ended.out) == (2, "")
+    lines = ended.err.splitlines()
+    assert len(lines) < 24 and max(map(len, lines)) <= 80
+    words = ended.err.split()
+    assert [name for name in build().commands.choices if name not in words] == []
+    assert [title for title in GROUPS if f"\n  {title} " not in ended.err] == []
+    assert "tidegate setup" in ended.err and "tidegate --help" in ended.err
 
 
 def test_a_command_alone_is_read_as_in_the_whole_command_line() -> None:
@@ -126,7 +163,6 @@ def test_every_listing_has_json(listing: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "COMMAND"),
         (["sevre"], "Did you mean serve?"),
         (["source", "rmove"], "Did you mean remove?"),
         (["source", "remane"], "Did you mean rename?"),

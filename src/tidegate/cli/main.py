@@ -111,6 +111,9 @@ def _drop_output() -> None:
 def _run(words: Sequence[str]) -> int:
     from tidegate.cli.parser import build
 
+    if not words:
+        print(build().format_screen(), file=sys.stderr)
+        return ERRORS[Code.ARGUMENT_INVALID].exit_status
     try:
         arguments = build(words).parse_args(words)
     except SystemExit:  # --help, which has been printed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
@@ -45,7 +45,14 @@ from tidegate.cli.arguments.statements import (
     add_tables,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.product import Product, add_installed, load, own_entries
+from tidegate.product import (
+    CommandEntry,
+    CommandGroup,
+    Product,
+    add_installed,
+    load,
+    own_entries,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -91,10 +98,13 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """As argparse's, with an example at the end."""
+        return super().format_help() + self._format_example()
+
+    def _format_example(self) -> str:
         from tidegate.cli.arguments.examples import example_of
 
         example = example_of(self.prog.partition(" ")[2])
-        return super().format_help() + (f"\nexample:\n  {example}\n" if example else "")
+        return f"\nexample:\n  {example}\n" if example else ""
 
     def _is_known_below(self, option: str) -> bool:
         """Whether a command, or an action of one, has the option."""
@@ -155,69 +165,153 @@ def _add_version(commands: Commands) -> None:
     version.set_defaults(module="version")
 
 
-_COMMANDS: dict[str, Callable[[Commands], None]] = {
-    "setup": add_setup,
-    "serve": add_serve,
-    "bridge": add_bridge,
-    "install": add_install,
-    "status": add_status,
-    "stop": add_status,
-    "doctor": add_doctor,
-    "config": add_config,
-    "source": add_source,
-    "query": add_query,
-    "export": add_export,
-    "tables": add_tables,
-    "describe": add_tables,
-    "embed": add_embed,
-    "search": add_search,
-    "judge": add_judge,
-    "explain": add_explain,
-    "token": add_token,
-    "console": add_console,
-    "approvals": add_approvals,
-    "operator": add_operator,
-    "webhook": add_webhook,
-    "changes": add_changes,
-    "undo": add_undo,
-    "passphrase": add_passphrase,
-    "pair": add_pair,
-    "audit": add_audit,
-    "demo": add_demo,
-    "completion": add_completion,
-    "version": _add_version,
+_GROUPS: dict[CommandGroup, tuple[str, dict[str, Callable[[Commands], None]]]] = {
+    "start": (
+        "start",
+        {
+            "setup": add_setup,
+            "demo": add_demo,
+            "serve": add_serve,
+            "bridge": add_bridge,
+            "install": add_install,
+            "status": add_status,
+            "stop": add_status,
+            "doctor": add_doctor,
+            "config": add_config,
+            "completion": add_completion,
+            "version": _add_version,
+        },
+    ),
+    "ask": (
+        "ask",
+        {
+            "query": add_query,
+            "tables": add_tables,
+            "describe": add_tables,
+            "export": add_export,
+            "explain": add_explain,
+            "judge": add_judge,
+        },
+    ),
+    "databases": (
+        "databases",
+        {"source": add_source, "search": add_search, "embed": add_embed},
+    ),
+    "people": (
+        "people and rights",
+        {
+            "token": add_token,
+            "pair": add_pair,
+            "approvals": add_approvals,
+            "console": add_console,
+            "operator": add_operator,
+            "passphrase": add_passphrase,
+            "webhook": add_webhook,
+        },
+    ),
+    "after": (
+        "after a call",
+        {"audit": add_audit, "changes": add_changes, "undo": add_undo},
+    ),
 }
-"""What adds each command of the kernel, in the order of the help. One function may add several."""
+"""The title of each group of commands, and what adds each command of the kernel in it, in the order
+of the help. One function may add several commands."""
+
+_SCREEN_WIDTH = 79
 
 
-def _commands(product: Product) -> Mapping[str, str]:
+def _commands(product: Product) -> Mapping[str, CommandEntry]:
     return product.commands
 
 
-def _adders(word: str | None) -> Iterable[Callable[[Commands], None]]:
-    """What adds one command; all commands if there is none of this word."""
-    if word in _COMMANDS:
-        return (_COMMANDS[word],)
+def _adder_of(word: str) -> Callable[[Commands], None] | None:
+    """What adds one command; None if there is none of this word."""
+    for _, adders in _GROUPS.values():
+        if word in adders:
+            return adders[word]
     own = own_entries(_commands)
     if word not in own:
         add_installed(own, _commands)
-    if word in own:
-        return (load(own[word]),)
-    return dict.fromkeys([*_COMMANDS.values(), *map(load, own.values())])
+    return load(own[word].place) if word in own else None
 
 
-def build(words: Sequence[str] | None = None) -> Parser:
+class CommandLine(Parser):
+    """The parser of the whole command line, whose help lists the commands in groups."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = self.add_subparsers(
+            parser_class=Parser, dest="command", metavar="COMMAND", required=True
+        )
+        self.groups: dict[str, list[str]] = {}
+        """The names of the commands by the title of their group."""
+
+    def add_all(self) -> None:
+        """Add every command."""
+        own = own_entries(_commands)
+        add_installed(own, _commands)
+        for group, (title, kernel) in _GROUPS.items():
+            added = [load(entry.place) for entry in own.values() if entry.group == group]
+            before = set(self.commands.choices)
+            for add in dict.fromkeys([*kernel.values(), *added]):
+                add(self.commands)
+            self.groups[title] = [name for name in self.commands.choices if name not in before]
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        lines = {line.dest: line for line in self.commands._get_subactions()}
+        for title, names in self.groups.items():
+            formatter.start_section(title)
+            formatter.add_arguments([lines[name] for name in names])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([each for each in self._actions if each.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help() + self._format_example()
+
+    def format_screen(self) -> str:
+        """The names of the commands in their groups, on one screen of a small terminal."""
+        from textwrap import fill  # imported lazily: only this needs it
+
+        width = max(map(len, self.groups)) + 2
+        rows = [
+            fill(
+                " ".join(names),
+                _SCREEN_WIDTH,
+                initial_indent=f"  {title:<{width}}",
+                subsequent_indent=" " * (width + 2),
+            )
+            for title, names in self.groups.items()
+        ]
+        return "\n".join(
+            [
+                self.description or "",
+                "",
+                "usage: tidegate COMMAND ...",
+                "",
+                *rows,
+                "",
+                "`tidegate demo` shows it on a sample; `tidegate setup` adds a database of yours.",
+                "`tidegate --help` says what each command does, `tidegate COMMAND --help` how.",
+            ]
+        )
+
+
+def build(words: Sequence[str] | None = None) -> CommandLine:
     """The whole command line, or the part of it that parses `words`: a command alone takes no time
     for the options of the others."""
-    parser = Parser(
+    parser = CommandLine(
         prog="tidegate",
         description="Governed access to databases for AI agents, over MCP.",
         epilog="Every command has --help. Exit statuses: docs/reference/cli.md.",
     )
     parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
-    commands = parser.add_subparsers(
-        title="commands", dest="command", metavar="COMMAND", required=True
-    )
-    for add in _adders(words[0] if words else None):
-        add(commands)
+    add = _adder_of(words[0]) if words else None
+    if add is None:
+        parser.add_all()
+    else:
+        add(parser.commands)
     return parser

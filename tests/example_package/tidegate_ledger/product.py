@@ -1,6 +1,6 @@
 """What the package adds."""
 
-from tidegate.product import EngineEntry, Product, SurfaceEntry
+from tidegate.product import CommandEntry, EngineEntry, Product, SurfaceEntry
 
 PRODUCT = Product(
     "ledger",
@@ -14,5 +14,5 @@ PRODUCT = Product(
     },
     surfaces={"ledger": SurfaceEntry("tidegate_ledger.surface")},
     dialects={"ledger": "tidegate_ledger.dialect"},
-    commands={"ledger": "tidegate_ledger.commands:add_ledger"},
+    commands={"ledger": CommandEntry("tidegate_ledger.commands:add_ledger", "databases")},
 )

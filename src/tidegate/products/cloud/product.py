@@ -1,6 +1,6 @@
 """What cloud APIs add to the kernel."""
 
-from tidegate.product import EngineEntry, Product, SurfaceEntry
+from tidegate.product import CommandEntry, EngineEntry, Product, SurfaceEntry
 
 PRODUCT = Product(
     "cloud",
@@ -33,5 +33,7 @@ PRODUCT = Product(
         )
     },
     dialects={"cloud": "tidegate.products.cloud.dialect"},
-    commands={"cloud": "tidegate.products.cloud.commands.arguments:add_cloud"},
+    commands={
+        "cloud": CommandEntry("tidegate.products.cloud.commands.arguments:add_cloud", "databases")
+    },
 )

@@ -1,6 +1,6 @@
 """What Datalog adds to the kernel."""
 
-from tidegate.product import EngineEntry, Product, SurfaceEntry
+from tidegate.product import CommandEntry, EngineEntry, Product, SurfaceEntry
 
 _DATALEVIN = EngineEntry(
     *("datalevin", "datalog", "tidegate.products.datalog.datalevin", "DatalevinEngine", "datalog"),
@@ -22,7 +22,9 @@ PRODUCT = Product(
     vocabularies={"datalog": "tidegate.products.datalog.attributes"},
     demo_source="tidegate.products.datalog.demo_facts:facts_of",
     commands={
-        "datalog": "tidegate.products.datalog.commands.arguments:add_datalog",
-        "dtlv": "tidegate.products.datalog.commands.arguments:add_dtlv",
+        "datalog": CommandEntry(
+            "tidegate.products.datalog.commands.arguments:add_datalog", "databases"
+        ),
+        "dtlv": CommandEntry("tidegate.products.datalog.commands.arguments:add_dtlv", "databases"),
     },
 )

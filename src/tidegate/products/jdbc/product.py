@@ -1,6 +1,6 @@
 """What JDBC adds to the kernel."""
 
-from tidegate.product import EngineEntry, Product, SurfaceEntry, UrlAdvice
+from tidegate.product import CommandEntry, EngineEntry, Product, SurfaceEntry, UrlAdvice
 
 _FORMS = {
     **dict.fromkeys(
@@ -56,8 +56,10 @@ PRODUCT = Product(
         for name in ("h2", "hsqldb", "derby", "spark")
     },
     commands={
-        "driver": "tidegate.products.jdbc.commands.arguments:add_driver",
-        "fixture": "tidegate.products.jdbc.commands.fixture_arguments:add_fixture",
+        "driver": CommandEntry("tidegate.products.jdbc.commands.arguments:add_driver", "databases"),
+        "fixture": CommandEntry(
+            "tidegate.products.jdbc.commands.fixture_arguments:add_fixture", "ask"
+        ),
     },
     url_advice={
         **{

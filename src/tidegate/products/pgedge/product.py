@@ -1,10 +1,10 @@
 """What the tools for PostgreSQL add to the kernel."""
 
-from tidegate.product import Product, SurfaceEntry, Variant
+from tidegate.product import CommandEntry, Product, SurfaceEntry, Variant
 
 PRODUCT = Product(
     "pgedge",
-    commands={"ask": "tidegate.products.pgedge.commands.arguments:add_ask"},
+    commands={"ask": CommandEntry("tidegate.products.pgedge.commands.arguments:add_ask", "ask")},
     surfaces={
         "postgres": SurfaceEntry(
             "tidegate.products.pgedge.surface",
