@@ -137,7 +137,9 @@ class Product(NamedTuple):
     `vocabularies`: by a dialect that is no SQL, the module with the functions of
     `search.vocabulary.Vocabulary`. `commands`: by the word of the command line. `url_advice`: by
     the scheme of another library's URLs. `demo_source`: the place of the function that makes a
-    source of the demo's shop, from its file and the state's directory.
+    source of the demo's shop, from its file and the state's directory. `steps`: by the name of the
+    step of the gate before which they come (`gateway.steps`), the places of functions of the
+    `CallContext`; those of a package are passed by calls on sources of its own engines alone.
     """
 
     name: str
@@ -148,6 +150,7 @@ class Product(NamedTuple):
     commands: Mapping[str, CommandEntry] = NONE
     url_advice: Mapping[str, UrlAdvice] = NONE
     demo_source: str = ""
+    steps: Mapping[str, str] = NONE
 
 
 @cache

@@ -72,6 +72,8 @@ Of several prefixes that fit a URL, the longest counts. Those of installed packa
 none fits.
 """
 
+_OWN = frozenset([each.engine for each in ENGINES.values()])
+
 _languages: dict[str, Language] = {}
 
 
@@ -97,6 +99,21 @@ def language_of(source: Source) -> Language:
         language = cast("Language", import_module(entry.language).LANGUAGE)
         _languages[source.engine] = language
     return language
+
+
+def installed_product_of(engine: str) -> Product | None:
+    """The product of another package that has the engine; None for an engine that is here.
+
+    Raises: TidegateError CONFIG_INVALID for a package that cannot be used.
+    """
+    if not engine or engine in _OWN:
+        return None
+    products = installed()
+    return next((each for each in products if _has_engine(each, engine)), None)
+
+
+def _has_engine(product: Product, engine: str) -> bool:
+    return any(each.engine == engine for each in product.engines.values())
 
 
 def _named(engine: str) -> EngineEntry | None:

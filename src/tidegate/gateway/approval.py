@@ -42,20 +42,22 @@ async def approve(ctx: CallContext) -> None:
     call, approvals = ctx.call, ctx.services.approvals
     request = call.request
     if call.on_behalf_of and call.actor.proxy and ctx.judgement.effect < Effect.ADMIN:
-        ctx.approved = True  # a person was asked at the proxy, if its own gate says so
+        _note(ctx, granted=True)  # a person was asked at the proxy, if its own gate says so
         return
     if approvals is None or not isinstance(request, EngineRequest) or not request.asks_person:
         raise TidegateError(Code.APPROVAL_NEEDED, ctx.verdict.reason)
     request = ctx.request
-    ctx.plan = await _plan_of(ctx)
+    plan = await _plan_of(ctx)
+    _note(ctx, plan=plan)
+    change = ctx.change
     approval_request = ApprovalRequest(
         call.actor, ctx.source, request.shown_statement(), ctx.judgement, ctx.verdict,
         request.database, request.schema, call.surface, call.tool, call.client,
-        ctx.plan, call.reason, ctx.reversible, ctx.max_rows_changed, ctx.uncounted,
+        plan, call.reason, change.reversible, change.max_rows, change.uncounted,
         request.settings,
     )  # fmt: skip
     tried: DryRun | None = None
-    if ctx.max_rows_changed is not None and ctx.engine.capabilities.dry_runs:
+    if change.max_rows is not None and ctx.engine.capabilities.dry_runs:
         from tidegate.gateway.changes import check_dry_run  # where changes are limited alone
 
         tried = await try_change(ctx)
@@ -66,12 +68,11 @@ async def approve(ctx: CallContext) -> None:
 
     ctx.stage = "waiting"
     try:
-        ctx.grant = ctx.approval = await approvals.approve(
-            approval_request, call, dry_run, may_wait=may_wait(ctx)
-        )
+        grant = await approvals.approve(approval_request, call, dry_run, may_wait=may_wait(ctx))
     except (ApprovalNeeded, ApprovalDeclined) as error:
-        ctx.approval = error.question.id
+        _note(ctx, id=error.question.id)
         raise
+    _note(ctx, id=grant, grant=grant)
     ctx.stage = ""
     if ctx.services.connections.find(call.source, call.actor, call.session).source != ctx.source:
         raise TidegateError(
@@ -79,7 +80,11 @@ async def approve(ctx: CallContext) -> None:
             "The source was changed while the call waited for a person",
             hint="Send the call again.",
         )
-    ctx.approved = True
+    _note(ctx, granted=True)
+
+
+def _note(ctx: CallContext, **known: Any) -> None:
+    ctx.approval = structs.replace(ctx.approval, **known)
 
 
 async def _plan_of(ctx: CallContext) -> str:
@@ -95,9 +100,10 @@ async def release_grant(ctx: CallContext, error: TidegateError) -> None:
     """Let the person's approval count again if the call failed before the engine could run it, as
     when its intent could not be recorded or no connection was free. Raises nothing."""
     approvals = ctx.services.approvals
-    if not ctx.grant or approvals is None:
+    grant = ctx.approval.grant
+    if not grant or approvals is None:
         return
-    grant, ctx.grant = ctx.grant, ""
+    _note(ctx, grant="")
     if ctx.sent and error.code is not Code.SOURCE_BUSY:
         state = "unknown" if error.code in _UNKNOWN else "failed"
         await _keep_run(ctx, grant, state, message=error.without_secrets().message)
@@ -126,18 +132,22 @@ async def save_refusal(ctx: CallContext, error: TidegateError) -> None:
         await asyncio.to_thread(approvals.save_refusal, ctx.call.actor.id, source.id, text, message)
 
 
-async def save_outcome(ctx: CallContext, payload: Any = None) -> None:
-    """Keep with an approval that its call runs, or that it has ended with this answer."""
-    if not ctx.grant:
-        return
-    if payload is None:
-        await _keep_run(ctx, ctx.grant, "running")
+async def save_start(ctx: CallContext) -> None:
+    """Keep with an approval that its call runs."""
+    await _keep_run(ctx, ctx.approval.grant, "running")
+
+
+async def save_outcome(ctx: CallContext) -> None:
+    """Keep with an approval that its call has ended, and how. What becomes of a change in a
+    transaction is kept when that ends."""
+    payload = ctx.payload
+    if ctx.is_held_back:
         return
     rows = (payload.affected or payload.row_count) if isinstance(payload, Page) else None
     change = payload.change if isinstance(payload, Page) else ""
     if isinstance(payload, Undone):
         rows, change = payload.rows, payload.change
-    await _keep_run(ctx, ctx.grant, "done", rows=rows, change=change)
+    await _keep_run(ctx, ctx.approval.grant, "done", rows=rows, change=change)
 
 
 async def _keep_run(
@@ -161,10 +171,10 @@ async def _keep_run(
 async def record_new_state(ctx: CallContext, state: NewState | None) -> None:
     """Keep what an approved change left behind with its approval."""
     approvals = ctx.services.approvals
-    if state is None or approvals is None or not ctx.grant:
+    if state is None or approvals is None or not ctx.approval.grant:
         return
     with suppress(TidegateError):  # the change took effect, and its outcome is recorded elsewhere
-        await approvals.attach_new_state(ctx.grant, state)
+        await approvals.attach_new_state(ctx.approval.grant, state)
 
 
 async def try_change(ctx: CallContext) -> DryRun:
@@ -208,9 +218,10 @@ async def _try_change(ctx: CallContext) -> DryRun:
             dry_run = await ctx.engine.dry_run(tried.permit(request), cancellation)
         finally:
             limiter.release(actor_id)
-        await record_outcome(tried, dry_run)
+        tried.payload = dry_run
+        await record_outcome(tried)
     except TidegateError as error:
-        shown = without_values(error) if tried.withholds_words else error
+        shown = without_values(error) if tried.masking.withholds_words else error
         record_failure(tried, shown)
         return DryRun(reason=f"it failed: {shown.message}")
     except asyncio.CancelledError:

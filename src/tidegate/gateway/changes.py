@@ -53,29 +53,33 @@ async def consider_change(ctx: CallContext) -> None:
     request = ctx.call.request
     if isinstance(request, (Browse, Explain, TransactionRequest)):
         return
-    ctx.max_rows_changed = most_rows(ctx)
-    if ctx.max_rows_changed is not None:
-        ctx.uncounted = await _uncounted(ctx)
-        if ctx.uncounted and ctx.verdict.kind == "allow":
-            ctx.verdict = _cannot_count(ctx.uncounted)
+    max_rows = most_rows(ctx)
+    if max_rows is not None:
+        ctx.change = structs.replace(ctx.change, max_rows=max_rows)
+        uncounted = await _uncounted(ctx)
+        ctx.change = structs.replace(ctx.change, uncounted=uncounted)
+        if uncounted and ctx.verdict.kind == "allow":
+            ctx.verdict = _cannot_count(uncounted)
     if ctx.source.undo == "off" or ctx.services.changes is None or isinstance(request, Prepare):
         return
+    reversible: Reversibility | None = None
     reason = _objection(ctx, request)
     if reason:
-        ctx.reversible = Reversibility(False, reason)
+        reversible = Reversibility(False, reason)
     elif ctx.verdict.kind == "ask" and can_undo(ctx.engine) and isinstance(ctx.rewritten, Query):
         statement, judgement = ctx.rewritten.statement, ctx.text_judgement
-        ctx.reversible = await ctx.engine.reversibility(statement, judgement, ctx.source)
-    if ctx.reversible is None:
+        reversible = await ctx.engine.reversibility(statement, judgement, ctx.source)
+    if reversible is None:
         return
     required = _REQUIRED if ctx.source.undo == "require" else ""
     if ctx.transaction is not None:
         required = required or ctx.transaction.required
-        if ctx.reversible.possible:
-            reason = f"{ctx.reversible.reason} {_TOGETHER}".lstrip()
-            ctx.reversible = structs.replace(ctx.reversible, reason=reason)
-    if required and not ctx.reversible.possible:
-        raise not_kept(ctx.reversible.reason, required)
+        if reversible.possible:
+            reason = f"{reversible.reason} {_TOGETHER}".lstrip()
+            reversible = structs.replace(reversible, reason=reason)
+    ctx.change = structs.replace(ctx.change, reversible=reversible)
+    if required and not reversible.possible:
+        raise not_kept(reversible.reason, required)
 
 
 async def _uncounted(ctx: CallContext) -> str:
@@ -115,7 +119,7 @@ def _objection(ctx: CallContext, request: Request) -> str:
 def check_dry_run(ctx: CallContext, dry_run: DryRun) -> None:
     """Raises: TidegateError LIMIT_CHANGES if a dry run shows more rows than may be changed: no
     person needs to be asked."""
-    limit, rows = ctx.max_rows_changed, dry_run.affected
+    limit, rows = ctx.change.max_rows, dry_run.affected
     if limit is not None and rows is not None and rows > limit:
         raise too_many_rows(limit, rows, False)
 
@@ -123,12 +127,12 @@ def check_dry_run(ctx: CallContext, dry_run: DryRun) -> None:
 async def begin_keeping(ctx: CallContext) -> None:
     """Make ready to keep the rows of a change that may run now. Raises: TidegateError."""
     changes, source, transaction = ctx.services.changes, ctx.source, ctx.transaction
-    reversible = ctx.reversible
+    reversible, grant = ctx.change.reversible, ctx.approval.grant
     is_change = isinstance(ctx.call.request, (Query, UndoChange))
     if source.undo == "off" or changes is None or not is_change:
         return
     required = _REQUIRED if source.undo == "require" else ""
-    if ctx.grant and not required and await _was_promised(ctx):
+    if grant and not required and await _was_promised(ctx):
         required = _PROMISED if transaction is None else _PROMISED_TOGETHER
     if transaction is not None:
         required = required or transaction.required
@@ -136,8 +140,8 @@ async def begin_keeping(ctx: CallContext) -> None:
         if required:
             raise not_kept(reversible.reason, required)
         return
-    undone = "" if ctx.change is None else ctx.change.id
-    ctx.keeper = _keeper(ctx, changes, required, ctx.grant, undone)
+    undone = "" if ctx.change.undone is None else ctx.change.undone.id
+    _keep_with(ctx, _keeper(ctx, changes, required, grant, undone))
 
 
 async def keep_transaction(ctx: CallContext, transaction: OpenTransaction) -> None:
@@ -148,7 +152,11 @@ async def keep_transaction(ctx: CallContext, transaction: OpenTransaction) -> No
         return
     grant = next((each.grant for each in transaction.changes if each.grant), "")
     required = transaction.required or (_REQUIRED if ctx.source.undo == "require" else "")
-    ctx.keeper = _keeper(ctx, changes, required, grant)
+    _keep_with(ctx, _keeper(ctx, changes, required, grant))
+
+
+def _keep_with(ctx: CallContext, keeper: UndoEntry) -> None:
+    ctx.change = structs.replace(ctx.change, keeper=keeper)
 
 
 def _keeper(
@@ -170,7 +178,7 @@ async def _was_promised(ctx: CallContext) -> bool:
     approvals = ctx.services.approvals
     if approvals is None:
         return False
-    question = await asyncio.to_thread(approvals.find, ctx.grant)
+    question = await asyncio.to_thread(approvals.find, ctx.approval.grant)
     reversible = question.subject.reversible
     return reversible is not None and reversible.possible
 
@@ -184,7 +192,7 @@ def place_of(source: Source) -> str:
 async def end_keeping(ctx: CallContext, error: BaseException | None = None) -> str:
     """Note what became of a change whose rows were kept. Returns the id under which they are; empty
     if they are not. Raises nothing: what cannot be noted is settled by the rows."""
-    keeper = ctx.keeper
+    keeper = ctx.change.keeper
     if keeper is None or keeper.entry is None:
         return ""
     how = "kept"

@@ -1,14 +1,17 @@
 """What is known of one call, from its arrival to its reply.
 
 `Gateway.handle` makes one `CallContext` per call. Each step reads what earlier steps found out and
-adds to it. What no step has found out yet has a value that permits nothing.
+adds to it. What no step has found out yet has a value that permits nothing. What one feature alone
+needs is a small frozen struct: a step replaces it with another.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+
+import msgspec
 
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.sink import Sink
@@ -23,17 +26,22 @@ from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.language import Language
-from tidegate.model.requests import Browse, Call, EngineRequest, Prepare, Query
+from tidegate.model.replies import Reply
+from tidegate.model.requests import Browse, Call, EngineRequest, Prepare, Query, Request
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
     from tidegate.gateway.call_figures import CallFigures
+    from tidegate.gateway.joined_tables import Joins
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
     from tidegate.gateway.source_connections import SourceConnections
     from tidegate.undo.undo_log import UndoEntry, UndoLog
+
+Handler = Callable[["CallContext"], Awaitable[Any]]
+"""Answers a request that needs no engine."""
 
 NO_SOURCE = Source("", "", "", "", "", access="none")
 """The source of a call before one is found, and of a call about several."""
@@ -51,14 +59,7 @@ class Collected(Protocol):
 
 
 class Services(NamedTuple):
-    """What the steps use, the same for every call of one gateway.
-
-    `masking_key` gives the key of a source's hashed masks by the source's name; `clock` gives Unix
-    seconds; `judging` limits the long texts of one actor that are judged at once.
-    `statement_rules` gives a source's rules for classes of statements. `transactions` are those
-    over several statements, `changes` those whose rows are kept. `figures` counts calls, where
-    someone may look at them.
-    """
+    """What the steps use, the same for every call of one gateway."""
 
     connections: SourceConnections
     audit: Sink
@@ -66,145 +67,177 @@ class Services(NamedTuple):
     approvals: Approvals | None
     results: ResultCache
     masking_key: Callable[[str], str]
+    """The key of a source's hashed masks, by the source's name."""
     clock: Callable[[], float]
+    """Unix seconds."""
     judging: ConcurrencyLimiter
+    """Limits the long texts of one actor that are judged at once."""
     statement_rules: Callable[[Source], StatementRules | None]
+    """A source's rules for classes of statements, if it has some."""
     transactions: OpenTransactions
+    """Those over several statements."""
+    handle: Callable[[Call], Awaitable[Reply]]
+    """The gate itself, for steps that send calls of their own for the same caller."""
+    handler_of: Callable[[type[Request]], Handler]
+    """What answers a request that needs no engine. Raises: TidegateError UNSUPPORTED."""
     changes: UndoLog | None = None
+    """The changes whose rows are kept."""
     figures: CallFigures | None = None
+    """Counts calls, where someone may look at them."""
 
 
-class CallContext:
-    """One call. Each attribute names the step that sets it.
+class ApprovalState(msgspec.Struct, frozen=True):
+    """What is known of a person's approval of the call. Set by the approval's steps."""
 
-    `sources` and `source` (find): what the call is about. `connection` is not set for a call
-    about several sources. `judgement` (decide, inspect), `verdict` (decide, mask), `language`,
-    `identity` and `data_rules` (decide). `engine`, `database` and `request` (connect): `request`
-    says where it runs. `rewritten` (mask) is what runs, by the catalog of `schema_version`.
-    `text_judgement` and `judged_text` (decide, mask) are what is known of its text alone, and that
-    text. `withholds_words` (mask): what the database says of a change that it refuses could quote
-    what is hidden. `joined` (join) are the tables of other sources that it names, with their rows
-    once they were read. `plan` (approve) is a digest of what the change would send. `grant`
-    (approve) is the approval that this call has used up, and `approval` names it in the records.
-    `intent_recorded` (record_intent). `sent` (run) says that the engine may have run the request.
-    `kind` is the word for the request in the records. `transaction` (join) is the one that the call
-    belongs to. `change` (load_change) is the kept one that the request is about.
-    `max_rows_changed`, `uncounted` and `reversible` (consider_change) say how many rows a change
-    may be about, which of them are not counted, and whether its rows can be put back; `keeper`
-    (begin_keeping) keeps them. `rows_counted` (run) are the rows that a change was about, by the
-    count that is limited. For those who look while it is under way: `stage` (approve, run) says
-    what it waits for, `collected` (run) counts the rows read so far, and `shown_text` is the
-    statement without secrets, once it was asked for.
-    """
+    id: str = ""
+    """The approval that was asked for or used, as the records name it."""
+    grant: str = ""
+    """The approval that this call has used up. It is given back if the call did not run."""
+    granted: bool = False
+    """Whether a person has approved exactly this call."""
+    plan: str = ""
+    """A digest of what the change would send, to which the approval is bound."""
 
-    __slots__ = (
-        "_began",
-        "_report",
-        "approval",
-        "approved",
-        "call",
-        "call_id",
-        "change",
-        "collected",
-        "connection",
-        "data_rules",
-        "database",
-        "dry_run",
-        "engine",
-        "grant",
-        "identity",
-        "intent_recorded",
-        "joined",
-        "judged_text",
-        "judgement",
-        "keeper",
-        "kind",
-        "language",
-        "max_rows_changed",
-        "plan",
-        "request",
-        "reversible",
-        "rewritten",
-        "rows_counted",
-        "schema_version",
-        "sent",
-        "services",
-        "shown_text",
-        "source",
-        "sources",
-        "stage",
-        "started_at",
-        "text_judgement",
-        "transaction",
-        "uncounted",
-        "verdict",
-        "withholds_words",
-    )
 
-    connection: SourceConnection
-    engine: Engine
-    request: EngineRequest
-    rewritten: EngineRequest
+class ChangeState(msgspec.Struct, frozen=True):
+    """What holds for a change of rows. Set by the steps of `gateway.changes` and `gateway.undo`."""
 
-    def __init__(self, services: Services, call: Call, call_id: str) -> None:
-        self.services = services
-        self.call = call
-        self.call_id = call_id
-        self.kind = ""
-        self.dry_run = False
-        self.started_at = services.clock()
-        self._began = time.perf_counter()
-        self.source = NO_SOURCE
-        self.sources: tuple[Source, ...] = ()
-        self.language: Language | None = None
-        self.judgement = UNJUDGED
-        self.text_judgement = UNJUDGED
-        self.judged_text: str | None = None
-        self.schema_version: str | None = None
-        self.verdict = UNDECIDED
-        self.identity: Identity | None = None
-        self.data_rules: DataRules | None = None
-        self.database = ""
-        self.approval = ""
-        self.approved = False
-        self.grant = ""
-        self.plan = ""
-        self.joined: tuple[JoinedTable, ...] = ()
-        self.sent = False
-        self.change: ChangeEntry | None = None
-        self.reversible: Reversibility | None = None
-        self.max_rows_changed: int | None = None
-        self.uncounted = ""
-        self.rows_counted = 0
-        self.keeper: UndoEntry | None = None
-        self.transaction: OpenTransaction | None = None
-        self.intent_recorded = False
-        self.stage: Literal["", "waiting", "queued"] = ""
-        self.collected: Collected | None = None
-        self.shown_text: str | None = None
-        self.withholds_words = False
-        self._report = None if call.progress is None else UpstreamProgress(call.progress)
+    undone: ChangeEntry | None = None
+    """The kept change that the request is about."""
+    max_rows: int | None = None
+    """How many rows the change may be about; None: any number."""
+    uncounted: str = ""
+    """Which of its rows are not counted before it is committed; empty if all are."""
+    reversible: Reversibility | None = None
+    """Whether its rows can be put back; None if nobody needs to know."""
+    keeper: UndoEntry | None = None
+    """Keeps its rows."""
+    rows_counted: int = 0
+    """The rows that it was about, by the count that is limited."""
+
+
+class MaskingState(msgspec.Struct, frozen=True):
+    """What follows from the rules that hide data from the caller. Set by `masking.mask`."""
+
+    withholds_words: bool = False
+    """Whether what the database says of a change that it refuses could quote what is hidden."""
+    schema_version: str | None = None
+    """The version of the catalog by which the request was rewritten, where the engine checks it."""
+
+
+_NO_CONNECTION = cast("SourceConnection", None)
+_NO_ENGINE = cast("Engine", None)
+_NO_REQUEST = cast("EngineRequest", None)
+_NOT_APPROVED = ApprovalState()
+_NO_CHANGE = ChangeState()
+_NOT_MASKED = MaskingState()
+
+
+class CallContext(msgspec.Struct, eq=False):
+    """One call. What every call needs comes first; what follows belongs to one feature each."""
+
+    services: Services
+    call: Call
+    call_id: str
+    started_at: float
+    """Unix seconds."""
+    began: float
+    """By `time.perf_counter`."""
+    report: UpstreamProgress | None = None
+    """Takes what a statement has sent to providers, for a caller who wants to see progress."""
+    source: Source = NO_SOURCE
+    """The source that the call is about. Set by `find`."""
+    sources: tuple[Source, ...] = ()
+    """All that the call is about. Set by `find`."""
+    connection: SourceConnection = _NO_CONNECTION
+    """Set by `find`; not for a call about several sources."""
+    language: Language | None = None
+    """The language in which the request was judged, if it was by its text. Set by `decide`."""
+    judgement: Judgement = UNJUDGED
+    """What the request would do. Set by `decide`, raised by `inspect`."""
+    text_judgement: Judgement = UNJUDGED
+    """What is known of the text alone that runs. Set by `decide` and `mask`."""
+    judged_text: str | None = None
+    """That text."""
+    verdict: Verdict = UNDECIDED
+    """What the policy says. Set by `decide`; a step that refuses or asks sets its own."""
+    identity: Identity | None = None
+    """Who the caller is to the database. Set by `decide`."""
+    data_rules: DataRules | None = None
+    """What is hidden from the caller. Set by `decide`."""
+    engine: Engine = _NO_ENGINE
+    """The open engine. Set by `connect`."""
+    database: str = ""
+    """Where the request runs. Set by `connect`."""
+    request: EngineRequest = _NO_REQUEST
+    """The caller's request, with the database and schema where it runs. Set by `connect`."""
+    rewritten: EngineRequest = _NO_REQUEST
+    """What runs in its place. Set by `connect`, and by steps that rewrite."""
+    handler: Handler | None = None
+    """What answers a request that needs no engine. Set by `find_handler`."""
+    intent_recorded: bool = False
+    """Whether the call may run. Set by `record_intent`."""
+    sent: bool = False
+    """Whether the engine may have run the request. Set by `run`."""
+    payload: Any = None
+    """The answer. Set by `run` and `answer`."""
+    stage: Literal["", "waiting", "queued"] = ""
+    """What the call waits for, for those who look. Set by `approve` and `run`."""
+    collected: Collected | None = None
+    """Counts the rows read so far, for those who look. Set by `run`."""
+    shown_text: str | None = None
+    """The statement without secrets, once one who looks has asked for it (`running_calls`)."""
+    dry_run: bool = False
+    """Whether this is the trial of a change, with records of its own (`approval.try_change`)."""
+    approval: ApprovalState = _NOT_APPROVED
+    masking: MaskingState = _NOT_MASKED
+    transaction: OpenTransaction | None = None
+    """The transaction over several statements that the call belongs to."""
+    joins: Joins | None = None
+    """What the statement reads of other sources. Set by `find_joined`."""
+    joined: tuple[JoinedTable, ...] = ()
+    """The tables of `joins`, with their rows once they were read."""
+    change: ChangeState = _NO_CHANGE
+
+    @classmethod
+    def begin(cls, services: Services, call: Call, call_id: str) -> CallContext:
+        """The context of a call that has arrived."""
+        ctx = cls(services, call, call_id, services.clock(), time.perf_counter())
+        if call.progress is not None:
+            ctx.report = UpstreamProgress(call.progress)
+        if call.plan:
+            ctx.approval = ApprovalState(plan=call.plan)
+        return ctx
 
     def for_dry_run(self, request: EngineRequest) -> CallContext:
         """A context for trying `request`, with records of its own."""
-        tried = CallContext(self.services, self.call, f"{self.call_id}-dry")
-        tried.kind, tried.dry_run = "dry_run", True
-        tried.source, tried.sources, tried.connection = self.source, self.sources, self.connection
-        tried.judgement, tried.verdict = self.judgement, self.verdict
-        tried.text_judgement, tried.judged_text = self.text_judgement, self.judged_text
-        tried.language, tried.plan = self.language, self.plan
-        tried.engine, tried.identity, tried.database = self.engine, self.identity, self.database
-        tried.request = tried.rewritten = request
-        tried.withholds_words = self.withholds_words
-        tried._report = None  # a person is asked next, and progress does not go back
-        return tried
+        services = self.services
+        return CallContext(
+            *(services, self.call, f"{self.call_id}-dry", services.clock(), time.perf_counter()),
+            source=self.source,
+            sources=self.sources,
+            connection=self.connection,
+            language=self.language,
+            judgement=self.judgement,
+            text_judgement=self.text_judgement,
+            judged_text=self.judged_text,
+            verdict=self.verdict,
+            identity=self.identity,
+            engine=self.engine,
+            database=self.database,
+            request=request,
+            rewritten=request,
+            dry_run=True,
+            approval=ApprovalState(plan=self.approval.plan),
+            masking=MaskingState(self.masking.withholds_words),
+        )  # without `report`: a person is asked next, and progress does not go back
 
     @property
     def elapsed_ms(self) -> float:
-        return (time.perf_counter() - self._began) * 1000
+        return (time.perf_counter() - self.began) * 1000
 
     @property
-    def changes(self) -> bool:
+    def may_change(self) -> bool:
         """Whether the call could change data, as far as is known."""
         return self.judgement.effect > Effect.READ
 
@@ -213,7 +246,7 @@ class CallContext:
         """Whether what becomes of the call is known when its transaction ends."""
         if self.transaction is None:
             return False
-        return self.changes and isinstance(self.call.request, Query)
+        return self.may_change and isinstance(self.call.request, Query)
 
     def permit(self, request: EngineRequest) -> Permit:
         """A permit to run `request` on the engine. No other code makes permits.
@@ -228,7 +261,7 @@ class CallContext:
             effect, missing = Effect.READ, kind == "deny"
         else:
             effect = self.judgement.effect
-            allowed = kind == "allow" or (kind == "ask" and (self.approved or self.dry_run))
+            allowed = kind == "allow" or (kind == "ask" and (self.approval.granted or self.dry_run))
             missing = not (allowed and self.intent_recorded)
         if missing:
             raise TidegateError(Code.INTERNAL, "A permit was asked for before the call was allowed")
@@ -242,13 +275,13 @@ class CallContext:
             self.identity,
             self.text_judgement,
             self.judged_text,
-            self.schema_version,
-            self.plan,
+            self.masking.schema_version,
+            self.approval.plan,
             self.joined,
-            self._report,
-            bool(self.grant),
-            self.max_rows_changed,
-            self.keeper,
+            self.report,
+            bool(self.approval.grant),
+            self.change.max_rows,
+            self.change.keeper,
             self._whole_changes() if self.text_judgement.touches else "",
         )
 
@@ -257,6 +290,6 @@ class CallContext:
         source = self.source
         if source.unqualified == "allow":
             return ""
-        if source.unqualified == "confirm" and (self.approved or self.dry_run):
+        if source.unqualified == "confirm" and (self.approval.granted or self.dry_run):
             return ""  # a person was shown how many rows change
         return "" if self.services.statement_rules(source) is not None else source.unqualified

@@ -90,6 +90,12 @@ async def decide(ctx: CallContext) -> None:
             )
 
 
+def confirm_by_person(ctx: CallContext) -> None:
+    """Have a person asked about what would be allowed, as the surface wants it."""
+    if ctx.verdict.kind == "allow":
+        ctx.verdict = BY_PERSON
+
+
 def _check_place(ctx: CallContext) -> None:
     """Refuse names without a schema that are the server's own in the schema, or the database, where
     the call has the statement run. Raises: TidegateError POLICY_DENIED."""

@@ -28,6 +28,7 @@ from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import hide_sessions, mask, without_key, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
+from tidegate.gateway.source_connections import note_login
 from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model import notices
@@ -45,11 +46,15 @@ SKIPPED_ROWS = 512
 _STOPPED = frozenset({Code.LIMIT_TIME, Code.CALL_CANCELLED})
 
 
-async def run(ctx: CallContext) -> Any:
-    """Run the request in the caller's share of the source.
+async def run(ctx: CallContext) -> None:
+    """Run the request; `ctx.payload` is the answer. Raises: what the engine raises."""
+    ctx.payload = await _run(ctx)
+    if ctx.connection.error is not None:
+        note_login(ctx.connection, None)
 
-    Raises: TidegateError, what the engine raises.
-    """
+
+async def _run(ctx: CallContext) -> Any:
+    """The answer to the request, from the caller's share of the source."""
     call, connection, request = ctx.call, ctx.connection, ctx.rewritten
     actor_id, limiter = call.actor.id, connection.limiter
     connection.last_active_at = ctx.started_at
@@ -127,7 +132,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     runner = ctx.engine if transaction is None else await engine_transaction(ctx, transaction)
     ctx.sent = True
     noted = notices.collect() if ctx.engine.capabilities.notices else None
-    if transaction is not None and ctx.withholds_words:
+    if transaction is not None and ctx.masking.withholds_words:
         transaction.withholds_words = True
     more = None
     try:
@@ -153,12 +158,10 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
                 await cursor.fetch_into(_Discard())
         finally:
             await cursor.close()
-        await record_new_state(ctx, new_state_of(cursor))
-        ctx.rows_counted = counted_of(cursor)
-        if transaction is not None and permit.max_rows_changed is not None:
-            check_sum(transaction, permit.max_rows_changed, ctx.rows_counted)
+        if permit.effect > Effect.READ:
+            await _note_changed(ctx, cursor)
     except BaseException as error:
-        if ctx.keeper is not None:
+        if ctx.change.keeper is not None:
             from tidegate.gateway.changes import end_keeping
 
             await end_keeping(ctx, error)
@@ -172,7 +175,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
                 "It runs outside a transaction, and what it had done by then stays: look at that"
                 " before you send it again."
             )
-        if ctx.withholds_words and permit.effect is not Effect.READ:
+        if ctx.masking.withholds_words and permit.effect is not Effect.READ:
             # What a database says about a change that it refuses can quote whole rows.
             raise without_values(error) from None
         if request is not ctx.request:
@@ -189,7 +192,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             truncations=(*page.truncations, *cursor.truncations),
             upstream=cursor.upstream,
         )
-    if ctx.keeper is not None:
+    if ctx.change.keeper is not None:
         from tidegate.gateway.changes import end_keeping
 
         page = structs.replace(page, change=await end_keeping(ctx))
@@ -201,6 +204,16 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         # A trigger may quote any value in one: only who is hidden nothing gets them.
         page = structs.replace(page, notices=noted.found)
     return page
+
+
+async def _note_changed(ctx: CallContext, cursor: Cursor) -> None:
+    """Note what a change that has run was about, and what it left behind. Raises: TidegateError
+    LIMIT_CHANGES."""
+    await record_new_state(ctx, new_state_of(cursor))
+    rows, most, transaction = counted_of(cursor), ctx.change.max_rows, ctx.transaction
+    ctx.change = structs.replace(ctx.change, rows_counted=rows)
+    if transaction is not None and most is not None:
+        check_sum(transaction, most, rows)
 
 
 def _text(request: EngineRequest) -> str | None:

@@ -3,13 +3,15 @@ are kept, and our own records."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from tidegate.config.model import Config
-from tidegate.gateway.context import CallContext
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import CallContext, Handler
 from tidegate.gateway.execution import fetch_more
 from tidegate.gateway.source_connections import SourceConnections
+from tidegate.model.profiles import Profiles
 from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import (
     Call,
@@ -17,11 +19,13 @@ from tidegate.model.requests import (
     Disconnect,
     FetchMore,
     ListSources,
+    ReadProfiles,
     Request,
     ShowStatus,
     Switch,
 )
 from tidegate.model.sources import Source
+from tidegate.product import load
 
 
 class HandlerParts(NamedTuple):
@@ -33,7 +37,6 @@ class HandlerParts(NamedTuple):
 
 RequestHandler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
 """Answers a request about our own records, within the sources that it is given."""
-Handler = Callable[[CallContext], Awaitable[Any]]
 
 
 async def list_sources(ctx: CallContext) -> tuple[SourceEntry, ...]:
@@ -74,6 +77,12 @@ def from_records(answer: RequestHandler) -> Handler:
     return handle
 
 
+async def read_profiles(ctx: CallContext) -> Profiles:
+    from tidegate.gateway import profiles  # only who asks for them pays
+
+    return await profiles.read_profiles(ctx)
+
+
 HANDLERS: dict[type[Request], Handler] = {
     ListSources: list_sources,
     Connect: open_connection,
@@ -81,5 +90,43 @@ HANDLERS: dict[type[Request], Handler] = {
     Switch: switch_database,
     ShowStatus: show_status,
     FetchMore: fetch_more,
+    ReadProfiles: read_profiles,
 }
-"""By the class of request. `Gateway` adds those that the application gives it."""
+"""By the class of request. `Handlers` adds those that the application gives."""
+
+
+class Handlers:
+    """What answers requests that need no engine: those above, those that the application gives, and
+    those of products, which are made of `parts` when the first request comes."""
+
+    def __init__(
+        self, given: Mapping[type[Request], RequestHandler], parts: HandlerParts | None
+    ) -> None:
+        self._parts = parts
+        self._known = HANDLERS | {
+            request: from_records(answer) for request, answer in given.items()
+        }
+
+    def find(self, request: type[Request]) -> Handler:
+        """The handler of a class of requests. Raises: TidegateError UNSUPPORTED."""
+        handler = self._known.get(request)
+        if handler is None and request.handler and self._parts is not None:
+            answer: RequestHandler = load(request.handler)(self._parts)
+            handler = self._known[request] = from_records(answer)
+        if handler is None:
+            raise TidegateError(
+                Code.UNSUPPORTED, f"This server has no handler for {request.__name__} requests"
+            )
+        return handler
+
+
+def find_handler(ctx: CallContext) -> None:
+    """Find what answers the request. Raises: TidegateError UNSUPPORTED."""
+    ctx.handler = ctx.services.handler_of(type(ctx.call.request))
+
+
+async def answer(ctx: CallContext) -> None:
+    """Have the handler answer: `ctx.payload`. Raises: TidegateError."""
+    if ctx.handler is None:
+        raise TidegateError(Code.INTERNAL, "The handler of the request was not found before")
+    ctx.payload = await ctx.handler(ctx)

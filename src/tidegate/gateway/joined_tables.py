@@ -8,7 +8,7 @@ All of them are prepared, and so decided on, before anything is read.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -35,7 +35,6 @@ from tidegate.policy.data_rules import verdict_of
 from tidegate.results.json_values import text
 from tidegate.results.row_stream import WriterSink
 
-Handle = Callable[[Call], Awaitable[Reply]]
 _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -58,26 +57,32 @@ class Joins(NamedTuple):
         return structs.replace(request, masked=masked)
 
 
-async def find_joined(ctx: CallContext, handle: Handle) -> Joins | None:
+async def find_joined(ctx: CallContext) -> None:
     """Find the tables of other sources that the statement names, and whether its caller may read
-    each. `ctx.joined` then has their columns. None if it names none.
+    each. `ctx.joined` then has their columns.
 
     Raises: TidegateError TABLE_UNKNOWN; UNSUPPORTED for a source without tables; what the gate says
     to reading the table.
     """
     needs = await other_tables(ctx)
     if needs is None:
-        return None
+        return
     joined: list[JoinedTable] = []
     reads: list[Statement] = []
     masked: list[tuple[str, str]] = []
     for table in needs.tables:
-        found, read, hidden = await _prepared(ctx, table, handle)
+        found, read, hidden = await _prepared(ctx, table)
         joined.append(found)
         reads.append(read)
         masked += hidden
     ctx.joined = tuple(joined)
-    return Joins(needs, tuple(reads), tuple(masked))
+    ctx.joins = Joins(needs, tuple(reads), tuple(masked))
+
+
+def rewrite_joined(ctx: CallContext) -> None:
+    """Have the request that runs know what it reads of other sources."""
+    if ctx.joins is not None:
+        ctx.rewritten = ctx.joins.applied_to(ctx.rewritten)
 
 
 async def other_tables(ctx: CallContext) -> OtherTables | None:
@@ -134,12 +139,12 @@ def _read(
 
 
 async def _prepared(
-    ctx: CallContext, table: OtherTable, handle: Handle
+    ctx: CallContext, table: OtherTable
 ) -> tuple[JoinedTable, Statement, list[tuple[str, str]]]:
     """The table with the columns that the statement needs, what reads them, and which of them are
     masked."""
     prepare = Prepare(whole_read(ctx, table), limits=ctx.request.limits)
-    payload = (await _answer(ctx, table, prepare, handle)).payload
+    payload = (await _answer(ctx, table, prepare)).payload
     if not isinstance(payload, Prepared):
         raise TypeError(type(payload).__name__)
     columns = payload.columns or ()
@@ -155,13 +160,14 @@ async def _prepared(
     return JoinedTable(table.source, table.names, columns, read.text), read, touched
 
 
-async def read_joined(ctx: CallContext, joins: Joins, handle: Handle) -> None:
+async def read_joined(ctx: CallContext) -> None:
     """Read the tables, once each. `ctx.joined` then has their rows. Nothing is read for a statement
     that is not run.
 
     Raises: TidegateError LIMIT_ROWS, LIMIT_BYTES if they are too large; what reading them raises.
     """
-    if not isinstance(ctx.request, Query) or not joins.needs.is_run:
+    joins = ctx.joins
+    if joins is None or not isinstance(ctx.request, Query) or not joins.needs.is_run:
         return
     limits, began = ctx.request.limits, time.monotonic()
     rows_left, sink_budget = joins.needs.most_rows, _Budget(joins.needs.most_bytes)
@@ -176,7 +182,7 @@ async def read_joined(ctx: CallContext, joins: Joins, handle: Handle) -> None:
             sink=WriterSink(rows),
             limits=Limits(rows_left, joins.needs.most_bytes, left_s),
         )
-        page = (await _answer(ctx, table, request, handle)).payload
+        page = (await _answer(ctx, table, request)).payload
         if not isinstance(page, Page):
             raise TypeError(type(page).__name__)
         if page.truncations:
@@ -188,12 +194,10 @@ async def read_joined(ctx: CallContext, joins: Joins, handle: Handle) -> None:
     ctx.joined = tuple(joined)
 
 
-async def _answer(
-    ctx: CallContext, table: OtherTable, request: EngineRequest, handle: Handle
-) -> Reply:
+async def _answer(ctx: CallContext, table: OtherTable, request: EngineRequest) -> Reply:
     """The reply to a call of its own. An error says which table it is about."""
     try:
-        return await handle(call_for(ctx, table.source, request))
+        return await ctx.services.handle(call_for(ctx, table.source, request))
     except TidegateError as error:
         error.details.pop("position", None)  # in a text that the caller did not write
         error.details["table"] = table.shown

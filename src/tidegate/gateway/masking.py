@@ -93,8 +93,10 @@ async def mask(ctx: CallContext) -> None:
     ctx.rewritten = rewritten
     if ctx.judgement.effect is not Effect.READ:
         masked = isinstance(rewritten, Query) and bool(rewritten.masked)
-        ctx.withholds_words = masked or may_quote_others(ctx.judgement.tables, catalog)
-    ctx.schema_version = catalog.version if checked_later else None
+        withholds = masked or may_quote_others(ctx.judgement.tables, catalog)
+        ctx.masking = structs.replace(ctx.masking, withholds_words=withholds)
+    version = catalog.version if checked_later else None
+    ctx.masking = structs.replace(ctx.masking, schema_version=version)
     if isinstance(rewritten, (Query, Explain, Prepare)):
         await _judge_rewritten(ctx, rewritten)
 

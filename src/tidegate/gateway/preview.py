@@ -59,7 +59,7 @@ async def _explain_joined(ctx: CallContext) -> Explanation | None:
     for table in needs.tables if needs is not None else ():
         read = whole_read(ctx, table)
         call = call_for(ctx, table.source, JoinedRead(read))
-        explanation = await explain_call(CallContext(ctx.services, call, ctx.call_id))
+        explanation = await explain_call(CallContext.begin(ctx.services, call, ctx.call_id))
         if _refuses(explanation):
             return explanation
         ctx.joined = (*ctx.joined, JoinedTable(table.source, table.names, (), read.text))

@@ -55,7 +55,7 @@ Handle = Callable[[Call], Awaitable[Reply]]
 _decode = msgspec.json.Decoder(list[list[Any]]).decode
 
 
-async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
+async def read_profiles(ctx: CallContext) -> Profiles:
     """What is known of the tables. Those that are awaited and not known are waited for a moment.
 
     Raises: TidegateError POLICY_IDENTITY, POLICY_MASKED.
@@ -79,7 +79,7 @@ async def read_profiles(ctx: CallContext, handle: Handle) -> Profiles:
             # What was read meanwhile may be of another database's table of the same name.
             raise TidegateError(Code.CALL_CANCELLED, "The caller switched to another database")
 
-    reader = _Reader(call, ctx.source, handle)
+    reader = _Reader(call, ctx.source, ctx.services.handle)
 
     async def sample(table: Table) -> TableProfile:
         profile = await _sample(table, reader, rules)

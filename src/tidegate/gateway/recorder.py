@@ -48,13 +48,14 @@ def _streams(request: Request) -> bool:
     return isinstance(request, Query) and request.sink is not None and request.sink.writer is None
 
 
-async def record_outcome(ctx: CallContext, payload: Any) -> None:
+async def record_outcome(ctx: CallContext) -> None:
     """Record that the call succeeded, and wait until that is durable if data may have changed. What
     becomes of a change in a transaction is recorded when that ends.
 
     Raises: TidegateError AUDIT_UNAVAILABLE for a read, and then the reply must not leave;
     AUDIT_OUTCOME for what may have changed data: it ran, and its record follows.
     """
+    payload = ctx.payload
     if isinstance(payload, Page):
         event = _event(
             ctx,
@@ -82,10 +83,10 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
         unkept, required = kept_with(ctx)
         transaction.keep(
             Change(
-                *(event, entry, language, ctx.rows_counted),
+                *(event, entry, language, ctx.change.rows_counted),
                 unkept=unkept,
                 required=required,
-                grant=ctx.grant,
+                grant=ctx.approval.grant,
             )
         )
         return
@@ -96,8 +97,8 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
         if changes:
             await audit.durable(sequence)
     except TidegateError as error:
-        if not ctx.changes or audit.tolerates(changes=True):
-            _tolerate_missing(ctx, error, changes=ctx.changes)
+        if not ctx.may_change or audit.tolerates(changes=True):
+            _tolerate_missing(ctx, error, changes=ctx.may_change)
         else:
             audit.append_later(event)
             raise _unrecorded("The call ran", error) from error
@@ -106,7 +107,7 @@ async def record_outcome(ctx: CallContext, payload: Any) -> None:
 def kept_with(ctx: CallContext) -> tuple[str, str]:
     """Why the rows of a change in a transaction cannot be put back, and why they must be; empty if
     they can, and need not."""
-    keeper, reversible = ctx.keeper, ctx.reversible
+    keeper, reversible = ctx.change.keeper, ctx.change.reversible
     if keeper is not None:
         return keeper.reason, keeper.required
     return "" if reversible is None or reversible.possible else reversible.reason, ""
@@ -133,7 +134,7 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
         ending = ending_of(event.phase, event.code, event.verdict, event.approval)
         figures.count_failure(event.source, ending)
     audit = ctx.services.audit
-    changes = ran and ctx.changes
+    changes = ran and ctx.may_change
     try:
         audit.append(event)
     except TidegateError as fault:
@@ -144,7 +145,7 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
             audit.append_later(event)
             raise _unrecorded(f"The call ended with {error.code.value}", fault) from error
     if ran:
-        add_to_history(ctx, 0, ctx.elapsed_ms, error.message)
+        _add_to_history(ctx, 0, ctx.elapsed_ms, error.message)
 
 
 def _tolerate_missing(ctx: CallContext, error: TidegateError, *, changes: bool) -> None:
@@ -188,7 +189,7 @@ def _event(
         surface=call.surface,
         tool=call.tool,
         source=source.name or call.source or "",
-        request=ctx.kind or request.kind,
+        request="dry_run" if ctx.dry_run else request.kind,
         effect=judgement.effect.label if judgement is not UNJUDGED else "",
         verdict=verdict.kind if verdict is not UNDECIDED else "",
         rule=verdict.rule if verdict is not UNDECIDED else "",
@@ -200,7 +201,7 @@ def _event(
         bytes=size,
         elapsed_ms=elapsed_ms,
         error=error,
-        approval=ctx.approval,
+        approval=ctx.approval.id,
         statement_class=judgement.verb,
         arguments=arguments,
         outside_transaction=judgement.outside_transaction,
@@ -227,8 +228,15 @@ def _rows_of(payload: Any) -> int | None:
     return getattr(payload, "row_count", None)
 
 
-def add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str = "") -> None:
-    """Add a statement that ran to the history; `error` says how it failed."""
+def add_to_history(ctx: CallContext) -> None:
+    """Add a statement that ran to the history; a change in a transaction when that has ended."""
+    payload = ctx.payload
+    if isinstance(payload, Page) and not ctx.is_held_back:
+        _add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)
+
+
+def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str = "") -> None:
+    """`error` says how the statement failed."""
     entry = _history_entry(ctx, rows, elapsed_ms, error)
     if entry is not None:
         ctx.services.history.add(entry, ctx.language or _language_of(ctx.source))

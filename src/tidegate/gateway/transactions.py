@@ -40,13 +40,11 @@ _CHANGE = Judgement(Effect.WRITE, "request.change", "a change of rows", verb="up
 
 
 def enter_transaction(ctx: CallContext) -> None:
-    """Find the transaction that the call belongs to, if it names one.
+    """Find the transaction that the call belongs to.
 
     Raises: TidegateError 25P01; 25P02 for anything but its end in one that has failed.
     """
     call = ctx.call
-    if not call.transaction:
-        return
     transaction = ctx.services.transactions.find(call, ctx.connection)
     request = call.request
     goes_back = isinstance(request, MarkTransaction) and request.action == "rollback to"
@@ -214,7 +212,8 @@ async def _commit(ctx: CallContext, transaction: OpenTransaction) -> EndedTransa
         return EndedTransaction(False, count)
     try:
         if transaction.held is not None:
-            ctx.max_rows_changed = _rows_left(ctx, transaction)
+            max_rows = _rows_left(ctx, transaction)
+            ctx.change = structs.replace(ctx.change, max_rows=max_rows)
             await _keep(ctx, transaction)
             await transaction.held.commit(ctx.permit(ctx.request), ctx.call.cancellation)
     except TidegateError as error:
@@ -242,15 +241,15 @@ async def _keep(ctx: CallContext, transaction: OpenTransaction) -> None:
 
 async def _end_keeping(ctx: CallContext, error: BaseException | None = None) -> str:
     """The id under which the rows are kept; empty if they are not."""
-    if ctx.keeper is None:
+    if ctx.change.keeper is None:
         return ""
     from tidegate.gateway.changes import end_keeping
 
     return await end_keeping(ctx, error)
 
 
-def judgement_of(ctx: CallContext) -> Judgement:
-    """What a request about a transaction does: a commit with changes keeps them."""
+def judge_commit(ctx: CallContext) -> None:
+    """A commit with changes keeps them, and so is a change."""
     transaction, request = ctx.transaction, ctx.call.request
     if (
         isinstance(request, CommitTransaction)
@@ -258,5 +257,4 @@ def judgement_of(ctx: CallContext) -> Judgement:
         and transaction.changes
         and not transaction.failed
     ):
-        return COMMITS
-    return ctx.judgement
+        ctx.judgement = COMMITS

@@ -77,8 +77,7 @@ async def load_change(ctx: CallContext) -> None:
         )
     image = await asyncio.to_thread(changes.image, entry, place_of(ctx.source))
     _check_tables(ctx, entry, image)
-    ctx.change = entry
-    ctx.max_rows_changed = most_rows(ctx)
+    ctx.change = structs.replace(ctx.change, undone=entry, max_rows=most_rows(ctx))
     ctx.database = entry.database or ctx.engine.status.database
     fields: dict[str, Any] = {
         "change": entry.id,
@@ -118,14 +117,15 @@ def _check_state(ctx: CallContext, entry: ChangeEntry) -> None:
         raise TidegateError(
             Code.UNDO_UNAVAILABLE, f"The change {entry.id} was taken back already{by}."
         )
-    if ctx.max_rows_changed is not None and entry.rows > ctx.max_rows_changed:
-        raise too_many_rows(ctx.max_rows_changed, entry.rows, False)
+    most = ctx.change.max_rows
+    if most is not None and entry.rows > most:
+        raise too_many_rows(most, entry.rows, False)
 
 
 async def answer_change(ctx: CallContext) -> UndoPreview | Undone:
     """Show what an undo would do, or do it. Raises: TidegateError UNDO_CONFLICT, UNDO_UNAVAILABLE,
     and what the engine raises."""
-    entry, engine, changes = ctx.change, ctx.engine, ctx.services.changes
+    entry, engine, changes = ctx.change.undone, ctx.engine, ctx.services.changes
     request = ctx.rewritten
     if entry is None or changes is None or not can_undo(engine):
         raise TidegateError(Code.INTERNAL, "A change was to be taken back that was not loaded.")
@@ -187,8 +187,9 @@ async def _put_back(
         with suppress(TidegateError):  # a second undo finds that the rows are other ones
             await asyncio.to_thread(changes.mark_undone, entry, "")
     remarks: list[str] = [*found.remarks]
-    if ctx.keeper is not None and ctx.keeper.reason:
-        remarks.append(f"this undo cannot be taken back itself: {ctx.keeper.reason}")
+    keeper = ctx.change.keeper
+    if keeper is not None and keeper.reason:
+        remarks.append(f"this undo cannot be taken back itself: {keeper.reason}")
     return Undone(entry.id, kept_as, entry.rows, entry.tables, tuple(remarks))
 
 

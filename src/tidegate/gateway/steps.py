@@ -1,0 +1,178 @@
+"""The steps of a call, in their order.
+
+Each is a function of the `CallContext`, and a call that a step does not concern passes it by. Who
+reads `STATEMENT_STEPS` from top to bottom knows what happens to a statement. The order protects:
+nothing is asked of a database before the policy was, data is hidden before the database gives its
+opinion, a person is asked about what is known then, and nothing runs before it is on record.
+
+A product may add steps (`Product.steps`): see `steps_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from tidegate.engines.registry import installed_product_of
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.approval import approve, save_outcome, save_start
+from tidegate.gateway.context import CallContext
+from tidegate.gateway.decision import confirm_by_person, decide, inspect
+from tidegate.gateway.execution import run
+from tidegate.gateway.handlers import answer, find_handler
+from tidegate.gateway.joined_tables import find_joined, read_joined, rewrite_joined
+from tidegate.gateway.masking import hide_sessions, mask
+from tidegate.gateway.recorder import add_to_history, record_intent, record_outcome
+from tidegate.gateway.source_connections import connect
+from tidegate.gateway.transactions import check_statement, enter_transaction, judge_commit
+from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
+from tidegate.model.statements import Effect
+from tidegate.product import built_in, load
+from tidegate.sql.session_texts import has_session_views, names_sessions
+
+Action = Callable[[CallContext], Awaitable[None] | None]
+"""What a step does. Raises: TidegateError, and then the call ends."""
+Condition = Callable[[CallContext], object]
+
+
+class Step(NamedTuple):
+    """One step: its name, what it does, and which calls it concerns (None: all)."""
+
+    name: str
+    action: Action
+    concerns: Condition | None = None
+
+
+def _step(action: Action, concerns: Condition | None = None) -> Step:
+    return Step(action.__name__, action, concerns)
+
+
+def _later(place: str, concerns: Condition | None = None) -> Step:
+    """A step whose module is imported when the first call needs it."""
+
+    def action(ctx: CallContext) -> Awaitable[None] | None:
+        found: Action = load(place)
+        return found(ctx)
+
+    return Step(place.partition(":")[2], action, concerns)
+
+
+def _is_change(ctx: CallContext) -> bool:
+    return ctx.judgement.effect is not Effect.READ and not ctx.call.request.names_change
+
+
+def _has_terms(ctx: CallContext) -> bool:
+    """Whether it is a change where changes are kept or limited."""
+    source = ctx.source
+    return _is_change(ctx) and (
+        source.undo != "off"
+        or source.max_rows_changed is not None
+        or ctx.call.actor.max_rows_changed is not None
+    )
+
+
+def _needs_person(ctx: CallContext) -> bool:
+    return ctx.verdict.kind == "ask" and type(ctx.call.request) is not Prepare
+
+
+_SHORT = 2_048
+_names_sessions = lru_cache(maxsize=512)(names_sessions)
+
+
+def _may_show_sessions(ctx: CallContext) -> bool:
+    """Whether the statement may name a view of the database's sessions."""
+    dialect, request = ctx.source.dialect, ctx.rewritten
+    if not has_session_views(dialect) or not isinstance(request, (Query, Explain, Prepare)):
+        return False
+    text = request.statement.text
+    return (_names_sessions if len(text) <= _SHORT else names_sessions)(text, dialect)
+
+
+def check_cancelled(ctx: CallContext) -> None:
+    """Raises: TidegateError CALL_CANCELLED for a call that was cancelled before it runs."""
+    if ctx.call.cancellation.reason is not None:
+        raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+
+
+def report_end(ctx: CallContext) -> None:
+    """Tell a caller who wants to see progress that the call is done."""
+    if ctx.call.progress is not None:
+        ctx.call.progress(1.0, "Done")
+
+
+STATEMENT_STEPS = (
+    _step(enter_transaction, lambda ctx: ctx.call.transaction),
+    _step(decide),
+    _step(confirm_by_person, lambda ctx: ctx.call.by_person),
+    _step(connect),
+    _step(find_joined, lambda ctx: ctx.engine.capabilities.joins),
+    _step(mask, lambda ctx: ctx.data_rules is not None),
+    _step(hide_sessions, _may_show_sessions),
+    _step(rewrite_joined, lambda ctx: ctx.joins is not None),
+    _step(inspect),
+    _step(check_statement, lambda ctx: ctx.transaction is not None),
+    _later("tidegate.gateway.undo:load_change", lambda ctx: ctx.call.request.names_change),
+    _later("tidegate.gateway.changes:consider_change", _has_terms),
+    _step(approve, _needs_person),
+    _later(
+        "tidegate.gateway.changes:begin_keeping",
+        lambda ctx: ctx.source.undo != "off" and ctx.may_change,
+    ),
+    _step(judge_commit, lambda ctx: ctx.transaction is not None),
+    _step(check_cancelled),
+    _step(record_intent),
+    _step(read_joined, lambda ctx: ctx.joins is not None),
+    _step(save_start, lambda ctx: ctx.approval.grant),
+    _step(run),
+    _step(record_outcome),
+    _step(save_outcome, lambda ctx: ctx.approval.grant),
+    _step(add_to_history),
+    _step(report_end, lambda ctx: ctx.call.progress is not None),
+)
+"""Of a request that an engine answers, after its source was found."""
+
+
+def _is_recorded_first(ctx: CallContext) -> bool:
+    return ctx.judgement.effect > Effect.READ or ctx.call.request.recorded_first
+
+
+ANSWER_STEPS = (
+    _step(enter_transaction, lambda ctx: ctx.call.transaction),
+    _step(decide),
+    _step(confirm_by_person, lambda ctx: ctx.call.by_person),
+    _step(find_handler),
+    _step(approve, _needs_person),
+    _step(check_cancelled, _is_recorded_first),
+    _step(record_intent, _is_recorded_first),
+    _step(answer),
+    _step(record_outcome),
+)
+"""Of a request that needs no engine, after its sources were found."""
+
+
+@cache
+def steps_of(request: type[Request], engine: str) -> tuple[Step, ...]:
+    """The steps of calls with such requests on sources of an engine, those of products included.
+
+    A product that is here may add steps for every source; one of another package adds them for the
+    sources of its own engines alone, so that it is known whenever they are due.
+    Raises: TidegateError CONFIG_INVALID for a step that is to come before one that is not there.
+    """
+    steps = STATEMENT_STEPS if issubclass(request, EngineRequest) else ANSWER_STEPS
+    added: dict[str, list[Step]] = {}
+    package = installed_product_of(engine)
+    for product in built_in() if package is None else (*built_in(), package):
+        for before, place in product.steps.items():
+            if before not in _NAMES:
+                raise TidegateError(
+                    Code.CONFIG_INVALID,
+                    f"The product `{product.name}` has a step before `{before}`, and there is no"
+                    " such step.",
+                    hint=f"The steps are {', '.join(sorted(_NAMES))}.",
+                )
+            added.setdefault(before, []).append(_later(place))
+    return tuple([each for step in steps for each in (*added.get(step.name, ()), step)])
+
+
+_NAMES = frozenset([step.name for step in (*STATEMENT_STEPS, *ANSWER_STEPS)])
