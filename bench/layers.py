@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any, NamedTuple
 
-import tidegate.gateway.gateway as pipeline
+import tidegate.gateway.steps as pipeline
 from bench import data
 from bench.engines import LIMITS, Action, collecting, paged, permit_for, turn_of
 from bench.figures import rotate
@@ -72,11 +72,11 @@ async def _no_intent(ctx: CallContext) -> None:
     ctx.intent_recorded = True
 
 
-async def _no_outcome(ctx: CallContext, payload: object) -> None:
+async def _no_outcome(ctx: CallContext) -> None:
     pass
 
 
-def _no_history(ctx: CallContext, rows: int, elapsed_ms: float) -> None:
+def _no_history(ctx: CallContext) -> None:
     pass
 
 
@@ -105,11 +105,11 @@ LEFT_OUT: dict[str, dict[str, Any]] = {
     "audit": _UNRECORDED,
     "history": _FORGOTTEN,
 }
-"""What stands in the pipeline for a layer that is left out, by its name there."""
+"""What stands in for the steps of a layer that is left out, by their names."""
 
 
 def stand_ins(stage: str) -> dict[str, Any]:
-    """What is to be swapped in the pipeline so that it has the layers up to `stage`."""
+    """The steps to be swapped so that the pipeline has the layers up to `stage`."""
     later = STAGES[STAGES.index(stage) + 1 :]
     swaps: dict[str, Any] = {}
     for layer in reversed(later):  # without audit there is no history either
@@ -119,15 +119,20 @@ def stand_ins(stage: str) -> dict[str, Any]:
 
 @contextmanager
 def swapped(swaps: dict[str, Any]) -> Iterator[None]:
-    """The pipeline with stand-ins. Raises: AttributeError if it has no such part any more."""
-    kept = {name: getattr(pipeline, name) for name in swaps}
-    for name, part in swaps.items():
-        setattr(pipeline, name, part)
+    """The pipeline with stand-ins. Raises: LookupError if it has no such step any more."""
+    kept = pipeline.STATEMENT_STEPS
+    missing = swaps.keys() - {step.name for step in kept}
+    if missing:
+        raise LookupError(f"no step is called {', '.join(missing)}")
+    pipeline.STATEMENT_STEPS = tuple(
+        [step._replace(action=swaps.get(step.name, step.action)) for step in kept]
+    )
+    pipeline.steps_of.cache_clear()
     try:
         yield
     finally:
-        for name, part in kept.items():
-            setattr(pipeline, name, part)
+        pipeline.STATEMENT_STEPS = kept
+        pipeline.steps_of.cache_clear()
 
 
 @contextmanager

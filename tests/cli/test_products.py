@@ -46,6 +46,22 @@ def query(sql: str, url: str, directory: Path, *, path: Path) -> subprocess.Comp
     return run("query", "books", sql, *words, path=path)
 
 
+def call(number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def converse(*words: str, messages: list[dict[str, Any]], state: Path) -> dict[int, dict[str, Any]]:
+    """What `tidegate serve` answers on stdio, with the package, by the ids of the messages."""
+    opening: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    ]
+    lines = "".join(json.dumps(each) + "\n" for each in (*opening, *messages))
+    served = run("serve", *words, "--state", str(state), path=PACKAGE, input=lines)
+    return {each["id"]: each["result"] for each in map(json.loads, served.stdout.splitlines())}
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     """A ledger that the package's own command made, with three entries."""
@@ -74,30 +90,52 @@ def test_the_engine_of_a_package_answers_by_its_own_dialect(ledger: Path, tmp_pa
 
 
 def test_the_tools_of_a_package_go_through_the_gate(ledger: Path, tmp_path: Path) -> None:
-    def call(number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        params = {"name": name, "arguments": arguments}
-        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-
-    messages: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-        call(3, "list_accounts", {}),
-        call(4, "balance", {"account": "rent"}),
-    ]
-    state = ("--state", str(tmp_path / "state"))
-    source = ("--source", f"books=ledger:///{ledger}")
-    served = run(
-        *("serve", "--surface", "ledger", *source, *state),
-        path=PACKAGE,
-        input="".join(json.dumps(each) + "\n" for each in messages),
-    )
-    found = {each["id"]: each["result"] for each in map(json.loads, served.stdout.splitlines())}
+    asked = [call(3, "list_accounts", {}), call(4, "balance", {"account": "rent"})]
+    messages = [{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, *asked]
+    state = tmp_path / "state"
+    words = ("--surface", "ledger", "--source", f"books=ledger:///{ledger}")
+    found = converse(*words, messages=messages, state=state)
     assert [tool["name"] for tool in found[2]["tools"]] == ["list_accounts", "balance"]
     assert found[3]["content"][0]["text"] == '[["rent"],["wages"]]'
     assert found[4]["content"][0]["text"] == "[[-12]]"
-    record = run("audit", "tail", "--json", *state, path=PACKAGE).stdout
+    record = run("audit", "tail", "--json", "--state", str(state), path=PACKAGE).stdout
     assert "sum(cents)" in record and "list_accounts" in record
+
+
+def test_a_step_of_a_package_is_passed_by_calls_on_its_own_engine(
+    ledger: Path, tmp_path: Path
+) -> None:
+    def entries() -> list[tuple[int]]:
+        with sqlite3.connect(ledger) as connection:
+            found = connection.execute("SELECT cents FROM entries ORDER BY rowid").fetchall()
+        connection.close()
+        return found
+
+    def change(scheme: str, *statements: str) -> list[str]:
+        calls = [
+            call(number, "query", {"sql": sql}) for number, sql in enumerate(statements, start=2)
+        ]
+        words = ("--surface", "core", "--source", f"books={scheme}:///{ledger}", "--allow-writes")
+        answers = converse(*words, messages=calls, state=tmp_path / scheme)
+        return [answers[number]["content"][0]["text"] for number in sorted(answers)[1:]]
+
+    update = "UPDATE entries SET cents = 0 WHERE account = 'rent'"
+    refused, added = change("ledger", update, "INSERT INTO entries VALUES ('rent', -9)")
+    assert "Entries of a ledger stay as they are" in refused
+    assert entries() == [(-5,), (-7,), (100,), (-9,)], added
+    change("sqlite", update)
+    assert entries() == [(0,), (0,), (100,), (0,)], "the step is none of this source's"
+
+
+def test_a_step_before_one_that_is_not_there_refuses_every_call(
+    ledger: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(PACKAGE, copy := tmp_path / "changed")
+    product = copy / "tidegate_ledger" / "product.py"
+    product.write_text(product.read_text().replace('{"approve":', '{"nowhere":'))
+    asked = query("SELECT 1", f"ledger:///{ledger}", tmp_path, path=copy)
+    assert asked.returncode != 0
+    assert "The product `ledger` has a step before `nowhere`" in asked.stderr
 
 
 def test_the_command_of_a_package_stands_in_the_help() -> None:

@@ -109,7 +109,7 @@ class ChangeState(msgspec.Struct, frozen=True):
     uncounted: str = ""
     """Which of its rows are not counted before it is committed; empty if all are."""
     reversible: Reversibility | None = None
-    """Whether its rows can be put back; None if nobody needs to know."""
+    """Whether its rows can be put back; None if that was not asked."""
     keeper: UndoEntry | None = None
     """Keeps its rows."""
     rows_counted: int = 0

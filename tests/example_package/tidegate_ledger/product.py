@@ -15,4 +15,5 @@ PRODUCT = Product(
     surfaces={"ledger": SurfaceEntry("tidegate_ledger.surface")},
     dialects={"ledger": "tidegate_ledger.dialect"},
     commands={"ledger": CommandEntry("tidegate_ledger.commands:add_ledger", "databases")},
+    steps={"approve": "tidegate_ledger.steps:refuse_rewriting"},
 )
