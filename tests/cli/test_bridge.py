@@ -117,7 +117,9 @@ def test_a_bridge_does_not_take_another_that_looks_for_the_server_of_a_stale_fil
 ) -> None:
     place = HandshakeFile(state)
     place.prepare()
-    place.write(Handshake(1, "gone", "127.0.0.1", 1, 2**22 + 1, 2e9, "t", "k", ("/mcp",), 1.0))
+    place.write(
+        Handshake(1, "gone", "127.0.0.1", 1, 2**22 + 1, 2e9, "t", "k", ("/mcp",), 1.0, "", "", 0.0)
+    )
     assert place.read(1e9) is None
     other = os.open(place.directory / "server.lock", os.O_RDWR)
     fcntl.flock(other, fcntl.LOCK_SH)  # as one that looks at the same moment

@@ -164,22 +164,16 @@ def test_what_is_exported_is_masked_and_on_record(run: Run, database: Path, tmp_
 
 
 @pytest.mark.parametrize("command", ["explain", "judge"])
-def test_explain_and_judge_take_the_order_of_query_and_the_old_one_with_a_note(
+def test_explain_and_judge_take_the_order_of_query(
     run: Run, towns: Path, tmp_path: Path, command: str
 ):
-    new = run(command, "towns", "SELECT 1")
-    assert (new.status, new.err) == (0, "")
-    for old in (("--source", "towns", "SELECT 1"), ("SELECT 1", "--source", "towns")):
-        ended = run(command, *old)
-        assert ended.out == new.out
-        assert (
-            ended.err
-            == f"note: the order is `tidegate {command} SOURCE SQL` now; --source still works\n"
-        )
+    given = run(command, "towns", "SELECT 1")
+    assert (given.status, given.err) == (0, "")
     (tmp_path / "q.sql").write_text("SELECT 1")
-    assert run(command, "towns", "--file", str(tmp_path / "q.sql")).out == new.out
+    assert run(command, "towns", "--file", str(tmp_path / "q.sql")).out == given.out
     assert run(command, "towns", "-", stdin="SELECT 1").status in (0, 2)
     assert run(command, "towns", "SELECT 1", "more").status == 2
+    assert "There is no option --source" in run(command, "--source", "towns", "SELECT 1").err
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])

@@ -80,10 +80,10 @@ def test_the_settings_stand_before_a_saved_source_of_the_name(
 
 def test_explain_and_judge_look_at_the_same_settings(run: Run, towns: Path, settings: Any) -> None:
     path = settings(**MASKED)
-    words = ("explain", "--source", "towns", "--json", NAMES, "--config", path)
+    words = ("explain", "towns", NAMES, "--json", "--config", path)
     assert run(*words).json["masks"] == [["towns.name", "nothing"]]
     safe = {"name": "towns", "url": f"sqlite:///{towns}", "agents": "deny"}
-    words = ("judge", "--source", "towns", NAMES)
+    words = ("judge", "towns", NAMES)
     assert json.loads(run(*words).out)["verdict"] == "allow"
     path = settings(sources=[safe])
     assert json.loads(run(*words, "--config", path).out)["code"] == "policy.blocked"

@@ -6,15 +6,13 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-OLD = {"--safe-mode", "--ai-policy"}
-"""Old names, which are taken with a note."""
 OF_DEV = {"--count", "--seed"}
 """Options of `./dev`."""
 
 
 def test_each_option_in_a_sentence_is_in_the_reference() -> None:
     option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-    known = {*option.findall((DOCS / "reference" / "cli.md").read_text()), *OLD, *OF_DEV}
+    known = {*option.findall((DOCS / "reference" / "cli.md").read_text()), *OF_DEV}
     unknown = [
         f"{page.relative_to(DOCS)}: {name}"
         for part in ("howto", "explanation", "tutorial")

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
-from tidegate.config.old_names import rename_policy
 
 SHOP = """
 CREATE TABLE customers (id INTEGER, email VARCHAR(80), full_name VARCHAR(80));
@@ -235,25 +234,16 @@ HIDDEN = {
 }
 
 
-def _old(**words: str) -> dict[str, Any]:
-    """Policy in its old words, as the settings and the commands still take it."""
-    fields: dict[str, Any] = dict(words)
-    rename_policy(fields)
-    return fields
-
-
 SETTINGS: dict[str, dict[str, Any]] = {
-    "readOnly": _old(external_access="readOnly"),
+    "readOnly": {"access": "read"},
     "readWrite": OPEN,
     "administered": {"access": "admin"},
-    "blocked": _old(external_access="blocked"),
-    "never": OPEN | _old(ai_policy="never"),
-    "asks": OPEN | _old(ai_policy="askEachTime"),
-    "alert": OPEN | _old(safe_mode="alert"),
-    "alertFull": OPEN | _old(safe_mode="alertFull"),
-    "safeMode": OPEN | _old(safe_mode="safeMode"),
-    "safeModeFull": OPEN | _old(safe_mode="safeModeFull"),
-    "locked": OPEN | _old(safe_mode="readOnly"),
+    "blocked": {"access": "none"},
+    "never": OPEN | {"agents": "deny"},
+    "asks": OPEN | {"agents": "ask"},
+    "writes": OPEN | {"approval_for": "writes"},
+    "everything": OPEN | {"approval_for": "everything"},
+    "locked": OPEN | {"changes": "deny"},
     "denies": OPEN | {"unqualified": "deny"},
     "trusts": OPEN | {"unqualified": "allow"},
     "guarded": OPEN | {"destructive_scope": "fullAccess"},

@@ -1,6 +1,6 @@
 """What is expected of every actor under every setting of a source, written out.
 
-Nothing here is computed from the code under test. A row is a setting (`authz_shops.SETTINGS`), a
+Nothing here is computed from the code under test. A row is a setting (`authz_engines.SETTINGS`), a
 column an actor (`authz_server.ACTORS`), a word an outcome:
 
 ok        it runs                            source    not on the caller's allowlist
@@ -31,10 +31,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-alertFull    ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-safeModeFull ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+everything   ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
@@ -54,10 +52,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-alertFull    ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-safeModeFull ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+everything   ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
@@ -77,10 +73,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      ask
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     ask
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     ask
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+everything   ask     ask     ask     ask     ask     source  ask     ask     ask     ask
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
@@ -100,10 +94,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
-alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     masked
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
-safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+everything   ask     ask     ask     ask     ask     source  ask     ask     ask     masked
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
@@ -123,10 +115,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
-alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     masked
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
-safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+everything   ask     ask     ask     ask     ask     source  ask     ask     ask     masked
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
@@ -146,10 +136,8 @@ administered scope   ok      ok      ok      ok      source  scope   ok      sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-alert        scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-alertFull    scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+writes       scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+everything   scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 denies       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -169,10 +157,8 @@ administered scope   scope   ask     scope   scope   source  scope   scope   sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-alert        scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-alertFull    scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-safeMode     scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-safeModeFull scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+writes       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+everything   scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 denies       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 trusts       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
@@ -192,10 +178,8 @@ administered scope   phrase  phrase  phrase  phrase  source  scope   phrase  sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-alert        scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-alertFull    scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-safeMode     scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-safeModeFull scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
+writes       scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
+everything   scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
 locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 denies       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -215,10 +199,8 @@ administered scope   phrase  phrase  phrase  phrase  source  scope   phrase  sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-alert        scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-alertFull    scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-safeMode     scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
-safeModeFull scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
+writes       scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
+everything   scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
 locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 denies       scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
 trusts       scope   phrase  phrase  phrase  phrase  source  scope   phrase  scope   phrase
@@ -238,10 +220,8 @@ administered denied  denied  denied  denied  denied  source  denied  denied  den
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked denied  blocked
 asks         denied  denied  denied  denied  denied  source  denied  denied  denied  denied
-alert        denied  denied  denied  denied  denied  source  denied  denied  denied  denied
-alertFull    denied  denied  denied  denied  denied  source  denied  denied  denied  denied
-safeMode     denied  denied  denied  denied  denied  source  denied  denied  denied  denied
-safeModeFull denied  denied  denied  denied  denied  source  denied  denied  denied  denied
+writes       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
+everything   denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 locked       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 denies       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 trusts       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
@@ -261,10 +241,8 @@ administered ro      ro      ro      ro      ro      source  ro      ro      ro 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ro      blocked
 asks         ro      ro      ro      ro      ro      source  ro      ro      ro      ro
-alert        ro      ro      ro      ro      ro      source  ro      ro      ro      ro
-alertFull    ro      ro      ro      ro      ro      source  ro      ro      ro      ro
-safeMode     ro      ro      ro      ro      ro      source  ro      ro      ro      ro
-safeModeFull ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+writes       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
+everything   ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 denies       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 trusts       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
@@ -284,10 +262,8 @@ administered scope   ok      ok      ok      ok      source  scope   ok      sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-alert        scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-alertFull    scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-safeMode     scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-safeModeFull scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+writes       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+everything   scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 locked       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 denies       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -307,10 +283,8 @@ administered scope   ok      ok      ok      ok      source  scope   ok      sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-alert        scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-alertFull    scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-safeMode     scope   ok      ok      ok      ok      source  scope   ok      scope   ok
-safeModeFull scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+writes       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
+everything   scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 locked       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 denies       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -330,10 +304,8 @@ administered scope   ok      ok      ok      ok      source  scope   ok      sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-alert        scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-alertFull    scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+writes       scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+everything   scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 locked       scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 denies       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
 trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   ok
@@ -353,10 +325,8 @@ administered scope   unfit   unfit   unfit   unfit   source  scope   unfit   sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
-alert        scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
-alertFull    scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
-safeMode     scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
-safeModeFull scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
+writes       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
+everything   scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
 locked       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
 denies       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
 trusts       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
@@ -376,10 +346,8 @@ administered scope   ask     ask     ask     ask     source  scope   ask     sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-alert        scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-alertFull    scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   ask
-safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+writes       scope   ask     ask     ask     ask     source  scope   ask     scope   ask
+everything   scope   ask     ask     ask     ask     source  scope   ask     scope   ask
 locked       scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 denies       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 trusts       scope   unfit   unfit   unfit   unfit   source  scope   unfit   scope   unfit
@@ -403,10 +371,8 @@ administered scope   ask     ask     ask     ask     source  scope   ask     sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-alert        scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-alertFull    scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+writes       scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+everything   scope   ask     ask     ask     ask     source  scope   ask     scope   masked
 locked       scope   ro      ro      ro      ro      source  scope   ro      scope   ro
 denies       scope   ask     ask     ask     ask     source  scope   ask     scope   masked
 trusts       scope   ask     ask     ask     ask     source  scope   ask     scope   masked
@@ -426,10 +392,8 @@ administered scope   denied  denied  denied  denied  source  scope   denied  sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-alert        scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-alertFull    scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-safeMode     scope   denied  denied  denied  denied  source  scope   denied  scope   denied
-safeModeFull scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+writes       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
+everything   scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 locked       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 denies       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
 trusts       scope   denied  denied  denied  denied  source  scope   denied  scope   denied
@@ -449,10 +413,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      denied
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      denied
-alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     denied
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      denied
-safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     denied
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      denied
+everything   ask     ask     ask     ask     ask     source  ask     ask     ask     denied
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      denied
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      denied
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      denied
@@ -472,10 +434,8 @@ administered denied  denied  denied  denied  denied  source  denied  denied  den
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked denied  blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     denied  denied
-alert        denied  denied  denied  denied  denied  source  denied  denied  denied  denied
-alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     denied
-safeMode     denied  denied  denied  denied  denied  source  denied  denied  denied  denied
-safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     denied
+writes       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
+everything   ask     ask     ask     ask     ask     source  ask     ask     ask     denied
 locked       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 denies       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
 trusts       denied  denied  denied  denied  denied  source  denied  denied  denied  denied
@@ -495,10 +455,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         gone    gone    gone    gone    gone    source  gone    gone    ok      gone
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-alertFull    gone    gone    gone    gone    gone    source  gone    gone    gone    gone
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      ok
-safeModeFull gone    gone    gone    gone    gone    source  gone    gone    gone    gone
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
+everything   gone    gone    gone    gone    gone    source  gone    gone    gone    gone
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      ok
@@ -518,10 +476,8 @@ administered ok      ok      ok      ok      ok      gone    ok      ok      ok 
 blocked      gone    gone    gone    gone    gone    gone    gone    gone    gone    gone
 never        gone    gone    gone    gone    gone    gone    gone    gone    ok      gone
 asks         ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
-alert        ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
-alertFull    ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
-safeMode     ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
-safeModeFull ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
+writes       ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
+everything   ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 locked       ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 denies       ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
 trusts       ok      ok      ok      ok      ok      gone    ok      ok      ok      ok
@@ -544,10 +500,8 @@ administered ok      ok      ok      ok      ok      source  ok      ok      ok 
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked ok      blocked
 asks         ask     ask     ask     ask     ask     source  ask     ask     ok      masked
-alert        ok      ok      ok      ok      ok      source  ok      ok      ok      masked
-alertFull    ask     ask     ask     ask     ask     source  ask     ask     ask     masked
-safeMode     ok      ok      ok      ok      ok      source  ok      ok      ok      masked
-safeModeFull ask     ask     ask     ask     ask     source  ask     ask     ask     masked
+writes       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
+everything   ask     ask     ask     ask     ask     source  ask     ask     ask     masked
 locked       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 denies       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
 trusts       ok      ok      ok      ok      ok      source  ok      ok      ok      masked
@@ -566,10 +520,8 @@ administered scope   ok      ok      ok      ok      source  scope   ok      sco
 blocked      blocked blocked blocked blocked blocked source  blocked blocked blocked blocked
 never        blocked blocked blocked blocked blocked source  blocked blocked scope   blocked
 asks         scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-alert        scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-alertFull    scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-safeMode     scope   ask     ask     ask     ask     source  scope   ask     scope   masked
-safeModeFull scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+writes       scope   ask     ask     ask     ask     source  scope   ask     scope   masked
+everything   scope   ask     ask     ask     ask     source  scope   ask     scope   masked
 locked       ro      ro      ro      ro      ro      source  ro      ro      ro      ro
 denies       scope   ok      ok      ok      ok      source  scope   ok      scope   masked
 trusts       scope   ok      ok      ok      ok      source  scope   ok      scope   masked

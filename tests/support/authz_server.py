@@ -87,8 +87,9 @@ class Harness:
         }  # fmt: skip
         source |= more.pop("settings", {})
         sources = [source, *more.pop("beside", ())]
-        settings = {"sources": sources, "state": str(directory / "state"), "extended": True}
-        settings["surface"] = {"postgres": {"source": setting}}
+        workbench = {"extended": True} | more.pop("workbench", {})
+        settings = {"sources": sources, "state": str(directory / "state")}
+        settings["surface"] = {"postgres": {"source": setting}, "workbench": workbench}
         self.config: Config = load(msgspec.json.encode(settings | more).decode())
         self.app = App.open(self.config)
         (self.source,) = [each for each in self.app.connections.sources() if each.name == setting]

@@ -143,7 +143,7 @@ class Scripted:
         token, expires_at = BridgeTokens(BridgeSettings(), lambda name, details: None).renew()
         self.handshake = Handshake(
             1, "scripted", "127.0.0.1", self._server.port, os.getpid(),
-            expires_at, token, "key", ("/mcp",), 30.0, release=__version__,
+            expires_at, token, "key", ("/mcp",), 30.0, "", __version__, 0.0,
         )  # fmt: skip
         self._place.write(self.handshake)
         self._server.start()

@@ -52,9 +52,9 @@ class Handshake(NamedTuple):
     key: str
     paths: tuple[str, ...]
     patience_s: float
-    settings: str = ""
-    release: str = ""
-    started_at: float = 0.0
+    settings: str
+    release: str
+    started_at: float
     by_bridge: bool = False
     variables: Mapping[str, str] = {}
     tls: bool = False

@@ -85,7 +85,7 @@ def no_server(directory: Path) -> TidegateError:
 
 
 async def status_of(found: Handshake) -> dict[str, Any]:
-    """What the server says of itself. Empty for one of an earlier version, which says nothing."""
+    """What the server says of itself. Empty if it does not answer."""
     headers = [(PROOF, found.proof("status"))]
     try:
         answer = await send_request(

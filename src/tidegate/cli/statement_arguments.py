@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from tidegate.cli.terminal import print_status
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Statement
 from tidegate.sql.named_parameters import bind_names
@@ -61,8 +60,9 @@ def statement_of(text: str, values: list[str], named: list[str], dialect: str) -
     return Statement(*bind_names(text, pairs, dialect))
 
 
-def source_and_text(arguments: argparse.Namespace, command: str) -> tuple[str | None, str | None]:
-    """(source, statement) of a command that takes `SOURCE SQL`, and still `SQL --source NAME`."""
+def source_and_text(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
+    """(source, statement) of a command that takes `SOURCE SQL`. A single word is the statement, or
+    with --file the source. Raises: TidegateError ARGUMENT_INVALID for more words."""
     given = (arguments.first, arguments.second, *arguments.rest)
     words = [word for word in given if word is not None]
     if len(words) > 2:
@@ -72,16 +72,7 @@ def source_and_text(arguments: argparse.Namespace, command: str) -> tuple[str | 
             hint="Quote a value that has spaces.",
         )
     first, second = [*words, None, None][:2]
-    if arguments.source is None:
-        return (first, second) if second is not None or arguments.file else (None, first)
-    if second is not None:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            "Two sources were given.",
-            hint=f"Write `tidegate {command} SOURCE SQL`, without --source.",
-        )
-    print_status(f"note: the order is `tidegate {command} SOURCE SQL` now; --source still works")
-    return arguments.source, first
+    return (first, second) if second is not None or arguments.file else (None, first)
 
 
 def _value(text: str) -> Any:

@@ -16,7 +16,6 @@ import msgspec
 from tidegate.config.errors import invalid
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
-from tidegate.config.old_names import rename_settings
 from tidegate.errors import TidegateError
 from tidegate.products.cloud.settings_import import is_stackql
 from tidegate.products.cloud.settings_import import translate as translate_stackql
@@ -40,12 +39,12 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     in braces, as JSON or YAML, or lines of TOML or YAML. It may also be the configuration of
     pgEdge's server in a file (`pgedge.py`), or of StackQL's (`stackql.py`).
 
-    `note` gets one line for each setting that is given under an old name.
+    `note` gets one line for each setting of pgEdge's server that has no effect here.
     Raises: TidegateError CONFIG_INVALID that names the file or the setting and what is wrong with
     it, also for a file that another account, or one of `agent_accounts`, could write.
     """
     if is_inline(path_or_inline):
-        config = _convert(_parse_inline(path_or_inline.strip()), note)
+        config = _convert(_parse_inline(path_or_inline.strip()))
         if config.approvals.webhook is not None:
             raise invalid(
                 "`approvals.webhook` is not taken from inline settings.",
@@ -70,7 +69,7 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     parsed = parse[path.suffix.lower()](content, f"`{path}`")
     if is_pgedge(parsed):
         parsed = translate(parsed, os.environ, lambda line: note(f"`{path}`: {line}"))
-    config = _convert(parsed, note)
+    config = _convert(parsed)
     require_private_file(path, config.agent_accounts)
     return config
 
@@ -182,13 +181,11 @@ def _meant(settings: dict[Any, Any], model: type[msgspec.Struct], name: str) -> 
     return None
 
 
-def _convert(settings: Any, note: Note) -> Config:
+def _convert(settings: Any) -> Config:
     if not isinstance(settings, dict):
         raise invalid("The settings are not a table of names and values.")
     if is_stackql(settings):  # pyright: ignore[reportUnknownArgumentType] - as below
         settings = translate_stackql(settings)  # pyright: ignore[reportUnknownArgumentType] - as below
-    for renamed in rename_settings(settings):  # pyright: ignore[reportUnknownArgumentType] - parsed text has no type
-        note(renamed)
     return convert_table(settings, Config)
 
 

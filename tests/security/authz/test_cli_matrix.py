@@ -80,7 +80,7 @@ class Home:
         bearer, _ = harness.app.tokens.create("agent", Scope.READ_WRITE)
         peer = Peer(harness.app.surface("core"), harness.app.tokens.verify(bearer))
         await peer.open()
-        if harness.setting == "alert":
+        if harness.setting == "writes":
             text = harness.engine.statement("write", "writer")
             await peer.call("query", sql=text, source=harness.source.name)
             (question,) = harness.app.approvals.list()
@@ -237,7 +237,7 @@ def test_what_reads_obeys_the_source(
     assert place.shop.digest() == before
 
 
-@pytest.mark.parametrize("setting", ["readWrite", "blocked", "alertFull", "unattended"])
+@pytest.mark.parametrize("setting", ["readWrite", "blocked", "everything", "unattended"])
 @pytest.mark.parametrize("name", kind("considers"))
 def test_what_is_considered_is_not_run(
     home: Callable[[str, str], Home], name: str, setting: str
@@ -252,7 +252,7 @@ def test_what_is_considered_is_not_run(
 
 @pytest.mark.parametrize("name", kind("keeps"))
 def test_what_keeps_the_state_opens_no_source(home: Callable[[str, str], Home], name: str) -> None:
-    place = home("sqlite", "alert")
+    place = home("sqlite", "writes")
     before, calls = place.shop.digest(), place.calls()
     assert place.run(VERBS[name]) == VERBS[name].status
     assert place.shop.digest() == before
@@ -260,7 +260,7 @@ def test_what_keeps_the_state_opens_no_source(home: Callable[[str, str], Home], 
 
 
 UNDOES = (
-    *("readWrite", "administered", "never", "asks", "alert", "safeMode", "denies", "trusts"),
+    *("readWrite", "administered", "never", "asks", "writes", "denies", "trusts"),
     *("guarded", "unattended", "inbox"),
 )
 UNDONE = dict.fromkeys(UNDOES, 0) | {
@@ -268,8 +268,7 @@ UNDONE = dict.fromkeys(UNDOES, 0) | {
     "blocked": 66,
     "locked": 77,
     "masked": 77,
-    "alertFull": 77,
-    "safeModeFull": 77,
+    "everything": 77,
 }
 """How `undo` ends. A closed source shows no change. Where a person approves all reads as well, the
 rows are not shown yet."""
@@ -298,7 +297,7 @@ def test_a_change_is_taken_back_where_the_source_admits_changes(
 def test_what_tries_a_source_runs_nothing_there(
     home: Callable[[str, str], Home], name: str
 ) -> None:
-    place = home("sqlite", "alert")
+    place = home("sqlite", "writes")
     before, calls = place.shop.digest(), place.calls()
     assert place.run(VERBS[name]) == VERBS[name].status
     assert place.shop.digest() == before
@@ -315,7 +314,7 @@ def test_what_tries_a_source_runs_nothing_there(
 def test_who_has_another_state_directory_reaches_nothing(
     home: Callable[[str, str], Home], name: str, tmp_path: Path
 ) -> None:
-    place = home("sqlite", "alert")
+    place = home("sqlite", "writes")
     before, calls = place.shop.digest(), place.calls()
     assert place.run(VERBS[name], "SELECT 1", tmp_path / "other") != 0
     assert place.run(VERBS["source list"]) == 0
@@ -326,7 +325,7 @@ def test_who_has_another_state_directory_reaches_nothing(
 def test_what_a_person_allowed_is_run_by_no_other_than_who_asked(
     home: Callable[[str, str], Home],
 ) -> None:
-    place = home("sqlite", "alert")
+    place = home("sqlite", "writes")
     before = place.shop.digest()
     assert place.run(VERBS["approvals allow"]) == 0
     assert place.run(VERBS["query"], place.harness.engine.statement("write", "writer")) == 77

@@ -57,7 +57,7 @@ def test_a_grant_is_for_that_statement_and_that_caller_once(tmp_path: Path, engi
         assert again["data"]["code"] == "approval.needed"
         assert harness.shop.digest() == after
 
-    play(tmp_path, engine, "alert", scenario)
+    play(tmp_path, engine, "writes", scenario)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -75,7 +75,7 @@ def test_a_grant_is_for_the_values_that_were_shown(tmp_path: Path, engine: str) 
         await writer.result("insert_rows", **where, rows=[[7]])
         assert harness.shop.digest() != before
 
-    play(tmp_path, engine, "alert", scenario)
+    play(tmp_path, engine, "writes", scenario)
 
 
 def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path)
         await writer.error("execute_query", **placed)
         assert (shop.digest(), harness.shop.digest()) == before
 
-    play(tmp_path, "sqlite", "alert", scenario, beside=[other])
+    play(tmp_path, "sqlite", "writes", scenario, beside=[other])
 
 
 def test_a_grant_does_not_outweigh_a_source_that_was_closed(tmp_path: Path) -> None:
@@ -118,4 +118,4 @@ def test_a_grant_does_not_outweigh_a_source_that_was_closed(tmp_path: Path) -> N
             assert said.startswith("policy."), said
         assert harness.shop.digest() == before
 
-    play(tmp_path, "sqlite", "alert", scenario)
+    play(tmp_path, "sqlite", "writes", scenario)

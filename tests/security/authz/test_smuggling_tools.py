@@ -96,7 +96,8 @@ def test_a_refused_export_leaves_no_file(tmp_path: Path, engine: str) -> None:
             for path in paths
         ]
 
-    replies = play(tmp_path, engine, "readWrite", scenario, export_directory=str(downloads))
+    workbench = {"export_directory": str(downloads)}
+    replies = play(tmp_path, engine, "readWrite", scenario, workbench=workbench)
     assert all("error" in reply for reply in replies)
     assert list(downloads.iterdir()) == []
     assert not (tmp_path / "out.csv").exists()

@@ -42,7 +42,7 @@ def test_a_change_is_reported_once(settings: Path) -> None:
 
 def test_a_change_before_the_first_reading_is_seen(settings: Path) -> None:
     following = ConfigWatcher(settings)
-    settings.write_text('{"extended": true}')
+    settings.write_text('{"allow_writes": true}')
     assert look(following, settings) is not None
 
 
@@ -66,7 +66,7 @@ def test_while_the_file_cannot_be_used_every_look_fails(
 
 def test_what_was_loaded_and_could_not_be_put_to_use_is_loaded_again(settings: Path) -> None:
     following = ConfigWatcher(settings)
-    settings.write_text('{"extended": true}')
+    settings.write_text('{"allow_writes": true}')
     assert look(following, settings) is not None
     following.forget()
     assert look(following, settings) is not None

@@ -108,8 +108,8 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_its_place(settings, pl
         ('{"audit": {"failure_mode": "best_efort"}}', "Did you mean `best_effort`?"),
         ('{"audit": {"failure_mode": "Strict"}}', "Did you mean `strict`?"),
         (
-            '{"sources": [{"name": "a", "url": "sqlite:///a", "external_access": "readonly"}]}',
-            "Did you mean `readOnly`?",
+            '{"sources": [{"name": "a", "url": "sqlite:///a", "access": "wirte"}]}',
+            "Did you mean `write`?",
         ),
         (
             '{"audit": {"failure_mode": "zzz"}}',
@@ -225,42 +225,6 @@ def test_a_state_directory_that_cannot_be_made_is_an_error(tmp_path):
     with pytest.raises(TidegateError) as caught:
         state_directory(os.fspath(tmp_path / "file" / "state"))
     assert caught.value.code is Code.STATE_FAILED
-
-
-OLD_AND_NEW = [
-    ('"external_access": "blocked"', {"access": "none"}),
-    ('"external_access": "readOnly"', {"access": "read"}),
-    ('"external_access": "readWrite"', {"access": "write"}),
-    ('"ai_policy": "alwaysAllow"', {"agents": "allow"}),
-    ('"ai_policy": "askEachTime"', {"agents": "ask"}),
-    ('"ai_policy": "never"', {"agents": "deny"}),
-    ('"safe_mode": "silent"', {"approval_for": "nothing", "changes": "allow"}),
-    ('"safe_mode": "alert"', {"approval_for": "writes", "changes": "allow"}),
-    ('"safe_mode": "safeMode"', {"approval_for": "writes", "changes": "allow"}),
-    ('"safe_mode": "alertFull"', {"approval_for": "everything", "changes": "allow"}),
-    ('"safe_mode": "safeModeFull"', {"approval_for": "everything", "changes": "allow"}),
-    ('"safe_mode": "readOnly"', {"approval_for": "nothing", "changes": "deny"}),
-]
-
-
-@pytest.mark.parametrize(("old", "new"), OLD_AND_NEW)
-def test_an_old_policy_word_still_works_and_is_noted(old, new):
-    notes = []
-    source = load('{"sources": [{"name": "a", "url": "x", ' + old + "}]}", notes.append).sources[0]
-    assert {name: getattr(source, name) for name in new} == new
-    assert len(notes) == 1
-    assert all(f"`{name}`" in notes[0] for name in new)
-
-
-def test_the_old_and_the_new_name_of_one_setting_are_not_taken_together():
-    both = '{"sources": [{"name": "a", "url": "x", "ai_policy": "never", "agents": "allow"}]}'
-    assert "both are given" in refusal(both).message
-
-
-def test_settings_with_new_names_alone_have_no_note():
-    notes = []
-    load(JSON, notes.append)
-    assert notes == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away needs root")

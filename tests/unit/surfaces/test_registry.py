@@ -44,21 +44,6 @@ def test_a_wrong_section_is_refused_with_its_place(
     assert hint is None or hint in error.hint
 
 
-def test_the_old_top_level_settings_of_the_workbench_work_and_are_noted() -> None:
-    notes: list[str] = []
-    old = '{"extended": true, "http_error_status": "compat", "export_directory": "/tmp/x"}'
-    settings = read_settings("workbench", load(old, notes.append))
-    assert (settings.extended, settings.http_error_status) == (True, "compat")
-    assert settings.export_directory == "/tmp/x"
-    assert len(notes) == 3
-
-
-def test_an_old_and_a_new_name_of_one_setting_are_not_taken_together() -> None:
-    with pytest.raises(TidegateError) as caught:
-        load('{"extended": true, "surface": {"workbench": {"extended": false}}}')
-    assert "both are given" in caught.value.message
-
-
 def test_every_surface_of_the_registry_can_be_named() -> None:
     for name in SURFACES:
         check_surface(name)

@@ -15,8 +15,6 @@ from tidegate.cli.arguments.options import (
     listing_options,
     row_limit,
 )
-from tidegate.cli.terminal import print_status
-from tidegate.config.old_names import OLD_POLICY, new_policy, policy_note
 
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
@@ -61,21 +59,6 @@ SOURCE_RULES = {
 first, and the meaning."""
 
 
-class _OldPolicyName(argparse.Action):
-    """An option with an old name: sets the options that replace it, and prints a note."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        for name, value in new_policy(self.dest, str(values)).items():
-            setattr(namespace, name, value)
-        print_status(f"note: {policy_note(self.dest, '--').replace('_', '-')}")
-
-
 _NO_CHANGES: dict[str, Any] = {
     **dict.fromkeys(("url", "run_as_role", "max_rows_changed", *SOURCE_RULES)),
     **dict.fromkeys(("tag", "mask", "filter", "function", "option", "clear"), ()),
@@ -105,14 +88,6 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
         help="refuse a change of more than N rows, also in a transaction"
         + (" (default: none)" if new else "; none removes the limit"),
     )
-    for old, words in OLD_POLICY.items():
-        action.add_argument(
-            f"--{old.replace('_', '-')}",
-            action=_OldPolicyName,
-            choices=tuple(words),
-            default=argparse.SUPPRESS,
-            help=argparse.SUPPRESS,
-        )
     _run_as_options(action)
     _engine_options(action)
     action.add_argument(

@@ -159,11 +159,10 @@ def add_explain(commands: Commands) -> None:
 
 
 def _statement_options(parser: argparse.ArgumentParser) -> None:
-    """Where else a statement may come from, and the order of words before this one."""
+    """Where else a statement may come from, and the words that follow it."""
     parser.add_argument(
         "--file", type=filled, metavar="FILE", help="read the statement from FILE instead"
     )
-    parser.add_argument("--source", metavar="NAME", help=argparse.SUPPRESS)
     parser.set_defaults(rest=[], rest_into="rest")
 
 

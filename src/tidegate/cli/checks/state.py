@@ -178,13 +178,13 @@ async def check_server(directory: Path) -> list[Finding]:
         for reason in status.get("failing", {}).values()
     ]
     if not found.is_of(__version__, os.environ):
+        differs = (
+            "other values of the variables that sources name"
+            if found.release == __version__
+            else f"version {found.release}, not {__version__}"
+        )
         findings.append(
-            note(
-                "server",
-                f"process {found.pid} has version {found.release or 'of earlier'}, or other values "
-                "of the variables that sources name",
-                f"tidegate stop {found.pid}",
-            )
+            note("server", f"process {found.pid} has {differs}", f"tidegate stop {found.pid}")
         )
     where = f"process {found.pid} at {found.address}"
     return [*(findings or [ok("server", f"{where}, version {found.release}")]), *notes]

@@ -23,7 +23,7 @@ from tidegate.policy.explanation import Explanation
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the verdict and the result of every rule. Runs and records nothing."""
-    source, given = source_and_text(arguments, "explain")
+    source, given = source_and_text(arguments)
     if source is None:
         raise TidegateError(
             Code.ARGUMENT_INVALID, "SOURCE is missing.", hint="Write `tidegate explain SOURCE SQL`."

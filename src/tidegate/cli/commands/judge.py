@@ -51,7 +51,7 @@ class Opinion(msgspec.Struct):
 def run(arguments: argparse.Namespace) -> int:
     """Classify the statement, or every line of standard input."""
     scope = Scope(arguments.scope)
-    arguments.source, given = source_and_text(arguments, "judge")
+    arguments.source, given = source_and_text(arguments)
     lines = given in (None, "-") and arguments.file is None
     arguments.sql = "-" if lines else statement_text(given, arguments.file)
     if arguments.source is not None:

@@ -49,8 +49,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     rows = [
         ("server", f"process {report['pid']}"),
-        ("version", report["version"] or "an older one"),
-        ("since", report["since"] or "not known"),
+        ("version", report["version"]),
+        ("since", report["since"]),
         ("address", report["address"]),
         ("surfaces", ", ".join(report["surfaces"])),
         ("started by", report["started_by"]),
@@ -84,7 +84,7 @@ def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
     return {
         "pid": found.pid,
         "version": found.release,
-        "since": _moment(found.started_at) if found.started_at else "",
+        "since": _moment(found.started_at),
         "address": found.address,
         "surfaces": found.paths,
         "started_by": "a bridge" if found.by_bridge else "an operator",

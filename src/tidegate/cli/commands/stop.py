@@ -57,8 +57,8 @@ async def _end_found(arguments: argparse.Namespace) -> None:
     """End the server that bridges find, which has proved that it is ours."""
     discovery, found = await running_server(arguments)
     await discovery.end(found)
-    release = f", Tidegate {found.release}" if found.release else ""
-    show(f"ended the server at {found.host}:{found.port} (process {found.pid}{release})")
+    place = f"{found.host}:{found.port}"
+    show(f"ended the server at {place} (process {found.pid}, Tidegate {found.release})")
 
 
 async def _end(arguments: argparse.Namespace, server: RunningServer) -> None:
