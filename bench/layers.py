@@ -37,7 +37,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Call, Query
 from tidegate.model.results import Page
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.transport import TransportContext

@@ -25,6 +25,7 @@ from tidegate.config.reload import FOLLOWED
 from tidegate.errors import ERRORS
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
+from tidegate.model.source_settings import Setting
 from tidegate.protocol.model import Tool
 from tidegate.surfaces.registry import SURFACES, settings_model
 
@@ -93,18 +94,24 @@ def settings() -> str:
 
 
 def _meanings(model: type[msgspec.Struct]) -> dict[str, str]:
-    """What the model's source says of its fields: the text below each, by the field's name."""
-    (definition,) = ast.parse(inspect.getsource(model)).body
+    """What the model's source says of its fields, by the field's name: what is declared of it, and
+    the text below it."""
     found: dict[str, str] = {}
-    for field, below in pairwise(cast("ast.ClassDef", definition).body):
-        match field, below:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                found[name] = " ".join(text.split())
-            case _:
-                pass
+    parts = [each for each in model.__mro__ if issubclass(each, msgspec.Struct)]
+    for part in reversed(parts[:-1]):  # what it inherits first; the last is msgspec's own
+        for name, hint in inspect.get_annotations(part, eval_str=True).items():
+            for about in (each for each in get_args(hint) if isinstance(each, Setting)):
+                found[name] = f"{about.meaning[:1].upper()}{about.meaning[1:]}."
+        (definition,) = ast.parse(inspect.getsource(part)).body
+        for field, below in pairwise(cast("ast.ClassDef", definition).body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join([*filter(None, [found.get(name)]), *text.split()])
+                case _:
+                    pass
     return found
 
 

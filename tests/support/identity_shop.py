@@ -16,7 +16,8 @@ from tidegate.model.cancellation import NEVER
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Browse, Explain, Query
 from tidegate.model.results import Limits
-from tidegate.model.sources import Identity, RunAs
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Identity
 from tidegate.model.statements import Effect, Statement
 
 _numbers = count(1)

@@ -12,7 +12,8 @@ from tidegate.errors import TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.policy.data_rules import rules_for
 
 

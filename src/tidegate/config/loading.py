@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -191,6 +191,8 @@ def _convert(settings: Any) -> Config:
 
 def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
     """Walk settings and model together: msgspec refuses the unknown too, but suggests nothing."""
+    if get_origin(model) is Annotated:
+        model = get_args(model)[0]
     if get_origin(model) is tuple:
         if isinstance(settings, list):
             for place, item in enumerate(settings):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - parsed text has no type

@@ -28,7 +28,7 @@ from tidegate.config.pgwire import PgWireSettings
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
 from tidegate.config.undo import UndoSettings
 from tidegate.config.webhook import WebhookSettings
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]

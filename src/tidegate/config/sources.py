@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from tidegate.config.errors import invalid
-from tidegate.model.sources import Mask, RowFilter, RunAs
+from tidegate.model.source_settings import DeclaredSettings, Mask, RowFilter, RunAs
 from tidegate.secrets import check_references, refuse_literal, refuse_literal_option
 
 BLANKS = ("{actor.name}", "{actor.id}")
@@ -42,48 +42,21 @@ class RunAsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return RunAs(self.role, tuple(self.roles.items()), tuple(self.variables.items()))
 
 
-class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One source. `url` may refer to secrets but never holds one.
+class _WrittenSettings(DeclaredSettings, frozen=True, kw_only=True):
+    """The declared settings, of which two are written as tables; a `Source` is immutable."""
 
-    `access` is the most that any caller may do. `agents`: whether agents may use the source, and
-    whether a person must approve each of their calls. `approval_for`: which statements a person
-    must approve. `changes`: `deny` refuses every statement that changes data, also where `access`
-    is `write`.
-    `approval`: a person may answer in the client or the inbox, or in the inbox alone.
-    `unattended`: what happens to a call that needs approval when the client cannot show a
-    question. `unqualified`: changes of every row of a table, whatever their form.
-    `destructive_scope`: the scope that DROP, TRUNCATE, ALTER...DROP and other definitions that may
-    lose data need. `masks` hide columns, `filters` hide rows. `run_as`: the role and variables that
-    a caller gets in the database. `options` are for engines whose URL cannot say everything, such
-    as a driver or a user; a password among them is a reference to a secret.
-    `undo`: `keep` keeps the rows of changes, encrypted, so that `tidegate undo` can put them back,
-    where the engine can do that; `require` refuses every change of which they cannot be kept.
-    `max_rows_changed`: a change of more rows is rolled back and refused; where its rows cannot be
-    counted, a person must approve it. For a transaction the sum counts.
-    `functions` are functions that users of the database wrote, as `schema.name` (in MariaDB
-    `database.name`), which a statement that only reads may call, whatever they do; all others are
-    refused. They are refused in changes, and to a caller from whom a mask, a filter or a list of
-    tables hides something of the source.
-    """
+    run_as: RunAsSettings | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    options: dict[str, str] = msgspec.field(default_factory=dict[str, str])  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
+    """One source. Of the words of a setting the first is the strictest."""
 
     name: str
+    """What callers name it by."""
     url: str
-    access: Literal["none", "read", "write", "admin"] = "read"
-    agents: Literal["allow", "ask", "deny"] = "allow"
-    approval_for: Literal["nothing", "writes", "everything"] = "nothing"
-    changes: Literal["allow", "deny"] = "allow"
-    tags: tuple[str, ...] = ()
-    approval: Literal["any", "inbox"] = "any"
-    unattended: Literal["deny", "allow"] = "deny"
-    unqualified: Literal["confirm", "allow", "deny"] = "confirm"
-    destructive_scope: Literal["readWrite", "fullAccess"] = "readWrite"
-    masks: tuple[Mask, ...] = ()
-    filters: tuple[RowFilter, ...] = ()
-    run_as: RunAsSettings | None = None
-    options: dict[str, str] = {}
-    undo: Literal["off", "keep", "require"] = "off"
-    max_rows_changed: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    functions: tuple[str, ...] = ()
+    """Its address. It may refer to secrets, as `${ENV:NAME}` or `${FILE:/path}`, and never holds
+    one."""
 
     def __post_init__(self) -> None:
         check_source_name(self.name)

@@ -28,7 +28,8 @@ from tidegate.engines.common.url import (
 from tidegate.engines.ssh.url import SshRoute, parse_route
 from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
-from tidegate.model.sources import RunAs, Source
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Source
 from tidegate.product import (
     EngineEntry,
     Product,

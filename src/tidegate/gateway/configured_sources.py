@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import structs
@@ -18,6 +18,7 @@ from tidegate.engines.registry import check_settings, engine_of
 from tidegate.engines.registry import find as find_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.source_connections import ConfiguredSources
+from tidegate.model.source_settings import DeclaredSettings
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import with_global_rules
 from tidegate.sql.dialects import find
@@ -105,27 +106,10 @@ def _source(settings: SourceSettings) -> Source:
 
 
 def _made(settings: SourceSettings, engine: str, dialect: str) -> Source:
-    return Source(
-        id=source_id(settings.name, settings.url),
-        name=settings.name,
-        url=settings.url,
-        engine=engine,
-        dialect=dialect,
-        access=settings.access,
-        agents=settings.agents,
-        approval_for=settings.approval_for,
-        changes=settings.changes,
-        tags=settings.tags,
-        ephemeral=True,
-        approval=settings.approval,
-        unattended=settings.unattended,
-        unqualified=settings.unqualified,
-        destructive_scope=settings.destructive_scope,
-        masks=settings.masks,
-        filters=settings.filters,
-        run_as=settings.run_as.run_as if settings.run_as else None,
-        options=tuple(settings.options.items()),
-        undo=settings.undo,
-        max_rows_changed=settings.max_rows_changed,
-        functions=settings.functions,
-    )
+    given: dict[str, Any] = {
+        name: getattr(settings, name) for name in DeclaredSettings.__struct_fields__
+    }
+    given["run_as"] = settings.run_as.run_as if settings.run_as else None
+    given["options"] = tuple(settings.options.items())
+    id = source_id(settings.name, settings.url)
+    return Source(id, settings.name, settings.url, engine, dialect, ephemeral=True, **given)

@@ -16,7 +16,8 @@ from tidegate.model.actors import Actor, Role, role_on
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.decisions import Verdict
 from tidegate.model.language import Language
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 
 _BLANK = re.compile(r"\{(actor\.\w*)\}")
 _ALLOWED_VALUE = re.compile(r"[^\x00-\x1f\x7f\\]*")

@@ -14,7 +14,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.requests import Browse, Explain, Query
 from tidegate.model.results import Limits
-from tidegate.model.sources import Identity, RunAs
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Identity
 from tidegate.model.statements import Effect, Statement
 
 OWNED = """

@@ -15,7 +15,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Operation, Query, SearchHistory
 from tidegate.model.results import Document, Limits, Page
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 OWNER = Actor("tok_owner", "owner", Scope.FULL_ACCESS)

@@ -9,7 +9,7 @@ import pytest
 
 import support.postgres_server as postgres_server
 from support.search_library import Library, handle_of, ids, make_postgres
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.search.hybrid import search
 from tidegate.search.model import SimilaritySearch
 

@@ -16,7 +16,7 @@ from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 from tidegate.model.statements import Statement
 from tidegate.search import embedding_job
 from tidegate.search.check import check_table

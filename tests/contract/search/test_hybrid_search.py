@@ -24,7 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Place, Profiles, TableProfile
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.search.hybrid import MOST_CHOSEN, words_weight
 from tidegate.search.model import SimilaritySearch
 

@@ -14,7 +14,7 @@ from tidegate.engines.postgres.transaction import may_tune
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.model.statements import Statement
 from tidegate.search.ranking import essential
 

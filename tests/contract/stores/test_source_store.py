@@ -5,7 +5,8 @@ import pytest
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
 from tidegate.model.replies import HistoryEntry
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.store.records import ApprovalBounds, PendingApproval, Subject, TokenEntry
 
 

@@ -24,7 +24,7 @@ from support.surface_gateway import SHOP_ID
 from tidegate.approvals.render import describe
 from tidegate.config.model import Config
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.sources import Mask, RowFilter, RunAs
+from tidegate.model.source_settings import Mask, RowFilter, RunAs
 from tidegate.surfaces.confirmation import PHRASE
 from tidegate.surfaces.registry import open_surface
 

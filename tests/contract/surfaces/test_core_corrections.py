@@ -13,7 +13,7 @@ import pytest
 from contract.surfaces.engine_shops import ENGINE_SHOPS, SHOP, EngineShop
 from support import jdbc_cases, jdbc_drivers
 from support.surface_client import READER, Peer
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.surfaces import core
 
 TASKS = """

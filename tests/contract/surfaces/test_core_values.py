@@ -14,7 +14,7 @@ from support.surface_client import READER, Peer
 from tidegate.gateway import profiles
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, ReadProfiles, SearchHistory
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.surfaces import core
 
 TICKETS = """

@@ -7,7 +7,7 @@ from typing import Any
 
 from contract.surfaces.core_conversation import converse, samples
 from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 
 LIBRARY = """
 CREATE TABLE readers (id INTEGER PRIMARY KEY, city VARCHAR(20));

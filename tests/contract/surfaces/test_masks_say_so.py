@@ -10,7 +10,7 @@ from typing import Any
 from contract.surfaces.engine_shops import EngineShop
 from support.surface_client import Peer
 from support.surface_gateway import SHOP_ID
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 from tidegate.surfaces import core
 
 SAID = "customers.email is masked: conditions and counts use the mask, not the value"

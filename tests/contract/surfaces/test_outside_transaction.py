@@ -10,7 +10,7 @@ import pytest
 from contract.surfaces.engine_shops import PostgresShop
 from contract.surfaces.test_administration import Scene
 from support.eventually import HANG_S, wait_until
-from tidegate.model.sources import RunAs
+from tidegate.model.source_settings import RunAs
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from contract.surfaces.core_conversation import converse, samples
 from contract.surfaces.engine_shops import ENGINE_SHOPS, EngineShop
 from support.surface_client import READER, Peer
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 
 ROWS = 4_000
 RARE = range(1_350, 1_355)

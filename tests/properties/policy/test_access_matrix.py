@@ -22,7 +22,8 @@ from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.requests import Browse, Call, Query, Request
-from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.model.source_settings import Mask, RowFilter, RunAs
+from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Statement
 from tidegate.policy.access_matrix import VERBS, KindVerdict, Verb, kinds_of

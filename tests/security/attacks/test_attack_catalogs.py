@@ -21,7 +21,7 @@ from support.surface_gateway import SHOP_ID, SqliteGate
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 from tidegate.surfaces.registry import SURFACES, open_surface
 
 HIDDEN = "hush@mail.example"

@@ -18,7 +18,8 @@ from tidegate.gateway.result_cache import AppliedRules, CachedResult, ResultCach
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, FetchMore, Query
 from tidegate.model.results import Column, Limits
-from tidegate.model.sources import Identity, Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Statement
 from tidegate.surfaces.registry import SURFACES, open_surface
 

@@ -24,7 +24,8 @@ from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 TURN_S = 0.02

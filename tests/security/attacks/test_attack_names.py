@@ -16,7 +16,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.oauth import OAuth
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
-from tidegate.model.sources import Mask, RunAs, Source
+from tidegate.model.source_settings import Mask, RunAs
+from tidegate.model.sources import Source
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.sql.language import LANGUAGE

@@ -26,7 +26,8 @@ from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Explain, Query
 from tidegate.model.results import Limits, Page
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.store.sqlite.state import SqliteState
 

@@ -20,7 +20,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse, Call, Query
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)

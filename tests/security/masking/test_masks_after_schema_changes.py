@@ -20,7 +20,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import NEVER
 from tidegate.model.requests import Call, Query
 from tidegate.model.results import Limits
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 from tidegate.model.statements import Effect, Statement
 
 ACTOR = Actor("a", "a", Scope.READ_WRITE)

@@ -13,7 +13,7 @@ import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
 from support.own_functions import asking
 from support.surface_client import WRITER
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 
 HIDDEN = "ada@hidden.example"
 MASKS = (Mask("people.email", "nothing"),)

@@ -15,7 +15,8 @@ from support.surface_gateway import SqliteGate
 from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.approvals.render import describe_at_client
 from tidegate.model.requests import Call, Query
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 HIDDEN = "ada@hidden.example"

@@ -11,7 +11,7 @@ from support.own_functions import asking
 from support.postgres_surface import PostgresShop
 from support.surface_client import WRITER
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 
 SCRIPT = """
 CREATE TABLE notes (id int PRIMARY KEY, title text);

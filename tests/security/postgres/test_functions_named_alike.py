@@ -9,7 +9,8 @@ import msgspec
 from support.postgres_surface import PostgresShop
 from support.surface_client import Peer
 from support.surface_gateway import SqliteGate
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.surfaces import core
 
 SCRIPT = """

@@ -16,7 +16,8 @@ from tidegate.approvals.render import describe
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.secrets import MASK
 from tidegate.store.records import PendingApproval

@@ -20,7 +20,8 @@ from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Call, Query
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.policy import verdict
 from tidegate.policy.rules import PolicyInput

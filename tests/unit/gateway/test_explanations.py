@@ -19,7 +19,8 @@ from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Browse, Call, Query, Request
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Statement
 from tidegate.policy.explanation import Explanation
 from tidegate.store.sqlite.state import SqliteState

@@ -38,7 +38,8 @@ from tidegate.model.requests import (
 )
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.schema import Catalog, Ddl
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
 from tidegate.store.sqlite.state import SqliteState
 

@@ -22,7 +22,8 @@ from tidegate.history.history import History
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Call, Prepare
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.store.sqlite.state import SqliteState
 

@@ -10,7 +10,8 @@ from msgspec import structs
 
 from tidegate.errors import Code
 from tidegate.model.actors import Actor, RoleGrant, Scope
-from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.model.source_settings import Mask, RowFilter, RunAs
+from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.policy.access_matrix import BY_NAME, VERBS, access_cell, explain_cell, kinds_of
 from tidegate.sql.language import LANGUAGE

@@ -9,7 +9,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.data_rules import DataRules
 from tidegate.model.schema import Catalog, ColumnInfo, Counts, ForeignKey, Table
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.policy.data_rules import (
     hides_something,
     may_use_table,

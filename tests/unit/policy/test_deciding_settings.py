@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from tidegate.model.actors import Actor, RoleGrant, Scope
-from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.model.source_settings import Mask, RowFilter, RunAs
+from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.policy.deciding_settings import (
     DecidingSetting,

@@ -4,7 +4,8 @@ import pytest
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.sources import Identity, RunAs, Source
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Identity, Source
 from tidegate.policy.run_as import resolve_run_as
 
 ALICE = Actor("t1", "alice", Scope.READ_ONLY)

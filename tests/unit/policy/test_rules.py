@@ -11,7 +11,8 @@ from tidegate.errors import ERRORS, Code
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.changes import PUTS_BACK
 from tidegate.model.requests import METADATA
-from tidegate.model.sources import RunAs, Source
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Administration, Effect, Judgement
 from tidegate.policy.explanation import explain

@@ -8,7 +8,8 @@ import pytest
 
 from tidegate.model.actors import Actor, RoleGrant, Scope
 from tidegate.model.data_rules import DataRules
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.policy.data_rules import (
     digest_of,
     hidden_columns,

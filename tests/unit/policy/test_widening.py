@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.model.source_settings import Mask, RowFilter, RunAs
+from tidegate.model.sources import Source
 from tidegate.policy.widening import widened
 
 SHOP = Source("s1", "shop", "postgresql://ann:${ENV:PW}@db/shop", "postgres", "postgres")

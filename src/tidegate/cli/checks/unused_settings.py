@@ -14,7 +14,8 @@ from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 _MOST = 10_000

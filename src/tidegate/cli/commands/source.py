@@ -43,7 +43,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
-from tidegate.model.sources import Mask, RowFilter, RunAs, Source
+from tidegate.model.source_settings import Mask, RowFilter, RunAs
+from tidegate.model.sources import Source
 from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
 from tidegate.store.passwords import Passwords, place_of_password

@@ -12,7 +12,8 @@ from tidegate.engines.common.roles import role_of
 from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.schema_state import SNAPSHOT_COLUMN
 from tidegate.errors import Code, TidegateError
-from tidegate.model.sources import Identity, RunAs
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Identity
 
 TUNING: dict[str, tuple[int, int] | frozenset[str]] = {
     "hnsw.ef_search": (1, 1_000),

@@ -19,7 +19,8 @@ from tidegate.model.actors import Scope
 from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import Call, Query, ReadRows
 from tidegate.model.results import Limits, Page
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.policy.access_matrix import BY_NAME, VERBS, AccessCell
 from tidegate.policy.deciding_settings import DecidingSetting, deciding_settings

@@ -12,28 +12,19 @@ import apsw
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.source_settings import DeclaredSettings
 from tidegate.model.sources import Source
 from tidegate.store.sqlite.rights import RightsConnection
 
-_COLUMNS = "id, name, url, engine, dialect, access, agents, approval_for, tags, rules"
-_MARKS = ", ".join("?" * len(_COLUMNS.split(", ")))
+_NAMES = (
+    "id", "name", "url", "engine", "dialect", "access", "agents", "approval_for", "tags", "rules"
+)  # fmt: skip
+_COLUMNS = ", ".join(_NAMES)
+_MARKS = ", ".join("?" * len(_NAMES))
 
-# Fields without a column of their own: `rules` holds those that the operator set.
-_RULES = (
-    "changes",
-    "approval",
-    "unattended",
-    "unqualified",
-    "destructive_scope",
-    "masks",
-    "filters",
-    "run_as",
-    "options",
-    "undo",
-    "max_rows_changed",
-    "functions",
-)
-_DEFAULTS = msgspec.structs.asdict(Source("", "", "", "", ""))
+# Settings without a column of their own: `rules` holds those that the operator set.
+_RULES = tuple(name for name in DeclaredSettings.__struct_fields__ if name not in _NAMES)
+_DEFAULTS = msgspec.structs.asdict(DeclaredSettings())
 
 
 class SqliteSourceStore:
@@ -179,12 +170,10 @@ class SqliteSourceStore:
 
 
 def _source(row: tuple[Any, ...]) -> Source:
-    *columns, tags, rules = row
-    source = Source(*columns, tags=msgspec.json.decode(tags, type=tuple[str, ...]))
-    if rules == "{}":
-        return source
-    fields = msgspec.structs.asdict(source) | msgspec.json.decode(rules)
-    return msgspec.convert(fields, Source)
+    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
+    fields["tags"] = msgspec.json.decode(fields["tags"])
+    rules = msgspec.json.decode(fields.pop("rules"))
+    return msgspec.convert(fields | rules, Source)
 
 
 def _values(source: Source) -> tuple[str, ...]:

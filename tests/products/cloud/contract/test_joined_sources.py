@@ -25,7 +25,8 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Call, EngineRequest, Explain, Prepare, Query
 from tidegate.model.results import Limits, Page
-from tidegate.model.sources import Mask, RowFilter, Source
+from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)

@@ -20,7 +20,7 @@ from support.datalog import Datalog, Opened
 from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.approvals.render import describe, describe_at_client
 from tidegate.errors import Code, TidegateError
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
 SECRETS = ("5000", "6000", "zeppelin", "balloon")

@@ -18,7 +18,7 @@ from support.surface_client import WRITER, Peer
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 
 TEXT = {":db/valueType": ":db.type/string"}
 REF = {":db/valueType": ":db.type/ref"}

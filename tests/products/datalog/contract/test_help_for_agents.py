@@ -14,7 +14,7 @@ from support.surface_client import READER, Peer
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 
 SCHEMA = {
     ":person/name": {":db/valueType": ":db.type/string", ":db/unique": ":db.unique/identity"},

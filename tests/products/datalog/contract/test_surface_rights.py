@@ -14,7 +14,7 @@ from support.surface_client import READER, WRITER
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 from tidegate.products.datalog.surface.tools import SPECS
 
 OFF, ASK, MASKED = ":writes-disabled", ":approval-needed", ":policy-masked"

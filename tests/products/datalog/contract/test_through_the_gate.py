@@ -18,7 +18,8 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import HistoryFound
 from tidegate.model.requests import Browse, Call, Query, Request, SearchHistory
 from tidegate.model.results import Limits
-from tidegate.model.sources import Mask, Source
+from tidegate.model.source_settings import Mask
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 

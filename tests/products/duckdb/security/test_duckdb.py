@@ -9,7 +9,7 @@ import pytest
 
 from support.own_functions import asking
 from support.surface_client import WRITER
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 
 SCRIPT = """
 CREATE TABLE notes (id int PRIMARY KEY, title text);

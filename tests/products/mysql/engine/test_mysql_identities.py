@@ -13,7 +13,7 @@ from tidegate.engines.registry import open_engine
 from tidegate.errors import Code
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.requests import Browse, Explain, Query
-from tidegate.model.sources import RunAs
+from tidegate.model.source_settings import RunAs
 from tidegate.model.statements import Effect, Statement
 
 WHO = "SELECT CURRENT_ROLE(), @actor"

@@ -11,7 +11,7 @@ import pytest
 import support.mysql_server as mysql_server
 from support.own_functions import asking
 from support.surface_client import WRITER
-from tidegate.model.sources import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter
 
 SCRIPT = """
 CREATE TABLE notes (id int PRIMARY KEY, title varchar(40));

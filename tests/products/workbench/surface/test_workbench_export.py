@@ -15,7 +15,7 @@ from contract.surfaces.typed_tables import contents, make_typed
 from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config, LimitSettings
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 
 AWKWARD = ("", "NULL", "it's", 'say "so"', "back\\slash\\", "a,b;c", "two\nlines\r\nhere", "x\ty",
            "naïve – 海 🌊", "'; DROP TABLE void; --", "$1 ? %s", "E'\\'", "-- no comment",

@@ -12,7 +12,7 @@ from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
 from tidegate.model.actors import Actor
-from tidegate.model.sources import Mask
+from tidegate.model.source_settings import Mask
 
 EXTENDED = Config(surface={"workbench": {"extended": True}})
 NAMES = ["find_tables", "search_schema", "list_indexes", "list_foreign_keys", "browse_table",

@@ -13,7 +13,8 @@ import msgspec
 
 from tidegate.engines.common.roles import role_of
 from tidegate.errors import Code, TidegateError
-from tidegate.model.sources import Identity, RunAs
+from tidegate.model.source_settings import RunAs
+from tidegate.model.sources import Identity
 from tidegate.products.mysql.engine.packets import Rows
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal

@@ -1,0 +1,291 @@
+"""The settings of a source: each is declared here, once, in `DeclaredSettings`.
+
+Its name, type and default are those of the field, everything else is in its `Setting`. The settings
+file, `tidegate source`, the saved sources, the records of the audit log, what an operator is asked
+to agree to, `tidegate doctor`, the console and the reference read it from here. What is left to
+write for a new setting is the code that obeys it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from tidegate.model.actors import Role
+
+
+class Mask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hides one column. `column` is `table.column` or `schema.table.column`, of cloud providers
+    `provider.service.resource.column`.
+
+    `show` is what is left of a value: `nothing` (NULL), `hash` (equal values stay equal) or
+    `partial` (its ends). It binds every caller, or those alone that are named: tokens in `tokens`,
+    and of the people with an account in the console those in `operators` and those whose role on
+    the source is in `roles`. Not bound are those in `except_tokens`, `except_operators` and
+    `except_roles`. With a `tag` it holds on sources of that tag only.
+    """
+
+    column: str
+    show: Literal["nothing", "hash", "partial"] = "nothing"
+    tokens: tuple[str, ...] = ()
+    except_tokens: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    except_operators: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+    except_roles: tuple[Role, ...] = ()
+    tag: str | None = None
+
+
+class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hides the rows of a table for which `where` is not true. Binds whom a `Mask` binds.
+
+    `{actor.name}` and `{actor.id}` in `where` are replaced by literals.
+    """
+
+    table: str
+    where: str
+    tokens: tuple[str, ...] = ()
+    except_tokens: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    except_operators: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+    except_roles: tuple[Role, ...] = ()
+    tag: str | None = None
+
+
+class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who a caller is to the database, so that its own row-level security holds for the person
+    behind the agent.
+
+    `roles` names the database's role by the name of the caller's token; `role` is that of every
+    other, and None leaves no other in. `variables` are set for each statement. `{actor.name}` and
+    `{actor.id}` are replaced by the caller's.
+    """
+
+    role: str | None = None
+    roles: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+GrantsMore = Literal[
+    "a later word", "a higher number", "an added entry", "a lost entry", "a change"
+]
+"""Which change of a setting grants callers more, so that an operator must agree to it. A setting of
+words has them in the order of its type, the strictest first; of numbers, none is the highest."""
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of a setting beside its name, type and default.
+
+    `meaning` is what people read of it in the help and in the reference, without a full stop.
+    `grants_more` says which change of it an operator must agree to. `option` is its option of
+    `tidegate source`, if that is not the setting's name, and `value` what stands for its value
+    there. `common`: it is one of those that most people need. `limit` is what the console and
+    `tidegate doctor` say of a source with the setting: a text for each word that limits callers, or
+    one with `{}` for the number.
+    """
+
+    meaning: str
+    grants_more: GrantsMore
+    option: str = ""
+    value: str = ""
+    common: bool = False
+    limit: str | dict[str, str] = ""
+
+
+class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a source, in the order in which they are listed.
+
+    The text below a field is added to its meaning in the reference.
+    """
+
+    access: Annotated[
+        Literal["none", "read", "write", "admin"],
+        Setting(
+            meaning="the most that any caller may do",
+            grants_more="a later word",
+            common=True,
+        ),
+    ] = "read"
+    """`admin` adds to `write` what administers the database, each statement of which needs full
+    access and a person's approval."""
+    agents: Annotated[
+        Literal["deny", "ask", "allow"],
+        Setting(
+            meaning="whether agents may use the source; ask: a person must approve each of their "
+            "calls",
+            grants_more="a later word",
+            common=True,
+        ),
+    ] = "allow"
+    approval_for: Annotated[
+        Literal["everything", "writes", "nothing"],
+        Setting(
+            meaning="which statements a person must approve, for every caller",
+            grants_more="a later word",
+            common=True,
+        ),
+    ] = "nothing"
+    changes: Annotated[
+        Literal["deny", "allow"],
+        Setting(
+            meaning="whether statements that change data may run where access is write",
+            grants_more="a later word",
+        ),
+    ] = "allow"
+    """Tools that only need write access, such as closing a connection, work all the same."""
+    approval: Annotated[
+        Literal["inbox", "any"],
+        Setting(
+            meaning="where a person may answer: in the client and in `tidegate approvals`, or in "
+            "`tidegate approvals` only",
+            grants_more="a later word",
+            limit={"inbox": "a yes counts in the inbox alone"},
+        ),
+    ] = "any"
+    unattended: Annotated[
+        Literal["deny", "allow"],
+        Setting(
+            meaning="what happens if a person must approve and the client cannot ask them",
+            grants_more="a later word",
+        ),
+    ] = "deny"
+    """Where `approval` is `inbox`, the question goes to the inbox all the same."""
+    unqualified: Annotated[
+        Literal["deny", "confirm", "allow"],
+        Setting(
+            meaning="what happens to a change of every row of a table, whatever its form",
+            grants_more="a later word",
+        ),
+    ] = "confirm"
+    destructive_scope: Annotated[
+        Literal["fullAccess", "readWrite"],
+        Setting(
+            meaning="the scope that DROP, TRUNCATE and others that may lose data need",
+            grants_more="a later word",
+        ),
+    ] = "readWrite"
+    undo: Annotated[
+        Literal["require", "keep", "off"],
+        Setting(
+            meaning="whether the rows of changes are kept so that they can be taken back; require: "
+            "refuse a change of which they cannot be kept",
+            grants_more="a later word",
+            limit={"require": "changes only what can be put back"},
+        ),
+    ] = "off"
+    """They are kept, encrypted, where the engine can do that; `tidegate undo` puts them back."""
+    max_rows_changed: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Setting(
+            meaning="how many rows a change may be of; one of more is refused, also in a "
+            "transaction",
+            grants_more="a higher number",
+            value="N",
+            limit="changes at most {} rows",
+        ),
+    ] = None
+    """What is refused is rolled back. Where the rows cannot be counted, a person must approve the
+    change. For a transaction the sum counts."""
+    masks: Annotated[
+        tuple[Mask, ...],
+        Setting(
+            meaning="columns that are hidden",
+            grants_more="a lost entry",
+            option="mask",
+            common=True,
+        ),
+    ] = ()
+    filters: Annotated[
+        tuple[RowFilter, ...],
+        Setting(
+            meaning="tables of which only the rows that meet a condition are shown",
+            grants_more="a lost entry",
+            option="filter",
+            common=True,
+        ),
+    ] = ()
+    functions: Annotated[
+        tuple[str, ...],
+        Setting(
+            meaning="functions that users of the database wrote and that reads may call, whatever "
+            "they do; not in changes, nor for callers from whom something is hidden",
+            grants_more="an added entry",
+            option="function",
+            value="SCHEMA.NAME",
+        ),
+    ] = ()
+    """They are `schema.name`, in MariaDB `database.name`. All others are refused. Something is
+    hidden from a caller by a mask, a filter or a list of tables."""
+    tags: Annotated[
+        tuple[str, ...],
+        Setting(
+            meaning="words by which tokens, masks and filters may name the source",
+            grants_more="a change",
+            option="tag",
+            value="TAG",
+            common=True,
+        ),
+    ] = ()
+    run_as: Annotated[
+        RunAs | None,
+        Setting(
+            meaning="the role and the variables that a caller gets in the database",
+            grants_more="a change",
+        ),
+    ] = None
+    options: Annotated[
+        tuple[tuple[str, str], ...],
+        Setting(
+            meaning="what its engine is given beside the URL, such as a driver or a user; a secret "
+            "is a reference, ${ENV:NAME} or ${FILE:/path}",
+            grants_more="a change",
+            option="option",
+        ),
+    ] = ()
+
+
+class SourceSetting(msgspec.Struct, frozen=True):
+    """A declared setting with its name and default. `words` are those that it may be, the strictest
+    first; `form` says what it is: one of them, a number or none, names, or `other`, whose entries
+    have parts."""
+
+    name: str
+    default: Any
+    about: Setting
+    form: Literal["words", "number", "names", "other"]
+    words: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """Its option of `tidegate source`."""
+        return f"--{self.about.option or self.name.replace('_', '-')}"
+
+    def limit_of(self, value: Any) -> str:
+        """What a source with this value limits; empty if nothing is said of it."""
+        limit = self.about.limit
+        if isinstance(limit, dict):
+            return limit.get(value, "")
+        return "" if value == self.default else limit.format(value)
+
+
+@cache
+def source_settings() -> tuple[SourceSetting, ...]:
+    """What is declared, in its order."""
+    hints = get_type_hints(DeclaredSettings, include_extras=True)
+    return tuple(
+        _declared(field, *get_args(hints[field.name]))
+        for field in msgspec.structs.fields(DeclaredSettings)
+    )
+
+
+def _declared(field: msgspec.structs.FieldInfo, of: Any, about: Setting) -> SourceSetting:
+    arguments = get_args(of)
+    if get_origin(of) is Literal:
+        return SourceSetting(field.name, field.default, about, "words", cast("Any", arguments))
+    if of == tuple[str, ...]:
+        return SourceSetting(field.name, field.default, about, "names")
+    number = any(each is int or get_args(each)[:1] == (int,) for each in arguments)
+    return SourceSetting(field.name, field.default, about, "number" if number else "other")
