@@ -1,5 +1,6 @@
 # Two commands for a newcomer; everything else is in ./dev.
 ARGS ?=
+ALL ?=
 STATE ?= .demo
 
 .PHONY: demo test check clean
@@ -8,8 +9,8 @@ demo:            ## a sample database, served, with a short conversation (ARGS=-
 	@./dev environment run
 	@exec .venv/bin/tidegate demo --state $(STATE) $(ARGS)
 
-test:            ## every test
-	@./dev test $(ARGS)
+test:            ## the quick tier of the tests (ALL=1: every test, as CI does)
+	@./dev test $(if $(ALL),--all) $(ARGS)
 
 check:           ## style, types, layers and documents
 	@./dev check

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import tiers
 from support.eventually import HANG_S
 
 # The tests start hundreds of processes, which would each compile the package again where the
@@ -57,6 +58,19 @@ settings.load_profile("repeatable")
 # command that a test interrupts would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_option(parser)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.option.quick and tiers.is_whole(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.quick:
+        tiers.choose(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
