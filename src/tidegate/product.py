@@ -70,7 +70,7 @@ class EngineEntry(NamedTuple):
     reader: str = ""
 
     def dialect_of(self, url: str) -> str:
-        """The dialect that the database behind `url` speaks. The URL is not opened."""
+        """The dialect that the database at `url` speaks. The URL is not opened."""
         return load(self.dialect_reader)(url) if self.dialect_reader else self.dialect
 
     def path_of(self, url: str) -> str | None:
@@ -107,8 +107,8 @@ class SurfaceEntry(NamedTuple):
 
 
 CommandGroup = Literal["start", "ask", "databases", "people", "after"]
-"""What a person wants who looks for a command: to start and serve; to ask; to have databases and
-what they need; to say who may do what, and answer; to see what was done, and take it back."""
+"""What a person wants of a command: to start and serve; to ask; to add databases and what they
+need; to say who may do what, and answer calls that wait; to see what was done, and take it back."""
 
 
 class CommandEntry(NamedTuple):

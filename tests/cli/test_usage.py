@@ -92,6 +92,25 @@ def test_without_a_command_all_are_named_on_one_screen_of_a_small_terminal() -> 
     assert "tidegate setup" in ended.err and "tidegate --help" in ended.err
 
 
+@pytest.mark.parametrize("command", ["add", "update"])
+def test_the_most_used_options_of_a_source_are_on_one_screen_and_all_are_a_word_away(
+    command: str,
+) -> None:
+    short = tidegate("source", command, "--help").out
+    assert len(short.splitlines()) < 24
+    assert "--help-all" in short and "--mask" in short and "--destructive-scope" not in short
+    whole = tidegate("source", command, "--help-all")
+    assert (whole.status, whole.err) == (0, "")
+    options = {
+        option
+        for prog, action in actions(build())
+        if prog == f"tidegate source {command}"
+        for option in action.option_strings
+    }
+    assert len(options) > 25
+    assert [option for option in sorted(options) if option not in whole.out] == []
+
+
 def test_a_command_alone_is_read_as_in_the_whole_command_line() -> None:
     """Its grammar is built without that of the others."""
 

@@ -1,4 +1,4 @@
-"""A server behind the surface `cloud`: its DSN as a source, and the wait until it answers."""
+"""The backing server of the surface `cloud`: its DSN as a source, and the wait until it answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tidegate.serve.lifecycle import Shutdown
 
 SOURCE: Final = "cloud"
-"""The name of the source that stands for the server behind."""
+"""The name of the source for the backing server."""
 OPTION: Final = "--proxy"
 _KEY: Final = "surface.cloud.backend.dsn"
 _SCHEME: Final = "cloud+postgresql://"
@@ -42,7 +42,7 @@ _PAIR: Final = re.compile(r"\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s'\\]*))(?
 
 
 def given_dsn(config: Config, arguments: argparse.Namespace) -> str | None:
-    """The DSN of the server behind; None if there is none. Raises: TidegateError CONFIG_INVALID if
+    """The DSN of the backing server, or None. Raises: TidegateError CONFIG_INVALID if
     the option and the settings both name one."""
     dsn = _settings(config).backend.proxied_dsn
     if arguments.proxy and dsn is not None:
@@ -53,7 +53,7 @@ def given_dsn(config: Config, arguments: argparse.Namespace) -> str | None:
 
 
 def with_backing_server(config: Config, dsn: str, *, access: Any) -> Config:
-    """The settings with the server behind as the source that the surface is about.
+    """The settings with the backing server as the source of the surface.
 
     Raises: TidegateError CONFIG_INVALID, SOURCE_URL; neither shows the DSN.
     """
@@ -147,7 +147,7 @@ def _needs_select_alone(settings: CloudSurfaceSettings) -> bool:
 async def wait_for_backing_server(
     app: App, shutdown: Shutdown, waits_s: Sequence[float] = WAITS_S
 ) -> None:
-    """Connect to the server behind, and try again for a while if it does not answer yet. Returns
+    """Connect to the backing server, and try again for a while if it does not answer yet. Returns
     early if this server is to stop.
 
     Raises: TidegateError SOURCE_UNREACHABLE, and at once what trying again does not help.

@@ -124,7 +124,7 @@ def _run(words: Sequence[str]) -> int:
         module = import_module(name if "." in name else f"tidegate.cli.commands.{name}")
         status: int = module.run(arguments)
     except TidegateError as error:
-        from tidegate.cli.hints import advise  # only who fails pays
+        from tidegate.cli.hints import advise  # imported lazily: only a failure needs it
 
         advise(error, arguments)
         raise
@@ -138,6 +138,6 @@ def _complain(error: TidegateError) -> None:
     hint = "" if error.hint and error.message.endswith(error.hint) else error.hint
     if error.code is Code.SOURCE_UNKNOWN and hint.startswith("Ask the operator"):
         hint = "`tidegate source add NAME URL` adds one."  # who types here is the operator
-    from tidegate.cli.terminal import print_status  # only who fails pays
+    from tidegate.cli.terminal import print_status  # imported lazily: only a failure needs it
 
     print_status(" ".join(f"tidegate: {error.message}{end} {hint}".split()))

@@ -37,7 +37,7 @@ _TYPES = {
     "bytes": "BLOB",
 }
 _PRECISE = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMPTZ": "TIMESTAMPTZ_NS"}
-"""The types for values with more than six digits behind the second."""
+"""The types for values with more than six digits after the second."""
 _MOST_DIGITS = 38
 
 
@@ -164,13 +164,13 @@ class ParquetWriter:
         return "UBIGINT" if least >= 0 and most < 2**64 else f"DECIMAL({_MOST_DIGITS}, 0)"
 
     def _decimal(self, place: int) -> str | None:
-        """As many digits behind the point as any value has, or None if they do not fit."""
+        """As many digits after the point as any value has, or None if they do not fit."""
         column = self._columns[place]
         if column.precision is not None and column.precision <= _MOST_DIGITS:
             return f"DECIMAL({column.precision}, {max(0, column.scale or 0)})"
-        before, behind = self._database.execute(
+        before, after = self._database.execute(
             f"SELECT max(length(ltrim(split_part(c{place}, '.', 1), '-'))),"
             f" max(length(split_part(c{place}, '.', 2))) FROM rows"
         ).fetchone()
-        digits, scale = (before or 1) + (behind or 0), behind or 0
+        digits, scale = (before or 1) + (after or 0), after or 0
         return f"DECIMAL({_MOST_DIGITS}, {scale})" if digits <= _MOST_DIGITS else None

@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
@@ -96,9 +97,41 @@ class Parser(argparse.ArgumentParser):
             self.error(f"There is no option {option}{meant}")
         return parsed, rest
 
+    most_used: tuple[str, ...] = ()
+    """The options that --help shows where --help-all shows all; empty: --help shows all."""
+
+    def show_most_used(self, *options: str) -> None:
+        """Let --help show these options only, each with the first part of its text, and --help-all
+        all of them."""
+        self.most_used = options
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options")
+
     def format_help(self) -> str:
         """As argparse's, with an example at the end."""
+        return self._format_most_used() if self.most_used else self.format_all()
+
+    def format_all(self) -> str:
+        """The help with every option."""
         return super().format_help() + self._format_example()
+
+    def _format_most_used(self) -> str:
+        formatter = self._get_formatter()
+        words = [action for action in self._actions if not action.option_strings]
+        usage = " ".join([self.prog, "[OPTIONS]", *(str(word.metavar) for word in words)])
+        formatter.add_usage(usage, [], [])
+        formatter.add_text(self.description)
+        formatter.start_section("arguments")
+        formatter.add_arguments(words)
+        formatter.end_section()
+        formatter.start_section("most used options (--help-all shows all)")
+        for option in self.most_used:
+            action = copy(self._option_string_actions[option])
+            text = action.help or ""
+            default = re.search(r" \(default: [^;]*\)$", text) if ";" in text else None
+            action.help = text.partition(";")[0] + (default[0] if default else "")
+            formatter.add_argument(action)
+        formatter.end_section()
+        return formatter.format_help() + self._format_example()
 
     def _format_example(self) -> str:
         from tidegate.cli.arguments.examples import example_of
@@ -122,6 +155,14 @@ class Parser(argparse.ArgumentParser):
             _plain(message),
             hint=f"`{self.prog} --help` lists the arguments.",
         )
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help with every option, and ends."""
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        print(parser.format_all(), end="")
+        parser.exit()
 
 
 def _is_word(text: str) -> bool:

@@ -43,7 +43,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
             check_references(self.api_key, READ_ANYWHERE)
         if self.base_url is not None:
-            from urllib.parse import urlsplit  # only who has an address pays
+            from urllib.parse import urlsplit  # imported lazily: only an address needs it
 
             address = urlsplit(self.base_url)
             if address.scheme not in ("http", "https") or not address.hostname:

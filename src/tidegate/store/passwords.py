@@ -157,7 +157,7 @@ class Passwords:
 
     def unused(self, names: Iterable[str], texts: Iterable[str]) -> list[tuple[Path, str]]:
         """The files of passwords of no source, each with its entry of the keyring, else empty. A
-        command that was killed leaves one behind. `names` are those of all sources, `texts` their
+        command that was killed may leave one. `names` are those of all sources, `texts` their
         URLs and options.
 
         One of an account (NAME.ACCOUNT) belongs to the source: it may be used later.

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 Commands = Any  # argparse names the type of a set of subparsers with an underscore.
+Options = Any  # a parser, or a group of its options, whose type argparse names so as well.
 
 SCOPES = ("readOnly", "readWrite", "fullAccess")
 FORMATS = ("csv", "json", "jsonl", "sql", "parquet")
@@ -98,8 +99,8 @@ def consent_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def keep_option(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
+def keep_option(parser: Options) -> None:
+    parser.add_argument(
         "--keep-in",
         choices=("file", "keyring"),
         help="where the password is kept: in a file of the state directory that only your account "

@@ -10,9 +10,8 @@ def add_embed(commands: Commands) -> None:
         "embed",
         help="fill a column with the vectors of a column of texts",
         description="Compute the vector of each text of COLUMN with the model of `embeddings` in "
-        "the settings, and write it beside the text. What is done stays done: the same command "
-        "goes on after a stop, and later embeds changed texts only. The source needs the access "
-        "write.",
+        "the settings, and write it into a column next to the text. The same command continues "
+        "after a stop, and later embeds changed texts only. The source needs the access write.",
     )
     embed.set_defaults(module="embed")
     embed.add_argument("source", metavar="SOURCE", help="a saved source")

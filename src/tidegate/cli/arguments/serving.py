@@ -66,7 +66,7 @@ def add_serve(commands: Commands) -> None:
         "--proxy",
         type=filled,
         metavar="DSN",
-        help="run the statements of the surface cloud on a server behind this one, a Tidegate with "
+        help="run the statements of the surface cloud on another server, a Tidegate with "
         "--pg: postgresql://USER@HOST:PORT/cloud, its password as ${ENV:NAME} or ${FILE:/path}",
     )
     serve.add_argument(
@@ -119,7 +119,7 @@ def _address_options(serve: argparse.ArgumentParser) -> None:
         "--tls-cert",
         type=filled,
         metavar="FILE",
-        help="use TLS with this certificate, a PEM file with the chain behind it",
+        help="use TLS with this certificate, a PEM file that ends with the chain",
     )
     serve.add_argument(
         "--tls-key", type=filled, metavar="FILE", help="the key of the certificate, a PEM file"
@@ -188,7 +188,7 @@ def add_install(commands: Commands) -> None:
         help="write the entry for Tidegate into a client's settings",
         description="Write the entry for Tidegate into a client's settings, and nothing else: "
         "everything else in the file stays as it is, comments too. A copy of the old file is kept "
-        "beside it, with the ending .tidegate.bak.",
+        "next to it, with the ending .tidegate.bak.",
     )
     install.set_defaults(module="install")
     install.add_argument(

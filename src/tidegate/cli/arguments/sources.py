@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from tidegate.cli.arguments.options import (
     Commands,
+    Options,
     consent_option,
     filled,
     home_options,
@@ -26,7 +27,7 @@ SOURCE_RULES = {
     ),
     "approval_for": (
         ("nothing", "writes", "everything"),
-        "which statements a person must approve, for every caller",
+        "statements that a person approves",
     ),
     "changes": (
         ("allow", "deny"),
@@ -69,28 +70,53 @@ _NO_CHANGES: dict[str, Any] = {
     "password_stdin": False,
 }
 """The arguments of `source update` where nothing is given."""
+_MOST_USED = ("--allow-writes", "--approval-for", "--undo", "--mask", "--filter", "--ask-password")
+"""The options of `source add` that its --help shows; the rest is in --help-all."""
 CLEARABLE = ("tags", "masks", "filters", "functions", "run-as", "options")
 
 
-def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
+def _source_rules(parser: argparse.ArgumentParser, *, new: bool) -> None:
     """Add the options for a source's policy. Without a value an option is None or empty; the help
     names the default if the source is `new`."""
-    action.add_argument(
+    rights = parser.add_argument_group("what callers may do")
+    rights.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="its tags; may be repeated"
     )
+    if new:
+        rights.add_argument(
+            "--allow-writes",
+            action="store_const",
+            const="write",
+            dest="access",
+            help="allow writes by tokens that may write; the same as --access write",
+        )
     for name, (choices, explanation) in SOURCE_RULES.items():
         text = f"{explanation} (default: {choices[0]})" if new else explanation
-        action.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=text)
-    action.add_argument(
+        rights.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=text)
+    rights.add_argument(
         "--max-rows-changed",
         type=row_limit,
         metavar="N",
         help="refuse a change of more than N rows, also in a transaction"
         + (" (default: none)" if new else "; none removes the limit"),
     )
-    _run_as_options(action)
-    _engine_options(action)
-    action.add_argument(
+    rights.add_argument(
+        "--function",
+        action="append",
+        default=[],
+        metavar="SCHEMA.NAME",
+        help="a function that a user of the database wrote and that reads may call, whatever it "
+        "does; not in changes, nor for callers from whom something is hidden; may be repeated",
+    )
+    _hiding_options(parser)
+    _run_as_options(parser)
+    _engine_options(parser)
+
+
+def _hiding_options(parser: argparse.ArgumentParser) -> None:
+    """What callers do not see."""
+    hidden = parser.add_argument_group("what callers do not see")
+    hidden.add_argument(
         "--mask",
         action="append",
         default=[],
@@ -99,7 +125,7 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
         help="mask a column, such as customers.email; SHOW is nothing, hash or partial (default: "
         "nothing); may be repeated",
     )
-    action.add_argument(
+    hidden.add_argument(
         "--filter",
         action="append",
         default=[],
@@ -108,51 +134,45 @@ def _source_rules(action: argparse.ArgumentParser, *, new: bool) -> None:
         help="show only the rows of a table that meet a condition, such as 'orders: tenant_id = "
         "7'; may be repeated",
     )
-    action.add_argument(
-        "--function",
-        action="append",
-        default=[],
-        metavar="SCHEMA.NAME",
-        help="a function that a user of the database wrote and that reads may call, whatever it "
-        "does; not in changes, nor for callers from whom something is hidden; may be repeated",
-    )
 
 
-def _run_as_options(action: argparse.ArgumentParser) -> None:
+def _run_as_options(parser: argparse.ArgumentParser) -> None:
     """As which role of the database its callers run."""
-    action.add_argument(
+    roles = parser.add_argument_group("the role in the database")
+    roles.add_argument(
         "--run-as-role",
         metavar="ROLE",
         help="the database role that callers run as; {actor.name} is the name of their token",
     )
-    action.add_argument(
+    roles.add_argument(
         "--run-as",
         metavar="CALLER=ROLE",
         action="append",
         default=[],
         help="the role of one caller, by the name of its token, such as alice=reader; without "
-        "--run-as-role all other callers are refused; repeatable",
+        "--run-as-role all other callers are refused; may be repeated",
     )
-    action.add_argument(
+    roles.add_argument(
         "--run-as-variable",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a variable of the database session, like app.actor={actor.name}; repeatable",
+        help="a variable of the database session, like app.actor={actor.name}; may be repeated",
     )
 
 
-def _engine_options(action: argparse.ArgumentParser) -> None:
+def _engine_options(parser: argparse.ArgumentParser) -> None:
     """What the source's engine is given in addition to its URL."""
-    action.add_argument(
+    engine = parser.add_argument_group("the engine")
+    engine.add_argument(
         "--option",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="an option that the source's engine has beside its URL; a secret is a reference, "
-        "${ENV:NAME} or ${FILE:/path}; may be repeated",
+        help="an option that the source's engine has in addition to its URL; a secret is a "
+        "reference, ${ENV:NAME} or ${FILE:/path}; may be repeated",
     )
-    action.add_argument(
+    engine.add_argument(
         "--driver-coordinate",
         metavar="COORDINATE",
         action="append",
@@ -163,9 +183,10 @@ def _engine_options(action: argparse.ArgumentParser) -> None:
     )
 
 
-def _password_options(action: argparse.ArgumentParser) -> None:
+def _password_options(parser: argparse.ArgumentParser) -> None:
     """How a password comes in, and what is done with a source that does not work."""
-    how = action.add_mutually_exclusive_group()
+    login = parser.add_argument_group("login and saving")
+    how = login.add_mutually_exclusive_group()
     how.add_argument(
         "--ask-password",
         action="store_true",
@@ -177,12 +198,12 @@ def _password_options(action: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the password from the first line of standard input and keep it",
     )
-    keep_option(action)
-    anyway_option(action)
+    keep_option(login)
+    anyway_option(login)
 
 
-def anyway_option(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
+def anyway_option(parser: Options) -> None:
+    parser.add_argument(
         "--anyway", action="store_true", help="save it although it does not work now"
     )
 
@@ -221,16 +242,10 @@ def _add(actions: Commands) -> argparse.ArgumentParser:
         metavar="URL",
         help="such as sqlite:////data/shop.db, or files:///data for a folder of files",
     )
-    add.add_argument(
-        "--allow-writes",
-        action="store_const",
-        const="write",
-        dest="access",
-        help="allow writes by tokens that may write; the same as --access write",
-    )
+    add.show_most_used(*_MOST_USED)
     _source_rules(add, new=True)
-    consent_option(add)
     _password_options(add)
+    consent_option(add)
     return add
 
 
@@ -244,6 +259,7 @@ def _update(actions: Commands) -> argparse.ArgumentParser:
         "effect on the next call, also in running servers.",
     )
     update.add_argument("name", metavar="NAME", help="a saved source")
+    update.show_most_used("--url", "--access", "--approval-for", "--mask", "--clear")
     update.add_argument("--url", metavar="URL", help="the new address")
     _source_rules(update, new=False)
     consent_option(update)

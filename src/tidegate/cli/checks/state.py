@@ -102,7 +102,7 @@ def check_unrecorded(app: App) -> Iterator[Finding]:
 
 
 def check_passwords(app: App) -> Iterator[Finding]:
-    """Passwords that no source uses: a command that was killed leaves one behind."""
+    """Passwords that no source uses: a command that was killed may leave one."""
     sources = app.connections.sources()
     texts = [text for each in sources for text in (each.url, *dict(each.options).values())]
     for path, entry in Passwords(app.directory).unused([each.name for each in sources], texts):
@@ -130,7 +130,7 @@ async def check_record(directory: Path, patience_s: float) -> list[Finding]:
             result = error
         loop.call_soon_threadsafe(deliver, result)
 
-    # A thread of its own, which is left behind if the log is long.
+    # A thread of its own, which is abandoned if the log is long.
     threading.Thread(target=work, name="verify", daemon=True).start()
     try:
         report = await asyncio.wait_for(outcome, patience_s)

@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
 
 
 def _preparation(app: App, config: Config) -> Callable[[Shutdown], Awaitable[None]] | None:
-    """What must have happened before the server answers: that a server behind it does."""
+    """What must happen before the server answers: its backing server must answer."""
     if not any(is_backing_server(source) for source in config.sources):
         return None
     return partial(wait_for_backing_server, app)

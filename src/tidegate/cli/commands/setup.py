@@ -206,7 +206,7 @@ def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
 
 
 def _check_whole(url: str) -> None:
-    """Refuse a URL, without its password, that has an `@` behind the host: a part of the password
+    """Refuse a URL, without its password, that has an `@` after the host: a part of the password
     would count as the host, which is shown and looked up. Raises: TidegateError SOURCE_URL."""
     parts = split_authority(url)
     path, _, options = ("" if parts is None else parts.rest).partition("?")

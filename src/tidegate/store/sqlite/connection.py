@@ -101,7 +101,7 @@ def _connect_for_reading(path: Path) -> apsw.Connection:
 
 def reserve_room(connection: apsw.Connection, path: Path) -> bool:
     """Give the write-ahead log the space for some changes now, while there is some: `make_room`
-    uses it. What is behind the last change there is no change to SQLite.
+    uses it. SQLite ignores what follows the last change.
 
     Returns whether the log has it. Raises: apsw.Error if the database cannot be opened.
     """

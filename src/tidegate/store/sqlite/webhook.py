@@ -1,4 +1,4 @@
-"""Messages of the webhook, in the state file beside the questions that they are about."""
+"""Messages of the webhook, in the state file with the questions that they are about."""
 
 # pyright: reportUnknownMemberType=false
 # (the stubs of apsw name a type that Python 3.11 does not have)

@@ -22,7 +22,7 @@ def add_driver(commands: Commands) -> None:
         help="download JDBC drivers with all that they need, and lock them",
         description="Download JDBC drivers with all that they need, check them and lock them. What "
         "is locked stays what it is, and sources use it offline. The name of a database, such as "
-        "h2, stands for the coordinate of its driver. The version RELEASE is the newest one.",
+        "h2, means the coordinate of its driver. The version RELEASE is the newest one.",
     )
     fetch.add_argument("coordinates", metavar="COORDINATE", nargs="+", help=_COORDINATE)
     fetch.add_argument(
