@@ -1,8 +1,8 @@
-"""Calls a model provider's HTTP API: JSON out, JSON in; timed, bounded, retried.
+"""Calls a model provider's HTTP API by the rule of `http_client`: JSON out, JSON in; retried.
 
 A request runs on the event loop and ends with its task, so a caller that goes away costs nothing
 more. No error text holds a key: what a provider says is shown in part, without anything that looks
-like one. Redirects are not followed, since they could carry the key to another host.
+like one.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import httptools
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.http_client.client import HttpClient
+from tidegate.http_client.rules import ClientRules, HttpRequest, HttpResponse
 
 MOST_BYTES = 16_777_216
-_CHUNK = 65_536
 _MOST_DETAILS = 200
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _FIRST_PAUSE_S = 0.5
@@ -50,12 +48,6 @@ class Endpoint(NamedTuple):
     def host(self) -> str:
         """The host and port as written in the address."""
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
-
-
-class _Response(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 async def post_json(
@@ -95,95 +87,22 @@ _PASSING = (Code.PROVIDER_UNREACHABLE, Code.PROVIDER_CUT_OFF)
 """What may pass within seconds. A timeout is not repeated: it has cost a whole attempt."""
 
 
-async def _attempt(endpoint: Endpoint, path: str, body: bytes) -> _Response:
-    """One request. Raises: TidegateError."""
-    try:
-        async with asyncio.timeout(endpoint.timeout_s):
-            return await _exchange(endpoint, path, body)
-    except TimeoutError:
-        raise TidegateError(
-            Code.PROVIDER_TIMEOUT,
-            f"{endpoint.name} did not answer within {endpoint.timeout_s:g} s",
-        ) from None
-    except (OSError, ssl.SSLError) as error:
-        reason = error.strerror or type(error).__name__
-        raise TidegateError(
-            Code.PROVIDER_UNREACHABLE, f"{endpoint.name} at {endpoint.host}: {reason}"
-        ) from None
-
-
-async def _exchange(endpoint: Endpoint, path: str, body: bytes) -> _Response:
-    address = urlsplit(endpoint.base_url.rstrip("/") + path)
-    secure = address.scheme == "https"
-    host = address.hostname or ""
-    reader, writer = await asyncio.open_connection(
-        host, address.port or (443 if secure else 80), ssl=_tls() if secure else None
+async def _attempt(endpoint: Endpoint, path: str, body: bytes) -> HttpResponse:
+    """One request. Raises: RequestFailed."""
+    rules = ClientRules(max_bytes=endpoint.max_bytes, total_s=endpoint.timeout_s)
+    request = HttpRequest(
+        url=endpoint.base_url.rstrip("/") + path,
+        verb="POST",
+        headers=(("Content-Type", "application/json"), ("Accept", "application/json")),
+        credentials=tuple(endpoint.headers.items()),
+        body=body,
+        name=endpoint.name,
+        networks=None,  # the operator names the host
     )
-    try:
-        target = address.path + (f"?{address.query}" if address.query else "")
-        headers = {
-            "Host": address.netloc.rpartition("@")[2],
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "User-Agent": "tidegate",
-            "Connection": "close",
-            "Content-Length": str(len(body)),
-            **endpoint.headers,
-        }
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        writer.write(f"POST {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body)
-        await writer.drain()
-        return await _read(endpoint, reader)
-    finally:
-        writer.close()
+    return await HttpClient(rules).send(request)
 
 
-class _Collector:
-    """Collects one response from `httptools`."""
-
-    def __init__(self) -> None:
-        self.headers: dict[str, str] = {}
-        self.body = bytearray()
-        self.complete = False
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def on_body(self, body: bytes) -> None:
-        self.body += body
-
-    def on_message_complete(self) -> None:
-        self.complete = True
-
-
-async def _read(endpoint: Endpoint, reader: asyncio.StreamReader) -> _Response:
-    collected = _Collector()
-    parser: Any = httptools.HttpResponseParser(collected)  # pyright: ignore[reportUnknownMemberType] - it has no types
-    seen = 0
-    while not collected.complete:
-        data = await reader.read(_CHUNK)
-        if not data:
-            if seen and not {"content-length", "transfer-encoding"} & collected.headers.keys():
-                break  # a response without a length ends with the connection
-            raise TidegateError(
-                Code.PROVIDER_CUT_OFF, f"{endpoint.name} closed the connection in mid-answer"
-            )
-        seen += len(data)
-        if seen > endpoint.max_bytes:
-            raise TidegateError(
-                Code.PROVIDER_TOO_LARGE,
-                f"{endpoint.name} sent more than {endpoint.max_bytes:,} bytes",
-            )
-        try:
-            parser.feed_data(data)
-        except httptools.HttpParserError:
-            raise TidegateError(
-                Code.PROVIDER_REPLY, f"{endpoint.name} at {endpoint.host} does not speak HTTP"
-            ) from None
-    return _Response(parser.get_status_code(), collected.headers, bytes(collected.body))
-
-
-def _parsed(endpoint: Endpoint, response: _Response) -> Any:
+def _parsed(endpoint: Endpoint, response: HttpResponse) -> Any:
     try:
         return msgspec.json.decode(response.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -194,7 +113,7 @@ def _parsed(endpoint: Endpoint, response: _Response) -> Any:
         ) from None
 
 
-def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
+def _failure(endpoint: Endpoint, response: HttpResponse) -> TidegateError:
     status = response.status
     details = _details(endpoint, response)
     text = f"{endpoint.name} answered with HTTP status {status}{details}"
@@ -207,7 +126,7 @@ def _failure(endpoint: Endpoint, response: _Response) -> TidegateError:
     return TidegateError(Code.PROVIDER_FAILED, text, hint=hint, retry_after_s=after)
 
 
-def _details(endpoint: Endpoint, response: _Response) -> str:
+def _details(endpoint: Endpoint, response: HttpResponse) -> str:
     """What a JSON error says, shortened, without what may be a key. An HTML page says nothing."""
     try:
         document = msgspec.json.decode(response.body)
@@ -242,8 +161,3 @@ def retry_after(value: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
-
-
-@lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()

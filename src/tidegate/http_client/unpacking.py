@@ -1,0 +1,66 @@
+"""Unpacks bodies of HTTP that were packed for their way, within a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+_CHUNK: Final = 262_144
+_QUICKLY: Final = 16_384
+"""A packed body of so many bytes holds at most a thousand times as much: the event loop may unpack
+it. A larger one is unpacked in a thread."""
+_KEPT_UNCOUNTED: Final = 33_554_432
+"""Bytes that are kept before it is known how many there are."""
+
+
+class TooLarge(Exception):
+    """The body holds more than is allowed."""
+
+
+async def unpack(body: bytes, max_bytes: int) -> bytes:
+    """What a body holds that was packed with gzip or deflate. What is too large is refused before
+    it is kept.
+
+    Raises: TooLarge; zlib.error or EOFError for what is damaged.
+    """
+    if len(body) > _QUICKLY:
+        return await asyncio.to_thread(_unpack, body, max_bytes)
+    return _unpack(body, max_bytes)
+
+
+def _unpack(body: bytes, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size, is_counted = 0, False
+    for part in _steps(body):
+        parts.append(part)
+        size += len(part)
+        if size > min(_KEPT_UNCOUNTED, max_bytes) and not is_counted:
+            is_counted = True
+            _count(body, max_bytes)
+    return b"".join(parts)
+
+
+def _count(body: bytes, max_bytes: int) -> None:
+    """Raises: TooLarge, zlib.error, EOFError."""
+    size = 0
+    for part in _steps(body):
+        size += len(part)
+        if size > max_bytes:
+            raise TooLarge
+
+
+def _steps(body: bytes) -> Iterator[bytes]:
+    """What a packed body holds, in pieces of `_CHUNK` at most. Several members of gzip may come one
+    after another. Raises: zlib.error; EOFError if its end is missing."""
+    while body:
+        decoder = zlib.decompressobj(47)  # 32 and 15: the header says whether it is gzip or zlib
+        while not decoder.eof:
+            part = decoder.decompress(body, _CHUNK)
+            body = decoder.unconsumed_tail
+            if part:
+                yield part
+            elif not decoder.eof and not body:
+                raise EOFError
+        body = decoder.unused_data.lstrip(b"\0")  # some writers fill the last block with zeros
