@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import os
 import socket
 import ssl
@@ -77,7 +78,7 @@ async def connect(
         what, hint = f"did not accept a connection within {rules.connect_s:g} s", None
     except ssl.SSLCertVerificationError as error:
         code = Code.PROVIDER_UNREACHABLE
-        what = f"has a certificate that cannot be verified: {error.verify_message.rstrip('.')}"
+        what = f"has a certificate that is not trusted: {error.verify_message.rstrip('.')}"
         hint = "Check its certificate."
         if rules.ca_setting:
             hint = f"Set `{rules.ca_setting}` to a file with the certificate of its authority."
@@ -89,6 +90,11 @@ async def connect(
 
 
 def reason_of(error: OSError) -> str:
+    """Why a connection failed, in the system's words."""
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or type(error).__name__).replace("_", " ").lower()
+    if error.errno in errno.errorcode:
+        return os.strerror(error.errno)
     return error.strerror or str(error) or type(error).__name__
 
 

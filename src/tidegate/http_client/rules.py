@@ -74,7 +74,8 @@ class HttpResponse(NamedTuple):
 
 class RequestFailed(TidegateError):
     """No whole reply came. `what` is a sentence without its subject, the server. `was_sent`: the
-    server may have acted on the request nevertheless. `proxy_status` is how a proxy refused."""
+    server may have acted on the request nevertheless. `advice` is the hint, where it is not that of
+    the code. `proxy_status` is how a proxy refused."""
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class RequestFailed(TidegateError):
     ) -> None:
         super().__init__(code, f"{name} {what}.", hint=hint)
         self.what = what
+        self.advice = hint
         self.was_sent = was_sent
         self.proxy_status = proxy_status
 

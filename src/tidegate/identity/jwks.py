@@ -1,8 +1,8 @@
 """The keys of an authorization server: found, fetched, kept for a while, never guessed.
 
 The issuer's metadata names the key set (RFC 8414, OpenID Connect Discovery) unless the operator
-does. Fetches go over https, or http on loopback; they follow no redirect, are bounded in size and
-time, and come at most every `AGAIN_S` seconds however many tokens name unknown keys.
+does. Fetches go over https, or http on loopback, by the rule of `http_client`, and come at most
+every `AGAIN_S` seconds however many tokens name unknown keys.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from tidegate.config.addresses import LOOPBACK, check_private_url, parse_http_url
+from tidegate.config.addresses import check_private_url, is_public_address, parse_http_url
 from tidegate.config.oauth import OAuthSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.http_client.client import HttpClient
+from tidegate.http_client.rules import ClientRules, HttpRequest, RequestFailed
 
 MOST_BYTES = 262_144
 MOST_KEYS = 64
@@ -24,6 +25,7 @@ PATIENCE_S = 5.0
 FRESH_S = 300.0
 STALE_S = 3_600.0
 AGAIN_S = 30.0
+_RULES = ClientRules(max_bytes=MOST_BYTES, total_s=PATIENCE_S, proxies=None)
 
 _KINDS = {
     "RS256": ("RSA", None), "RS384": ("RSA", None), "RS512": ("RSA", None),
@@ -47,7 +49,7 @@ class Keys:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._fetch = fetch or fetch_json
+        self._fetch = fetch
         self._clock = clock
         self._keys: tuple[Jwk, ...] = ()
         self._fetched_at = float("-inf")
@@ -96,20 +98,20 @@ class Keys:
                 )
 
     def _fetch_keys(self) -> tuple[Jwk, ...]:
-        url = self._settings.jwks_url or self._discover()
-        document = self._fetch(url)
+        fetch = self._fetch or KeyFetcher()
+        document = fetch(self._settings.jwks_url or self._discover(fetch))
         listed = document.get("keys") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - parsed text has no type
         if not isinstance(listed, list):
             raise ValueError("no key set")
         keys = [cast("Jwk", key) for key in cast("list[Any]", listed) if isinstance(key, dict)]
         return tuple(keys[:MOST_KEYS])
 
-    def _discover(self) -> str:
+    def _discover(self, fetch: Fetch) -> str:
         """Where the issuer says that its keys are."""
         issuer = self._settings.issuer
         for url in metadata_urls(issuer):
             try:
-                metadata = self._fetch(url)
+                metadata = fetch(url)
             except (OSError, ValueError):
                 continue
             if not isinstance(metadata, dict):
@@ -145,31 +147,31 @@ def _fits(key: Jwk, algorithm: str) -> bool:
     )
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None
+class KeyFetcher:
+    """Fetches what an authorization server publishes. What names another place may have been
+    written by a stranger: after the public network or a proxy was asked, only public addresses
+    are."""
+
+    def __init__(self) -> None:
+        self._networks: Sequence[str] | None = None  # the operator names the first place
+
+    def __call__(self, url: str) -> Any:
+        """The JSON behind a URL; blocks. Raises: OSError, also for every status but 200;
+        ValueError; TidegateError CONFIG_INVALID for a URL that others could answer for."""
+        check_private_url(url, "url")
+        headers = (("Accept", "application/json"),)
+        request = HttpRequest(url=url, headers=headers, networks=self._networks)
+        try:
+            reply = HttpClient(_RULES).send_blocking(request)
+        except RequestFailed as failure:
+            raise OSError(failure.message) from None
+        if not reply.peer or is_public_address(reply.peer):
+            self._networks = ()
+        if reply.status != 200:
+            raise OSError(f"status {reply.status}")
+        return json.loads(reply.body)
 
 
 def fetch_json(url: str) -> Any:
-    """The JSON behind a URL, within `MOST_BYTES` and about `PATIENCE_S` seconds.
-
-    Raises: OSError, also for every status but 200; ValueError.
-    """
-    check_private_url(url, "url")
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-    if parse_http_url(url).host in LOOPBACK:
-        handlers.append(urllib.request.ProxyHandler({}))
-    opener = urllib.request.build_opener(*handlers)
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})
-    deadline = time.monotonic() + PATIENCE_S
-    with opener.open(request, timeout=PATIENCE_S) as response:
-        if response.status != 200:
-            raise OSError(f"status {response.status}")
-        body = b""
-        while chunk := response.read1(65_536):
-            body += chunk
-            if len(body) > MOST_BYTES or time.monotonic() > deadline:
-                raise OSError("the answer is too large or too slow")
-    return json.loads(body)
+    """The JSON behind a URL that the operator names. Raises: as `KeyFetcher`."""
+    return KeyFetcher()(url)

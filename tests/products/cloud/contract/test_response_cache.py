@@ -14,13 +14,13 @@ from support.permits import permit_for
 from tidegate.engines.api import Engine
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.errors import TidegateError
+from tidegate.http_client.rules import HttpResponse
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Query
 from tidegate.model.results import UpstreamUse
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-from tidegate.products.cloud.engine.http_client import HttpResponse
 from tidegate.products.cloud.engine.response_cache import CacheKey, ResponseCache
 from tidegate.products.cloud.http.requests import ApiRequest
 

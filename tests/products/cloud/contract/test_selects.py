@@ -17,9 +17,10 @@ from products.cloud.contract.conftest import Ask
 from support.cloud_api import ANIMAL, DETAIL, SERVICE, Farm, Reply, write_farm
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
+from tidegate.http_client import unpacking
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.sources import Source
-from tidegate.products.cloud.engine import http_client
+from tidegate.products.cloud.engine import provider_calls
 from tidegate.products.cloud.engine.call_limits import CallCounts, CallRates
 
 
@@ -438,7 +439,7 @@ async def test_a_read_is_tried_again_after_a_failure_that_may_pass(ask, farm: Fa
 async def test_a_reply_that_is_too_large_is_not_asked_for_again(
     ask, farm: Farm, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(http_client, "MOST_BYTES", 100)
+    monkeypatch.setattr(provider_calls, "MOST_REPLY_BYTES", 100)
     error = await ask.refusal("SELECT name FROM farm.live.animals")
     assert error.code is Code.PROVIDER_TOO_LARGE
     assert farm.paths() == ["/animals"]
@@ -447,8 +448,8 @@ async def test_a_reply_that_is_too_large_is_not_asked_for_again(
 async def test_a_packed_reply_that_is_too_large_is_refused_before_it_is_kept(
     ask, farm: Farm, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(http_client, "MOST_BYTES", 30_000_000)
-    monkeypatch.setattr(http_client, "_KEPT_UNCOUNTED", 100_000)
+    monkeypatch.setattr(provider_calls, "MOST_REPLY_BYTES", 30_000_000)
+    monkeypatch.setattr(unpacking, "_KEPT_UNCOUNTED", 100_000)
     bomb = gzip.compress(b" " * 40_000_000)
 
     def answer(_: int) -> Reply:
@@ -554,7 +555,7 @@ async def test_an_unreachable_provider_is_named(opened):
     ask = opened(settings='{"endpoints": {"https://api.farm.example": "http://127.0.0.1:9"}}')
     error = await ask.refusal("SELECT name FROM farm.live.animals WHERE id = 1")
     assert error.code is Code.PROVIDER_UNREACHABLE
-    assert error.message.startswith("api.farm.example at 127.0.0.1:9: ")
+    assert error.message.startswith("api.farm.example at 127.0.0.1:9 cannot be reached: ")
 
 
 async def test_as_many_requests_run_at_once_as_are_allowed(opened, farm: Farm):

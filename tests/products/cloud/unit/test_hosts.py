@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.config.addresses import parse_http_url
 from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.http_client.connections import find_refused
 from tidegate.products.cloud.documents.hosts import HostRules, redirected
 from tidegate.products.cloud.documents.model import Server
 
@@ -120,7 +122,8 @@ def test_an_operator_lists_private_hosts_and_no_other_is_reached() -> None:
         rules().check("http://localhost:9090/api", server, "p")
     listed = rules(private_hosts=["localhost:9090"])
     listed.check("http://localhost:9090/api", server, "p")
-    listed.check_addresses("localhost", 9090, ["127.0.0.1"], "p")
+    assert listed.networks(parse_http_url("http://localhost:9090/api"), "p") is None
+    assert listed.networks(parse_http_url("http://localhost:9091/api"), "p") == ()
     for url in ("http://localhost:9091/api", "http://10.0.0.1:9090/api"):
         with pytest.raises(TidegateError):
             listed.check(url, server, "p")
@@ -135,9 +138,11 @@ def test_an_operator_lists_private_hosts_and_no_other_is_reached() -> None:
     ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:10.0.0.1", "odd"],
 )
 def test_a_public_name_that_leads_to_a_private_address_is_refused(address: str) -> None:
-    with pytest.raises(TidegateError, match="private address"):
-        rules().check_addresses("acme.okta.com", 443, ["93.184.216.34", address], "p")
-    rules().check_addresses("acme.okta.com", 443, ["93.184.216.34", "2606:2800:220:1::1"], "p")
+    url = parse_http_url("https://acme.okta.com/api")
+    networks = rules().networks(url, "p")
+    assert networks == ()
+    assert find_refused(["93.184.216.34", address], networks) == address
+    assert find_refused(["93.184.216.34", "2606:2800:220:1::1"], networks) is None
 
 
 def test_a_redirect_is_an_error_that_names_the_hosts_and_no_query() -> None:

@@ -96,13 +96,13 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr(repository_module, "MOST_JAR_BYTES", 100)
     error = refused(cache_of(tmp_path, served.url))
-    assert error.code is Code.DRIVER_REPOSITORY and "has more than 100 bytes" in error.message
+    assert error.code is Code.DRIVER_REPOSITORY and "sent more than 100 bytes" in error.message
 
 
 def test_a_file_that_ends_early_is_refused(served: MavenRepository, tmp_path: Path) -> None:
     served.cut[JAR] = 50
     error = refused(cache_of(tmp_path, served.url))
-    assert error.code is Code.DRIVER_REPOSITORY and "ended after 50 of" in error.message
+    assert error.code is Code.DRIVER_REPOSITORY and "after 50 of" in error.message
 
 
 @pytest.mark.parametrize(

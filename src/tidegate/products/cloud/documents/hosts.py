@@ -3,14 +3,14 @@
 A statement's values may fill in a part of a host's name, and the request carries the operator's
 credential. So the host must be one that the provider's document means, or that the operator lists;
 it is reached with TLS, on its usual port; and a name that leads to this machine or into a private
-network is refused unless the operator lists it. Checked before the request is authorized, and again
-for the addresses that its host's name gives.
+network is refused unless the operator lists it. Checked before the request is authorized, and by
+`http_client` for the addresses that its host's name gives.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urljoin, urlsplit
@@ -68,25 +68,11 @@ class HostRules:
         self._check_private(parts, ())
         return parts
 
-    def check_addresses(
-        self, host: str, port: int, addresses: Iterable[str], provider: str
-    ) -> None:
-        """Refuse a host whose name leads to this machine or a private network.
-
-        To be called with what the name gives, before a connection to one of these very addresses.
-        Raises: TidegateError HOST_REFUSED.
-        """
+    def networks(self, url: HttpUrl, provider: str = "") -> Sequence[str] | None:
+        """The private networks that a checked request of `provider` may reach: none, or any (None)
+        where an operator lists this very host."""
         listed = self._settings.providers[provider].hosts if self._has(provider) else ()
-        parts = _parse(f"https://{f'[{host}]' if ':' in host else host}:{port}/")
-        if self._is_listed_private(parts, listed):
-            return
-        for address in addresses:
-            if not is_public_address(address):
-                raise _refused(
-                    parts,
-                    f"its name leads to the private address {address}",
-                    "An operator may list it in `cloud.private_hosts`.",
-                )
+        return None if self._is_listed_private(url, listed) else ()
 
     def destination(self, url: str) -> Destination:
         """Where a checked request goes: to itself, or as `cloud.endpoints` maps it."""

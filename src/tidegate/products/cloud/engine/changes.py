@@ -19,6 +19,7 @@ import msgspec
 from tidegate.engines.api import Row
 from tidegate.engines.sqlite.cost_estimate import MAX_PATTERN_BYTES, CostEstimate
 from tidegate.errors import Code, TidegateError
+from tidegate.http_client.rules import RequestFailed
 from tidegate.model.results import Column, ColumnKind
 from tidegate.model.statements import NewState
 from tidegate.products.cloud.documents.document_catalog import Found
@@ -28,7 +29,6 @@ from tidegate.products.cloud.engine.booleans import BOOLEAN, boolean_places, wit
 from tidegate.products.cloud.engine.call_limits import CallCounts
 from tidegate.products.cloud.engine.cursor import RowsCursor
 from tidegate.products.cloud.engine.functions import FUNCTIONS
-from tidegate.products.cloud.engine.http_client import RequestFailed
 from tidegate.products.cloud.engine.provider_calls import ProviderCalls, check_status
 from tidegate.products.cloud.engine.resource_table import quoted
 from tidegate.products.cloud.engine.statement_run import MOST_CELL, authorize_reading

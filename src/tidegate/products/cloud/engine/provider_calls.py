@@ -13,13 +13,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tidegate.config.addresses import HttpUrl
 from tidegate.errors import Code, TidegateError
+from tidegate.http_client.client import HttpClient
+from tidegate.http_client.rules import ClientRules, HttpRequest, HttpResponse, RequestFailed
 from tidegate.products.cloud.documents.accounts import account_of
 from tidegate.products.cloud.documents.document_catalog import Found
 from tidegate.products.cloud.documents.hosts import HostRules, redirected
 from tidegate.products.cloud.documents.model import Method
 from tidegate.products.cloud.engine.call_limits import CallCounts, CallRates
-from tidegate.products.cloud.engine.http_client import HttpClient, HttpResponse, RequestFailed
 from tidegate.products.cloud.engine.options import CloudOptions
 from tidegate.products.cloud.engine.response_cache import CacheKey, ResponseCache, login_digest
 from tidegate.products.cloud.http.paging import find_following, is_same_list
@@ -31,6 +33,10 @@ from tidegate.provider_http import retry_after
 from tidegate.secrets import mask_shapes
 
 READS: Final = frozenset({"GET", "HEAD"})
+MOST_REPLY_BYTES: Final = 268_435_456
+_MOST_IDLE: Final = 32
+_FINAL: Final = frozenset({Code.PROVIDER_TOO_LARGE, Code.HOST_REFUSED})
+"""Failures that another attempt would have again."""
 _ATTEMPTS: Final = 3
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
@@ -73,7 +79,16 @@ class ProviderCalls:
     bound on what is under way at once."""
 
     def __init__(self, options: CloudOptions) -> None:
-        self._client = HttpClient(options.settings.ca_file)
+        self._client = HttpClient(
+            ClientRules(
+                max_bytes=MOST_REPLY_BYTES,
+                total_s=options.request_timeout_s,
+                ca_file=options.settings.ca_file,
+                ca_setting="cloud.ca_file",
+                networks_setting="cloud.private_hosts",
+                max_idle=_MOST_IDLE,
+            )
+        )
         self._hosts = HostRules(options.settings)
         self._credentials = Credentials(options.settings, self._exchange)
         self._options = options
@@ -199,14 +214,8 @@ class ProviderCalls:
             rules = _RetryRules.of(method)
         request = _accepting(request, method)
         provider = found.provider.name
-        self._hosts.check(request.url, method.server, provider)
-        destination = self._hosts.destination(request.url)
+        url = self._hosts.check(request.url, method.server, provider)
         use = _use(found, method, values)
-
-        def check_addresses(host: str, port: int, addresses: list[str]) -> None:
-            if not destination.is_mapped:
-                self._hosts.check_addresses(host, port, addresses, provider)
-
         turns = self._turns.setdefault(provider, asyncio.Semaphore(self._options.concurrency))
         for attempt in range(rules.attempts):
             is_last = attempt == rules.attempts - 1
@@ -215,15 +224,10 @@ class ProviderCalls:
             async with turns:
                 await self._keep_quiet(provider)
                 authorized = await self._credentials.authorize(request, use)
-                sent_to = msgspec.structs.replace(
-                    destination, url=_moved(authorized.url, request.url, destination.url)
-                )
                 try:
-                    response = await self._client.send(
-                        authorized, sent_to, self._options.request_timeout_s, check_addresses
-                    )
+                    response = await self._send_once(request.url, url, authorized, provider)
                 except RequestFailed as failure:
-                    if is_last or failure.code is Code.PROVIDER_TOO_LARGE:
+                    if is_last or failure.code in _FINAL:
                         raise
                 else:
                     response = self._checked(found, method, use, authorized, response)
@@ -305,17 +309,29 @@ class ProviderCalls:
 
     async def _exchange(self, request: ApiRequest) -> tuple[int, bytes]:
         """Send a request for a token (`credentials.Exchange`)."""
-        self._hosts.check_token_url(request.url)
-        destination = self._hosts.destination(request.url)
-
-        def check_addresses(host: str, port: int, addresses: list[str]) -> None:
-            if not destination.is_mapped:
-                self._hosts.check_addresses(host, port, addresses, "")
-
-        response = await self._client.send(
-            request, destination, self._options.request_timeout_s, check_addresses
-        )
+        url = self._hosts.check_token_url(request.url)
+        response = await self._send_once(request.url, url, request)
         return response.status, response.body
+
+    async def _send_once(
+        self, named: str, url: HttpUrl, request: ApiRequest, provider: str = ""
+    ) -> HttpResponse:
+        """The reply to an authorized request whose URL was `named` before, and checked: to itself,
+        or to where `cloud.endpoints` maps it. Raises: RequestFailed."""
+        destination = self._hosts.destination(named)
+        networks = None if destination.is_mapped else self._hosts.networks(url, provider)
+        response = await self._client.send(
+            HttpRequest(
+                url=_moved(request.url, named, destination.url),
+                verb=request.verb,
+                headers=request.headers,
+                body=request.body,
+                host=destination.host_header,
+                name=url.host if destination.is_mapped else "",
+                networks=networks,
+            )
+        )
+        return response._replace(url=request.url.partition("?")[0])
 
     async def close(self) -> None:
         await self._client.close()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from tidegate.products.cloud.engine.http_client import HttpResponse
+from tidegate.http_client.rules import HttpResponse
 from tidegate.products.cloud.http.requests import ApiRequest
 from tidegate.products.cloud.login.credentials import AuthorizedRequest
 
