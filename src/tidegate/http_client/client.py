@@ -10,7 +10,13 @@ from urllib.parse import urljoin
 
 from tidegate.config.addresses import HttpUrl, is_public_address, parse_http_url
 from tidegate.errors import Code
-from tidegate.http_client.connections import CHUNK, Connection, connect, reason_of
+from tidegate.http_client.connections import (
+    CHUNK,
+    Connection,
+    connect,
+    find_refused,
+    reason_of,
+)
 from tidegate.http_client.rules import (
     ClientRules,
     HttpRequest,
@@ -81,7 +87,7 @@ class HttpClient:
     async def _exchange(
         self, exchange: _Exchange, networks: Sequence[str] | None, sink: Sink | None
     ) -> HttpResponse:
-        while exchange.verb in _READS and (kept := self._take(exchange.origin)) is not None:
+        while exchange.verb in _READS and (kept := self._take(exchange.origin, networks)):
             try:
                 return await self._use(exchange, kept, sink)
             except RequestFailed as failure:
@@ -91,9 +97,9 @@ class HttpClient:
         connection = await connect(self.rules, exchange.origin, exchange.name, networks)
         return await self._use(exchange, connection, sink)
 
-    def _take(self, origin: Origin) -> Connection | None:
+    def _take(self, origin: Origin, networks: Sequence[str] | None) -> Connection | None:
         kept = self._idle.get(origin)
-        while kept:
+        while kept and find_refused([kept[-1].peer], networks) is None:
             found = kept.pop()
             if not found.reader.at_eof() and not found.writer.is_closing():
                 return found
@@ -106,7 +112,7 @@ class HttpClient:
         is_kept = False
         try:
             response = await exchange.run(connection, sink)
-            if exchange.keeps_alive and self.rules.max_idle:
+            if exchange.keeps_alive and self.rules.max_idle and connection.peer:
                 kept = self._idle.setdefault(exchange.origin, [])
                 is_kept = len(kept) < self.rules.max_idle
                 if is_kept:
@@ -137,7 +143,6 @@ class _Exchange:
         self.was_sent = False
         self.began = False
         """Whether a part of the reply has come."""
-        self.keeps_alive = False
         self._reset()
 
     def _reset(self) -> None:
@@ -145,7 +150,7 @@ class _Exchange:
         self._status = 0
         self.is_headed = False
         self._is_complete = False
-        self._has_more = False
+        self.keeps_alive = False
         self._head_bytes = 0
         self._parts: list[bytes] = []
 
@@ -175,12 +180,6 @@ class _Exchange:
         except OSError as error:
             raise self._cut_off(error) from None
         await self._read(connection.reader, sink)
-        self.keeps_alive = (
-            self._is_complete
-            and not self._has_more
-            and "close" not in self._headers.get("connection", "").lower()
-            and bool(self._parser.should_keep_alive())
-        )
         body = b"".join(self._parts)
         coding = self._headers.get("content-encoding", "").lower()
         if body and self._rules.unpacks and coding not in ("", "identity"):
@@ -232,6 +231,7 @@ class _Exchange:
             try:
                 parser.feed_data(data)
             except (HttpParserError, HttpParserUpgrade):
+                self.keeps_alive = False
                 if not (self._is_complete or (self.is_headed and not rules.reads_body)):
                     raise self.fail(Code.PROVIDER_REPLY, "does not speak HTTP") from None
             if max(self._head_bytes, 0 if self.is_headed else seen) > rules.max_head_bytes:
@@ -259,11 +259,12 @@ class _Exchange:
             raise self._cut_off(error) from None
 
     def on_message_begin(self) -> None:
-        self._has_more = self._is_complete
+        if self._is_complete:  # a reply that nobody asked for
+            self.keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_bytes += len(name) + len(value) + 4
-        if not self.is_headed:  # else of a trailer, or of a reply that nobody asked for
+        if not self.is_headed:  # else of a trailer, or after the reply
             key, text = name.decode("latin-1").lower(), value.decode("latin-1")
             self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
@@ -279,7 +280,9 @@ class _Exchange:
             self._parts.append(body)
 
     def on_message_complete(self) -> None:
-        self._is_complete = self.is_headed
+        if self.is_headed and not self._is_complete:
+            self._is_complete = True
+            self.keeps_alive = bool(self._parser.should_keep_alive())  # afterwards it is false
 
     async def _unpack(self, body: bytes, coding: str) -> bytes:
         if coding not in ("gzip", "x-gzip", "deflate"):

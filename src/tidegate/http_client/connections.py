@@ -93,7 +93,7 @@ def reason_of(error: OSError) -> str:
     """Why a connection failed, in the system's words."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or type(error).__name__).replace("_", " ").lower()
-    if error.errno in errno.errorcode:
+    if error.errno is not None and error.errno in errno.errorcode:
         return os.strerror(error.errno)
     return error.strerror or str(error) or type(error).__name__
 

@@ -35,6 +35,7 @@ from tidegate.secrets import mask_shapes
 READS: Final = frozenset({"GET", "HEAD"})
 MOST_REPLY_BYTES: Final = 268_435_456
 _MOST_IDLE: Final = 32
+_THIS_MACHINE: Final = ("127.0.0.0/8", "::1/128")
 _FINAL: Final = frozenset({Code.PROVIDER_TOO_LARGE, Code.HOST_REFUSED})
 """Failures that another attempt would have again."""
 _ATTEMPTS: Final = 3
@@ -319,7 +320,7 @@ class ProviderCalls:
         """The reply to an authorized request whose URL was `named` before, and checked: to itself,
         or to where `cloud.endpoints` maps it. Raises: RequestFailed."""
         destination = self._hosts.destination(named)
-        networks = None if destination.is_mapped else self._hosts.networks(url, provider)
+        networks = _THIS_MACHINE if destination.is_mapped else self._hosts.networks(url, provider)
         response = await self._client.send(
             HttpRequest(
                 url=_moved(request.url, named, destination.url),
