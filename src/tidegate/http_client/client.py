@@ -238,7 +238,7 @@ class _Exchange:
                 what = f"sent a head of more than {rules.max_head_bytes:,} bytes"
                 raise self.fail(Code.PROVIDER_TOO_LARGE, what)
             if self.is_headed and (self.verb == "HEAD" or not rules.reads_body):
-                return  # it has no body, or nobody wants it
+                return  # it has no body, or none is wanted
             size += sum(map(len, self._parts[fresh:]))
             announced = int(self._headers.get("content-length") or 0)
             if max(announced, size, seen - rules.max_head_bytes) > rules.max_bytes:
@@ -259,7 +259,7 @@ class _Exchange:
             raise self._cut_off(error) from None
 
     def on_message_begin(self) -> None:
-        if self._is_complete:  # a reply that nobody asked for
+        if self._is_complete:  # a reply to no request
             self.keeps_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
