@@ -10,7 +10,6 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
@@ -115,6 +114,8 @@ class Parser(argparse.ArgumentParser):
         return super().format_help() + self._format_example()
 
     def _format_most_used(self) -> str:
+        from copy import copy  # imported lazily: only this help needs it
+
         formatter = self._get_formatter()
         words = [action for action in self._actions if not action.option_strings]
         usage = " ".join([self.prog, "[OPTIONS]", *(str(word.metavar) for word in words)])
