@@ -65,7 +65,7 @@ def add_token(commands: Commands) -> None:
         metavar="OPERATOR",
         help="the operator whose token it is: once there are two, another approves its calls",
     )
-    edit.add_argument("--no-proxy", action="store_true", help="take that of a proxy away")
+    edit.add_argument("--no-proxy", action="store_true", help="take away the right of a proxy")
     edit.add_argument(
         "--expires", metavar="TIME", help="how long from now on, such as 30d or 12h, or never"
     )
@@ -271,7 +271,7 @@ def add_approvals(commands: Commands) -> None:
 
 def add_passphrase(commands: Commands) -> None:
     passphrase = commands.add_parser(
-        "passphrase", help="set what approvals, tokens and wider sources ask for"
+        "passphrase", help="set the passphrase that commands ask for before they grant rights"
     )
     actions = passphrase.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True

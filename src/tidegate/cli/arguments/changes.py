@@ -20,7 +20,7 @@ def add_changes(commands: Commands) -> None:
         "with `--undo keep` or `--undo require`, and for as many days as the setting "
         "`undo.keep_days` says.",
     )
-    changes.add_argument("--source", type=filled, metavar="NAME", help="those of one source")
+    changes.add_argument("--source", type=filled, metavar="NAME", help="only changes of one source")
     changes.add_argument(
         "--limit", type=at_least_one, metavar="N", help="show at most N (default: 50)"
     )

@@ -77,9 +77,7 @@ def add_operator(commands: Commands) -> None:
         "approver answers as well, an admin gives and takes rights as well. The first operator is "
         "an admin unless --role says otherwise.",
     )
-    roles = actions.add_parser(
-        "roles", help="give an operator other roles, in place of those before"
-    )
+    roles = actions.add_parser("roles", help="replace the roles of an operator")
     passphrase = actions.add_parser(
         "passphrase", help="set another passphrase, and end the operator's sessions"
     )

@@ -194,7 +194,9 @@ def add_install(commands: Commands) -> None:
     install.add_argument(
         "client", choices=CLIENTS, help=f"whose settings: {', '.join(CLIENTS)}", metavar="CLIENT"
     )
-    install.add_argument("--name", default="tidegate", help="of the entry (default: tidegate)")
+    install.add_argument(
+        "--name", default="tidegate", help="the name of the entry (default: tidegate)"
+    )
     install.add_argument(
         "--scope",
         choices=("user", "project"),
@@ -204,9 +206,14 @@ def add_install(commands: Commands) -> None:
     how.add_argument(
         "--bridge", action="store_true", help="by way of `tidegate bridge` (the default)"
     )
-    how.add_argument("--stdio", action="store_true", help="with a server of its own on stdio")
     how.add_argument(
-        "--http", type=filled, metavar="URL", help="at a server that runs, with a token"
+        "--stdio", action="store_true", help="let the client start a server of its own on stdio"
+    )
+    how.add_argument(
+        "--http",
+        type=filled,
+        metavar="URL",
+        help="let the client use the running server at URL, with a token",
     )
     install.add_argument(
         "--token-env",
@@ -242,8 +249,8 @@ def add_setup(commands: Commands) -> None:
         "setup",
         help="add a database and write a client's entry, in one go",
         description="Ask for a database's URL and its password, try them, save them, and write the "
-        "entry into a client's settings. What the options say is not asked for; without a terminal "
-        "nothing is. Nothing is saved before everything works.",
+        "entry into a client's settings. It does not ask for what the options give, and without a "
+        "terminal asks nothing. It saves nothing before everything works.",
     )
     setup.set_defaults(module="setup")
     setup.add_argument("--url", type=filled, metavar="URL", help="the database, or its file")
@@ -295,7 +302,7 @@ def add_status(commands: Commands) -> None:
 def add_doctor(commands: Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
-        help="look at everything that can be wrong, and say what to do",
+        help="check everything that can be wrong, and say what to do",
         description="Check Python and its extras, the settings, the state directory, the server, "
         "every source, the audit log, the entries of clients, disk, clock and terminal. A line "
         "begins with ok, note (it works, and something could be better) or fault, and says one "

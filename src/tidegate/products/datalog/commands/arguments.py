@@ -48,7 +48,7 @@ def add_datalog(commands: Commands) -> None:
     importing.add_argument(
         "--namespace",
         metavar="NAME",
-        help="of attributes without one (default: the name of the file; empty: none)",
+        help="the namespace of attributes without one (default: the name of the file; empty: none)",
     )
     importing.add_argument(
         "--key", type=filled, metavar="ATTRIBUTE", help="the attribute that is an entity's identity"
@@ -97,7 +97,7 @@ def _maintenance(actions: Commands) -> list[argparse.ArgumentParser]:
         "load",
         help="fill a new source from a dump",
         description="Fill a source from a file that `dump`, or Datalevin's own command, wrote. Its "
-        "directory must hold nothing yet, and it may be written.",
+        "directory must be empty, and the source must allow writes.",
     )
     stat = actions.add_parser(
         "stat",
@@ -116,7 +116,7 @@ def _maintenance(actions: Commands) -> list[argparse.ArgumentParser]:
         help="take back a change by the journal of its source",
         description="Take back a change of a source that keeps a journal (its option `journal`): "
         "facts that it added are retracted, those that it retracted are added again. Nothing is "
-        "changed if one of these facts is another one since. Attributes that the change made stay. "
+        "changed if one of these facts has changed since. Attributes that the change made stay. "
         "Without RECORD the last changes are listed.",
     )
     for action in (copy, dump, load, stat, migrate, undo):

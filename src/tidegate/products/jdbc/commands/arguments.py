@@ -20,8 +20,8 @@ def add_driver(commands: Commands) -> None:
     fetch = actions.add_parser(
         "fetch",
         help="download JDBC drivers with all that they need, and lock them",
-        description="Download JDBC drivers with all that they need, check them and lock them. What "
-        "is locked stays what it is, and sources use it offline. The name of a database, such as "
+        description="Download JDBC drivers with all that they need, check them and lock them. "
+        "Locked files do not change, and sources use them offline. The name of a database, such as "
         "h2, means the coordinate of its driver. The version RELEASE is the newest one.",
     )
     fetch.add_argument("coordinates", metavar="COORDINATE", nargs="+", help=_COORDINATE)

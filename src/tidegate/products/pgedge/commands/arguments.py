@@ -56,7 +56,7 @@ def add_ask(commands: Commands) -> None:
         dest="pairs",
         metavar="FILE",
         help="confirm the questions of a file that --export wrote; each is checked on SOURCE, and "
-        "if one cannot be kept none is; - reads standard input",
+        "if one cannot be kept, none is kept; - reads standard input",
     )
     ask.add_argument(
         "--show-prompt",
