@@ -14,6 +14,7 @@ import pytest
 from support.audit_records import records
 from support.command_line import Ended, Serving, serving, tidegate
 from support.console_visitor import Visitor
+from support.made_once import copy_made
 from wire.wires import MODERN, HttpPeer, Outcome
 
 PASSPHRASE = "correct horse 1"
@@ -43,10 +44,7 @@ class Place(NamedTuple):
             return [row[0] for row in connection.execute("SELECT name FROM towns ORDER BY id")]
 
     def add_operator(self, name: str, *flags: str) -> None:
-        file = self.directory / "passphrase"
-        file.write_text(PASSPHRASE + "\n")
-        words = ["operator", "add", name, "--new-passphrase-file", str(file), *flags]
-        assert self.run(*words, "--passphrase-file", str(self.directory / "consent")).status == 0
+        add_operator(self.directory, name, *flags)
 
     def link(self, name: str) -> str:
         ended = self.run("console", "--print", "--operator", name)
@@ -85,31 +83,44 @@ def ran(outcome: Outcome) -> bool:
     return "result" in outcome.response and not outcome.result.get("isError", False)
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    state = tmp_path / "state"
+def _make_place(directory: Path) -> None:
+    state = directory / "state"
     for name in ("towns", "other"):
-        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection, connection:
+        with closing(sqlite3.connect(directory / f"{name}.db")) as connection, connection:
             connection.execute("CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT)")
             connection.execute("INSERT INTO towns VALUES (1, 'Köln'), (2, 'Lemberg')")
-    consent = tmp_path / "consent"
+    consent = directory / "consent"
     consent.write_text("the gate's own\n")
     words = ["passphrase", "set", "--new-passphrase-file", str(consent)]
     assert tidegate(*words, state=state).status == 0
     for name in ("towns", "other"):
-        url = f"sqlite:///{tmp_path / name}.db"
+        url = f"sqlite:///{directory / name}.db"
         words = ["source", "add", name, url, "--allow-writes", "--approval-for", "writes"]
         ended = tidegate(*words, "--passphrase-file", str(consent), state=state)
         assert ended.status == 0, ended.err
-    settings = tmp_path / "settings.toml"
-    settings.write_text("")
+    (directory / "settings.toml").write_text("")
+    add_operator(directory, "ada")
+
+
+def add_operator(directory: Path, name: str, *flags: str) -> None:
+    """Add an operator to the state below `directory`."""
+    file = directory / "passphrase"
+    file.write_text(PASSPHRASE + "\n")
+    words = ["operator", "add", name, "--new-passphrase-file", str(file), *flags]
+    words += ["--passphrase-file", str(directory / "consent")]
+    assert tidegate(*words, state=directory / "state").status == 0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    copy_made(_make_place, tmp_path)
+    state, settings = tmp_path / "state", tmp_path / "settings.toml"
     words = ["serve", "--config", str(settings), "--http", "127.0.0.1:0", "--console"]
     with serving(words, state) as server:
         line = server.until("the console is at")
         address = re.search(r"http://[^/]+", line)
         assert address
         place = Place(tmp_path, state, server, address[0], [])
-        place.add_operator("ada")
         yield place
     # The server has ended, and with it every stream.
     for visitor in place.visitors:
