@@ -47,8 +47,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from bench import defog
 from bench.mistakes import Tally, mistakes
-from support.asking import GateCaller  # pyright: ignore[reportMissingImports] - of tests
-from support.scripted_model import (  # pyright: ignore[reportMissingImports] - of tests
+from products.pgedge.support.asking import GateCaller  # pyright: ignore[reportMissingImports] - of tests
+from products.pgedge.support.scripted_model import (  # pyright: ignore[reportMissingImports] - of tests
     Prompt,
     ScriptedModel,
     wrote,

@@ -90,7 +90,7 @@ def imports() -> dict[Path, set[Path]]:
         modules |= {_name(file.relative_to(root)): file for file in below}
     importers: dict[Path, set[Path]] = defaultdict(set)
     for file in modules.values():
-        for name in _imported(file):
+        for name in imported(file):
             parts = name.split(".")
             for end in range(1, len(parts) + 1):
                 if found := modules.get(".".join(parts[:end])):
@@ -108,7 +108,8 @@ def _name(path: Path) -> str:
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
-def _imported(file: Path) -> Iterator[str]:
+def imported(file: Path) -> Iterator[str]:
+    """What a module imports, also inside functions: names of modules and of what is in them."""
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)

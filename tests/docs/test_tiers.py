@@ -76,6 +76,17 @@ def test_ci_runs_every_test_and_a_newcomer_the_quick_tier() -> None:
     assert "`make test`" in readme and "`make test ALL=1`" in readme
 
 
+def test_no_products_tests_import_those_of_another_and_what_all_share_imports_none() -> None:
+    wrong = [
+        f"{file.relative_to(TESTS)} imports {name}"
+        for folder in ("products", "support")
+        for file in (TESTS / folder).rglob("*.py")
+        for name in changed.imported(file)
+        if name.startswith("products.") and name.split(".")[1] != file.relative_to(TESTS).parts[1]
+    ]
+    assert wrong == []
+
+
 def affected(*paths: str) -> set[str]:
     """Which files of tests a change of these paths affects, by the module's own graph."""
     found = changed.chosen(paths, changed.imports())

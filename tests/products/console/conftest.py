@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.console_place import place, token
+from products.console.support.console_place import place, token
 
 __all__ = ["place", "token"]
 """A real server with a console, and the secret of an agent there."""

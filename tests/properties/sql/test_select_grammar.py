@@ -17,7 +17,7 @@ from tidegate.sql import query_statement
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal, most_severe
 from tidegate.sql.judge import judge_uncached
-from tidegate.sql.query_statement import Reading
+from tidegate.sql.query_statement import StatementEffects
 from tidegate.sql.scan import scan
 from tidegate.sql.token_checks import check_tokens
 
@@ -68,7 +68,7 @@ COMMON += [
 ]
 
 
-def accepted(text: str, dialect: str) -> Reading | None:
+def accepted(text: str, dialect: str) -> StatementEffects | None:
     """What the small grammar finds, and before that whether the general parser agrees."""
     rules = find(dialect)
     try:

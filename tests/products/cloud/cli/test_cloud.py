@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cloud_registry import STOCK, write_registry
+from products.cloud.support.cloud_registry import STOCK, write_registry
 from support.cloud_surface import settings_of
 from tidegate.cli.main import main
 

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from products.cloud.contract.conftest import Ask
+from products.cloud.support.cloud_twins import KINDS, Twins, random_query
 from support.cloud_api import Farm
-from support.cloud_twins import KINDS, Twins, random_query
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source

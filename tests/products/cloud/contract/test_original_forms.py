@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from products.cloud.contract.conftest import Ask
-from support.cloud_forms import (
+from products.cloud.support.cloud_forms import (
     HOST,
     Asked,
     FormsApi,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from products.cloud.contract.conftest import Ask
-from support.cloud_forms import (
+from products.cloud.support.cloud_forms import (
     FormsApi,
     document,
     given,

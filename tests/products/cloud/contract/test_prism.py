@@ -18,11 +18,11 @@ import pytest
 
 from products.cloud.contract.conftest import Ask, copy_documents
 from products.cloud.contract.document_calls import Call, calls, plain_request, rows_of
+from products.cloud.support.cloud_registry import write_registry
+from products.cloud.support.document_server import DocumentServer, document_server
+from products.cloud.support.prism import Prism, running_prism
 from support.cloud_api import write_farm
-from support.cloud_registry import write_registry
 from support.cloud_surface import write_desk
-from support.document_server import DocumentServer, document_server
-from support.prism import Prism, running_prism
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source

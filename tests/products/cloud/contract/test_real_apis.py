@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from products.cloud.contract.conftest import Ask, copy_documents
+from products.cloud.support.real_apis import RealApi, running
 from support.cloud_surface import MODERN, CloudClient, answering, opened, recorded
 from support.eventually import until
-from support.real_apis import RealApi, running
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code
 from tidegate.model.results import Truncation

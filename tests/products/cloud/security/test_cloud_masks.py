@@ -12,8 +12,8 @@ from typing import Any, cast
 import apsw
 import pytest
 
+from products.cloud.support.cloud_shop import answer, write_shop
 from support.cloud_api import Farm, Reply
-from support.cloud_shop import answer, write_shop
 from support.masking_cases import COMMON, SQLITE
 from support.masking_shop import (
     DATA_RULES,

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from products.cloud.support.stackql_server import DELETE as STACKQL_DELETE
+from products.cloud.support.stackql_server import DENIED, stackql_server
 from support.audit_records import records
 from support.cloud_backing import Backing, backing_server, proxy_of
 from support.cloud_surface import (
@@ -27,8 +29,6 @@ from support.cloud_surface import (
     recorded,
 )
 from support.permits import permit_for
-from support.stackql_server import DELETE as STACKQL_DELETE
-from support.stackql_server import DENIED, stackql_server
 from support.surface_client import OWNER
 from support.tcp_proxy import between
 from tidegate.app import App

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from support.signed_documents import NOW, archive, certificate, sign, signed
+from products.cloud.support.signed_documents import NOW, archive, certificate, sign, signed
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.archive import unpack_provider
 from tidegate.products.cloud.documents.signatures import Verifier

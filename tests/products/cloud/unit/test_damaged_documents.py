@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.cloud_registry import PROVIDER, STOCK
+from products.cloud.support.cloud_registry import PROVIDER, STOCK
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.provider_document import read_provider
 from tidegate.products.cloud.documents.service_document import ServiceDocument

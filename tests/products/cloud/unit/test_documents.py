@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cloud_registry import PROVIDER, STOCK, write_registry
+from products.cloud.support.cloud_registry import PROVIDER, STOCK, write_registry
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.authoring.check import check_registry
 from tidegate.products.cloud.documents.document_catalog import DocumentCatalog

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.cloud_registry import PROVIDER, STOCK
-from support.signed_documents import archive, certificate, sign, signed
+from products.cloud.support.cloud_registry import PROVIDER, STOCK
+from products.cloud.support.signed_documents import archive, certificate, sign, signed
 from support.thread_server import ThreadHttpServer
 from support.thread_server import running as running_server
 from tidegate.cli.main import main

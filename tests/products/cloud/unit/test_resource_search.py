@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cloud_registry import STOCK, write_registry
+from products.cloud.support.cloud_registry import STOCK, write_registry
 from tidegate.products.cloud.documents.document_catalog import DocumentCatalog
 from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 from tidegate.products.cloud.documents.resource_search import ResourceName, matching, names_in

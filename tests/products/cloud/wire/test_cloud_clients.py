@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from products.cloud.support.signed_documents import archive
 from support.cloud_api import PROVIDER, SERVICE
 from support.cloud_surface import (
     ADDRESS,
@@ -27,7 +28,6 @@ from support.cloud_surface import (
     write_desk,
 )
 from support.command_line import serving, tidegate
-from support.signed_documents import archive
 from support.thread_server import ThreadHttpServer
 from support.thread_server import running as running_server
 from wire.conversations import python_sdk, typescript_sdk

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from support.chromium import Window, chromium
-from support.console_site import Site, console_site
+from products.console.support.chromium import Window, chromium
+from products.console.support.console_site import Site, console_site
 
 Open = Callable[..., Window]
 

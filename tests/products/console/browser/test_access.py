@@ -8,12 +8,12 @@ import json
 import httpx
 from playwright.sync_api import Page, expect
 
-from support import console_access as of_access
-from support import console_cards as canned
+from products.console.support import console_access as of_access
+from products.console.support import console_cards as canned
+from products.console.support.chromium import Window, violations
+from products.console.support.console_place import PASSPHRASE, Place
+from products.console.support.console_site import Site
 from support.audit_records import records
-from support.chromium import Window, violations
-from support.console_place import PASSPHRASE, Place
-from support.console_site import Site
 from tidegate.identity.pairing import challenge_of, make_verifier
 
 H = canned.HOSTILE

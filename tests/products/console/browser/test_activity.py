@@ -7,9 +7,9 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from support import console_cards as canned
-from support.chromium import Window, violations
-from support.console_site import Site
+from products.console.support import console_cards as canned
+from products.console.support.chromium import Window, violations
+from products.console.support.console_site import Site
 
 MANY = 5_000
 MOST_NODES = 2_000

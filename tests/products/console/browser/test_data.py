@@ -8,10 +8,10 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from support import console_cards as canned
-from support.chromium import NARROW, Window, violations
-from support.console_data import MANY, source
-from support.console_site import Site
+from products.console.support import console_cards as canned
+from products.console.support.chromium import NARROW, Window, violations
+from products.console.support.console_data import MANY, source
+from products.console.support.console_site import Site
 
 H = canned.HOSTILE
 MOST_NODES = 2_000
@@ -554,7 +554,7 @@ def test_at_360_pixels_the_tree_is_a_drawer(open_window: Callable[..., Window], 
 
 
 def hostile_data(site: Site) -> None:
-    from support.console_data import hostile
+    from products.console.support.console_data import hostile
 
     site.data.sources = [source(H, 1, engine=H, message=H)]
     site.data.tables = {(H, H): {H: hostile()}}

@@ -7,10 +7,10 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from support import console_cards as canned
-from support.chromium import Window, violations
-from support.console_data import Table, column, wide
-from support.console_site import Site
+from products.console.support import console_cards as canned
+from products.console.support.chromium import Window, violations
+from products.console.support.console_data import Table, column, wide
+from products.console.support.console_site import Site
 
 MOST_NODES = 2_000
 MOST_HEAP_BYTES = 200_000_000

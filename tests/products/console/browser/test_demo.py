@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from support.chromium import Window
+from products.console.support.chromium import Window
 from support.command_line import Serving, serving
 
 

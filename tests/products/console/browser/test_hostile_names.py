@@ -7,8 +7,8 @@ from contextlib import closing
 
 from playwright.sync_api import Page, expect
 
-from support.chromium import Window
-from support.console_place import PASSPHRASE, Place, query
+from products.console.support.chromium import Window
+from products.console.support.console_place import PASSPHRASE, Place, query
 
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
 TABLE = EVIL.replace('"', "'")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from support import console_cards as canned
-from support.chromium import NARROW, Window
-from support.console_site import Site
-from support.question_card import allow_button, click_allow, ready
+from products.console.support import console_cards as canned
+from products.console.support.chromium import NARROW, Window
+from products.console.support.console_site import Site
+from products.console.support.question_card import allow_button, click_allow, ready
 
 
 def title(page: Page) -> Locator:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from support import console_cards as canned
-from support.chromium import NARROW, WIDE, Window, violations
-from support.console_site import Site
+from products.console.support import console_cards as canned
+from products.console.support.chromium import NARROW, WIDE, Window, violations
+from products.console.support.console_site import Site
 
 H = canned.HOSTILE
 LOOKS = [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)]

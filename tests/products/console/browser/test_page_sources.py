@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from external.install import node, node_modules
-from support.console_site import PAGE
+from products.console.support.console_site import PAGE
 
 FIRST_PAGES_BYTES = 60 * 1024
 LAZY = {"activity.js", "access.js", "data.js", "now.js"}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from support import console_cards as canned
-from support.chromium import Window
-from support.console_site import Site
+from products.console.support import console_cards as canned
+from products.console.support.chromium import Window
+from products.console.support.console_site import Site
+from products.console.support.query_page import editor, judged, open_query, shown
 from support.eventually import wait_until
-from support.query_page import editor, judged, open_query, shown
 
 TWO = "SELECT id FROM orders;\nUPDATE orders SET status = 'open' WHERE id = 3"
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from support import console_cards as canned
-from support.chromium import NARROW, WIDE, Window, violations
-from support.console_site import Site
-from support.console_statements import node
+from products.console.support import console_cards as canned
+from products.console.support.chromium import NARROW, WIDE, Window, violations
+from products.console.support.console_site import Site
+from products.console.support.console_statements import node
+from products.console.support.query_page import editor, judged, open_query, run_line
+from products.console.support.question_card import click_allow
 from support.eventually import wait_until
-from support.query_page import editor, judged, open_query, run_line
-from support.question_card import click_allow
 
 H = canned.HOSTILE
 THREE = "SELECT 1;\nSELECT 2;\n\nSELECT 3"

@@ -14,10 +14,10 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from support.chromium import Window, violations
+from products.console.support.chromium import Window, violations
+from products.console.support.question_card import click_allow
 from support.command_line import Ended, serving, tidegate
 from support.engine_cases import SQLITE
-from support.question_card import click_allow
 from wire.wires import MODERN, HttpPeer, Outcome
 
 PASSPHRASE = "correct horse 1"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from support.chromium import Window, violations
+from products.console.support.chromium import Window, violations
 from support.data_desk import LONG, PASSPHRASE, Desk, desk
 from wire.wires import MODERN, HttpPeer
 

@@ -14,12 +14,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import support.postgres_server as postgres_server
-from support.chromium import Window, violations
+from products.console.support.chromium import Window, violations
+from products.console.support.query_page import editor, judged, run_line
 from support.console_visitor import Visitor
 from support.data_desk import PASSPHRASE, Desk, answer, desk
 from support.engine_cases import CASES
 from support.eventually import wait_until
-from support.query_page import editor, judged, run_line
 
 UNDO = ["--approval-for", "writes", "--undo", "keep"]
 SOURCES: list[str] = ["lite", "pg"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from support import console_cards as canned
-from support.chromium import Window
-from support.console_site import Site
+from products.console.support import console_cards as canned
+from products.console.support.chromium import Window
+from products.console.support.console_site import Site
 from support.eventually import wait_until
 
 EIGHT = 8

@@ -14,9 +14,17 @@ from urllib.parse import urlencode
 
 import pytest
 
+from products.console.support.console_place import (
+    DELETE,
+    PASSPHRASE,
+    PHRASE,
+    UPDATE,
+    Place,
+    query,
+    ran,
+)
+from products.console.support.console_routes import UNSIGNED, is_download, served
 from support.audit_records import records
-from support.console_place import DELETE, PASSPHRASE, PHRASE, UPDATE, Place, query, ran
-from support.console_routes import UNSIGNED, is_download, served
 from support.console_visitor import Stream, Visitor
 from support.eventually import wait_until
 

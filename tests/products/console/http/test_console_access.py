@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
+from products.console.support.console_place import PASSPHRASE, UPDATE, Place, query, ran
 from support.audit_records import records
-from support.console_place import PASSPHRASE, UPDATE, Place, query, ran
 from support.console_visitor import Stream, Visitor
 from support.eventually import PATIENCE_S, wait_until
 from tidegate.identity.pairing import challenge_of, make_verifier

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.console_place import Place, query
+from products.console.support.console_place import Place, query
 from support.console_visitor import Visitor
 
 SEEN = "UPDATE towns SET mayor = 'Sova' WHERE mayor = 'Neumann'"

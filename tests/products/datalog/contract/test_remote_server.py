@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from products.datalog.contract.test_surface_session import RULES, Client
-from support.datalevin_server import PASSWORD, USERS, DatalevinServer
+from products.datalog.support.datalevin_server import PASSWORD, USERS, DatalevinServer
 from support.datalog import PEOPLE, SCHEMA, Datalog, Opened, prepare
 from support.surface_client import OWNER, READER, Peer
 from support.thread_server import thread_server

@@ -10,8 +10,8 @@ import zipfile
 import duckdb
 import pytest
 
+from products.duckdb.support.workbook_file import write_workbook
 from support.engine_cases import CASES, Case, digest_files
-from support.workbook_file import write_workbook
 from tidegate.engines.registry import check_access, engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from products.jdbc.support.fixture_cases import import_code
 from support.command_line import environment, tidegate
 from support.documents import ROOT, is_as_shown, play, report
-from support.fixture_cases import import_code
 from support.jdbc_surface import make_file
 from tidegate.products.jdbc.extraction.ordering import is_ordered
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from products.jdbc.support.fixture_cases import import_code
 from support import postgres_server
-from support.fixture_cases import import_code
 from support.jdbc_drivers import driver_path, new_database
 from support.jdbc_surface import QUERY, make_file, served
 from support.server_keeper import PASSWORD

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from products.pgedge.support.scripted_model import scripted, wrote
 from support.command_line import Ended
-from support.scripted_model import scripted, wrote
 
 Run = Callable[..., Ended]
 QUESTION = "How many towns are there?"

@@ -12,9 +12,9 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from products.pgedge.support.scripted_model import KEY, scripted, wrote
 from support.postgres_server import PASSWORD
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
-from support.scripted_model import KEY, scripted, wrote
 from support.surface_client import READER, Peer
 from support.tcp_proxy import between
 from tidegate.gateway.database_identities import place_of

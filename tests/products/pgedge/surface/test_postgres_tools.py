@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from products.pgedge.support.scripted_model import KEY, scripted, wrote
 from support.postgres_surface import SHOP, PostgresShop, SurfaceUnderTest, served
-from support.scripted_model import KEY, scripted, wrote
 from tidegate.products.pgedge.surface import schema_info
 from tidegate.sql.redaction import without_values
 

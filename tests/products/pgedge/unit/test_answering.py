@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.asking import AGENT, GateCaller, opened_shop
+from products.pgedge.support.asking import AGENT, GateCaller, opened_shop
 from tidegate.app import App
 from tidegate.errors import Code, TidegateError
 from tidegate.products.pgedge.text_to_sql.answering import answer

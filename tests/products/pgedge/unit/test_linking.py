@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from support.asking import GateCaller, opened_shop
+from products.pgedge.support.asking import GateCaller, opened_shop
 from tidegate.model.profiles import ColumnProfile
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.products.pgedge.text_to_sql.answering import answer

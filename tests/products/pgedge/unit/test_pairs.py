@@ -11,8 +11,8 @@ from typing import TypeVar
 import pytest
 from msgspec import structs
 
-from support.asking import AGENT, PERSON, GateCaller, opened_shop
-from support.scripted_model import ScriptedModel, scripted, wrote
+from products.pgedge.support.asking import AGENT, PERSON, GateCaller, opened_shop
+from products.pgedge.support.scripted_model import ScriptedModel, scripted, wrote
 from tidegate.app import App
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope

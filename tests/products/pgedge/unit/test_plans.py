@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from products.pgedge.support.asking import GateCaller, opened_shop
+from products.pgedge.support.scripted_model import ScriptedModel, scripted, wrote
 from support import postgres_server
-from support.asking import GateCaller, opened_shop
-from support.scripted_model import ScriptedModel, scripted, wrote
 from tidegate.errors import Code
 from tidegate.model.requests import Query
 from tidegate.model.results import Column, Page

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.asking import AGENT, opened_shop
-from support.scripted_model import wrote
+from products.pgedge.support.asking import AGENT, opened_shop
+from products.pgedge.support.scripted_model import wrote
 from tidegate.app import App
 from tidegate.products.pgedge.surface.question_dialogue import client_model, user_choice
 from tidegate.products.pgedge.text_to_sql.answering import answer

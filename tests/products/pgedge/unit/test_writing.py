@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.asking import AGENT, GateCaller, opened_shop
-from support.scripted_model import KEY, Fault, Reply, ScriptedModel, scripted, wrote
+from products.pgedge.support.asking import AGENT, GateCaller, opened_shop
+from products.pgedge.support.scripted_model import KEY, Fault, Reply, ScriptedModel, scripted, wrote
 from tidegate.errors import Code, TidegateError
 from tidegate.model.profiles import Profiles
 from tidegate.model.requests import Browse, Query, ReadProfiles, Request

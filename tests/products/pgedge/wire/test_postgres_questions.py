@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from products.pgedge.support.scripted_model import KEY, Fault, ScriptedModel, scripted, wrote
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
-from support.scripted_model import KEY, Fault, ScriptedModel, scripted, wrote
 from tidegate.edges.http.edge import HttpEdge, bind
 from wire.conversations import python_sdk, typescript_sdk
 

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support import mysql_server
-from support.cloud_surface import Desk
-from support.postgres_surface import PostgresShop
-from support.wire_server import WireServer, wire_server
-from support.wire_sources import (
+from products.wire.support.wire_sources import (
     COMMENTS,
     PAGES,
     TABLES,
@@ -19,6 +15,10 @@ from support.wire_sources import (
     mariadb_source,
     sqlite_source,
 )
+from support import mysql_server
+from support.cloud_surface import Desk
+from support.postgres_surface import PostgresShop
+from support.wire_server import WireServer, wire_server
 
 TYPES = """
 CREATE TABLE kinds (

@@ -17,13 +17,13 @@ from typing import Any
 import psycopg
 import pytest
 
+from products.wire.support.wire_sources import TABLES, mariadb_source, sqlite_source
 from support import mysql_server
 from support.audit_records import records
 from support.command_line import tidegate
 from support.eventually import HANG_S, PATIENCE_S, wait_until
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
-from support.wire_sources import TABLES, mariadb_source, sqlite_source
 
 INSERT = "INSERT INTO item (id, name) VALUES (%d, 'x')"
 LARGE = {

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from products.wire.support.wire_sources import TABLES
 from support.eventually import wait_until
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
-from support.wire_sources import TABLES
 
 MANY = (
     "CREATE TABLE many (i int, word text);"

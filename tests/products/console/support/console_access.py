@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from support.console_cards import BIDI, HOSTILE, RTL, Json, card
+from products.console.support.console_cards import BIDI, HOSTILE, RTL, Json, card
 
 VERBS = ("See names", "Read", "Export", "Change rows", "Change every row", "Change structure")
 KINDS = ("allow", "allow", "masked", "ask", "ask", "deny")

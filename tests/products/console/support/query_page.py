@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from support.chromium import Window
-from support.console_site import Site
+from products.console.support.chromium import Window
+from products.console.support.console_site import Site
 
 
 def open_query(window: Window, site: Site, url: str, text: str = "", source: str = "shop") -> Page:

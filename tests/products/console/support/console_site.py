@@ -17,10 +17,10 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import tidegate
-from support import console_access as of_access
-from support import console_cards as canned
-from support.console_data import Data, made_file
-from support.console_statements import Statements
+from products.console.support import console_access as of_access
+from products.console.support import console_cards as canned
+from products.console.support.console_data import Data, made_file
+from products.console.support.console_statements import Statements
 from tidegate.products.console.page_files import render_index
 
 PAGE = Path(tidegate.__file__).parent / "products" / "console" / "page"

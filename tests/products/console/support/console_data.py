@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from support import console_cards as canned
+from products.console.support import console_cards as canned
 
 Json = dict[str, Any]
 Row = list[Any]

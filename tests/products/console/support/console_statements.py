@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Event
 from typing import Any
 
-from support import console_cards as canned
+from products.console.support import console_cards as canned
 
 Json = dict[str, Any]
 Answer = tuple[int, Any]
