@@ -171,7 +171,8 @@ class App:
             lambda config: self.webhook.use(config.approvals.webhook)
         ]
         """Called with settings that were read again, when they take effect."""
-        self.refresh_settings: Callable[[], None] = _nothing
+        self.refresh_settings: Callable[[], None] | None = None
+        """Reads settings again that a file gave; None where no file did."""
         """Reads the settings again if they have changed, for what is decided before a call is
         made. Never raises. Microseconds."""
         self.embedder = Embedder(config.embeddings, self.state.questions)
@@ -479,10 +480,6 @@ def surface_paths(config: Config) -> dict[str, str]:
     names = config.surfaces or tuple(SURFACES)
     variants = {each.path: name for name in names for each in SURFACES[name].variants}
     return {"/mcp": names[0], **{f"/mcp/{name}": name for name in names}, **variants}
-
-
-def _nothing() -> None:
-    """The settings of a server that were not in a file stay."""
 
 
 def _anonymous(bearer: str | None, address: str) -> Actor:

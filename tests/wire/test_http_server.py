@@ -17,8 +17,7 @@ from support.http_application import Wire
 from tidegate.edges.http.edge import bind
 from tidegate.edges.http1.head import MOST_BYTES, read_head
 from tidegate.edges.http1.reader import Pattern
-from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
-from tidegate.edges.http1.response import block_of
+from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge, block_of
 from tidegate.edges.http1.server import Deadlines, Server
 
 LIMIT = 1_000_000

@@ -42,7 +42,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     `max_concurrency`: how many statements it runs at a time; the gate shares them among callers.
     `prepares`: it is a `PreparingEngine`. `multi_statement_transactions`: a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
-    `UndoingEngine`. `counts_changes`: it is a `CountingEngine`.
+    `UndoingEngine`. `counts_changes`: it is a `CountingEngine`. `upstream`: its cursors may be
+    `UpstreamCursor`s.
     `notices`: its database notes things while it runs a statement, and the engine hands them to
     `model.notices.note`.
     """
@@ -69,6 +70,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     undoes: bool = False
     counts_changes: bool = False
     notices: bool = False
+    upstream: bool = False
     max_concurrency: int = 8
 
 

@@ -186,7 +186,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         page = structs.replace(page, reads_nothing=True)
     if not cursor.columns and (tag := tag_of(cursor)):
         page = structs.replace(page, tag=tag)
-    if has_upstream(cursor):
+    if ctx.engine.capabilities.upstream and has_upstream(cursor):
         page = structs.replace(
             page,
             truncations=(*page.truncations, *cursor.truncations),

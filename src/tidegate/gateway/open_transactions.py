@@ -317,7 +317,7 @@ class OpenTransactions:
                 if how == UNKNOWN:
                     error = "It is not known whether the transaction was committed"
                 entry = structs.replace(change.entry, success=not error, error=error)
-                self._history.add(entry, change.language)
+                self._history.add((entry, change.language))
             if change.grant:
                 await self._note_end(change, how, kept_as)
             if count % _AT_ONCE == 0:

@@ -239,7 +239,7 @@ def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str =
     """`error` says how the statement failed."""
     entry = _history_entry(ctx, rows, elapsed_ms, error)
     if entry is not None:
-        ctx.services.history.add(entry, ctx.language or _language_of(ctx.source))
+        ctx.services.history.add((entry, ctx.language or _language_of(ctx.source)))
 
 
 def _history_entry(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from tidegate.engines.registry import installed_product_of
@@ -34,6 +35,7 @@ from tidegate.sql.session_texts import has_session_views, names_sessions
 Action = Callable[[CallContext], Awaitable[None] | None]
 """What a step does. Raises: TidegateError, and then the call ends."""
 Condition = Callable[[CallContext], object]
+"""Whether the call concerns a step."""
 
 
 class Step(NamedTuple):
@@ -44,12 +46,15 @@ class Step(NamedTuple):
     concerns: Condition | None = None
 
 
-def _step(action: Action, concerns: Condition | None = None) -> Step:
-    return Step(action.__name__, action, concerns)
+def _step(action: Action, concerns: Condition | str | None = None) -> Step:
+    """A step for calls of which the condition holds, or which have what is at `concerns`, a path in
+    the context."""
+    has = attrgetter(concerns) if isinstance(concerns, str) else concerns
+    return Step(action.__name__, action, has)
 
 
 def _later(place: str, concerns: Condition | None = None) -> Step:
-    """A step whose module is imported when the first call needs it."""
+    """The step at a place, whose module is imported when the first call needs it."""
 
     def action(ctx: CallContext) -> Awaitable[None] | None:
         found: Action = load(place)
@@ -58,18 +63,17 @@ def _later(place: str, concerns: Condition | None = None) -> Step:
     return Step(place.partition(":")[2], action, concerns)
 
 
-def _is_change(ctx: CallContext) -> bool:
-    return ctx.judgement.effect is not Effect.READ and not ctx.call.request.names_change
-
-
 def _has_terms(ctx: CallContext) -> bool:
     """Whether it is a change where changes are kept or limited."""
-    source = ctx.source
-    return _is_change(ctx) and (
-        source.undo != "off"
-        or source.max_rows_changed is not None
-        or ctx.call.actor.max_rows_changed is not None
-    )
+    if ctx.judgement.effect is Effect.READ or ctx.call.request.names_change:
+        return False
+    source, actor = ctx.source, ctx.call.actor
+    limited = source.max_rows_changed is not None or actor.max_rows_changed is not None
+    return limited or source.undo != "off"
+
+
+def _is_kept(ctx: CallContext) -> bool:
+    return ctx.judgement.effect > Effect.READ and ctx.source.undo != "off"
 
 
 def _needs_person(ctx: CallContext) -> bool:
@@ -102,33 +106,30 @@ def report_end(ctx: CallContext) -> None:
 
 
 STATEMENT_STEPS = (
-    _step(enter_transaction, lambda ctx: ctx.call.transaction),
+    _step(enter_transaction, "call.transaction"),
     _step(decide),
-    _step(confirm_by_person, lambda ctx: ctx.call.by_person),
+    _step(confirm_by_person, "call.by_person"),
     _step(connect),
-    _step(find_joined, lambda ctx: ctx.engine.capabilities.joins),
-    _step(mask, lambda ctx: ctx.data_rules is not None),
+    _step(find_joined, "engine.capabilities.joins"),
+    _step(mask, "data_rules"),
     _step(hide_sessions, _may_show_sessions),
-    _step(rewrite_joined, lambda ctx: ctx.joins is not None),
+    _step(rewrite_joined, "joins"),
     _step(inspect),
-    _step(check_statement, lambda ctx: ctx.transaction is not None),
-    _later("tidegate.gateway.undo:load_change", lambda ctx: ctx.call.request.names_change),
+    _step(check_statement, "transaction"),
+    _later("tidegate.gateway.undo:load_change", attrgetter("call.request.names_change")),
     _later("tidegate.gateway.changes:consider_change", _has_terms),
     _step(approve, _needs_person),
-    _later(
-        "tidegate.gateway.changes:begin_keeping",
-        lambda ctx: ctx.source.undo != "off" and ctx.may_change,
-    ),
-    _step(judge_commit, lambda ctx: ctx.transaction is not None),
+    _later("tidegate.gateway.changes:begin_keeping", _is_kept),
+    _step(judge_commit, "transaction"),
     _step(check_cancelled),
     _step(record_intent),
-    _step(read_joined, lambda ctx: ctx.joins is not None),
-    _step(save_start, lambda ctx: ctx.approval.grant),
+    _step(read_joined, "joins"),
+    _step(save_start, "approval.grant"),
     _step(run),
     _step(record_outcome),
-    _step(save_outcome, lambda ctx: ctx.approval.grant),
+    _step(save_outcome, "approval.grant"),
     _step(add_to_history),
-    _step(report_end, lambda ctx: ctx.call.progress is not None),
+    _step(report_end, "call.progress"),
 )
 """Of a request that an engine answers, after its source was found."""
 
@@ -138,9 +139,9 @@ def _is_recorded_first(ctx: CallContext) -> bool:
 
 
 ANSWER_STEPS = (
-    _step(enter_transaction, lambda ctx: ctx.call.transaction),
+    _step(enter_transaction, "call.transaction"),
     _step(decide),
-    _step(confirm_by_person, lambda ctx: ctx.call.by_person),
+    _step(confirm_by_person, "call.by_person"),
     _step(find_handler),
     _step(approve, _needs_person),
     _step(check_cancelled, _is_recorded_first),

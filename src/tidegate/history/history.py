@@ -31,19 +31,17 @@ _TRIM_EVERY = 500
 _DAY_S = 86_400
 
 
-class History:
-    """Adds to and searches the history that `store` keeps: 10,000 entries, 90 days."""
+class History(WriteBehind[tuple[HistoryEntry, Language | None]]):
+    """Adds to and searches the history that `store` keeps: 10,000 entries, 90 days.
+
+    `add` takes an entry, kept without its secrets, and the language that finds these in its text
+    (None: as in any text). `flush` raises TidegateError STATE_FAILED. The store stays open."""
 
     def __init__(self, store: HistoryStore, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(self._write_entries)
         self._store = store
         self._clock = clock
-        self._deferred: WriteBehind[tuple[HistoryEntry, Language | None]] = WriteBehind(self._write)
         self._until_trim = 0
-
-    def add(self, entry: HistoryEntry, language: Language | None) -> None:
-        """Keep an entry, without its secrets, which `language` finds in its text (None: as in any
-        text). Costs a list append; written in groups."""
-        self._deferred.add((entry, language))
 
     def search(
         self,
@@ -97,15 +95,7 @@ class History:
         )
         return await asyncio.to_thread(search)
 
-    def flush(self) -> None:
-        """Write what waits. Raises: TidegateError STATE_FAILED; then it still waits."""
-        self._deferred.flush()
-
-    def close(self) -> None:
-        """Write what waits and end the background thread; the store stays open."""
-        self._deferred.close()
-
-    def _write(self, entries: list[tuple[HistoryEntry, Language | None]]) -> None:
+    def _write_entries(self, entries: list[tuple[HistoryEntry, Language | None]]) -> None:
         self._store.add([_without_secrets(entry, language) for entry, language in entries])
         self._until_trim -= len(entries)
         if self._until_trim < 0:

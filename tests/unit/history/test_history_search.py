@@ -27,7 +27,7 @@ def history(state):
 
 def remember(history, *texts, source="shop", at=NOW, **fields):
     for number, text in enumerate(texts):
-        history.add(HistoryEntry(text=text, source=source, at=at + number, **fields), SQL)
+        history.add((HistoryEntry(text=text, source=source, at=at + number, **fields), SQL))
 
 
 def found(history, query="", **narrowing):
@@ -79,7 +79,7 @@ def test_an_entry_comes_back_as_it_was_added(history):
         tool="execute_query", database="main", dialect="sqlite", elapsed_ms=1.5, row_count=7,
         success=False, error="no such column: ä",
     )  # fmt: skip
-    history.add(entry, SQL)
+    history.add((entry, SQL))
     (back,) = history.search()
     assert back.id > 0
     assert HistoryEntry(**{**_fields(back), "id": 0}) == entry
@@ -105,7 +105,7 @@ def test_secrets_are_not_kept_nor_the_errors_that_quote_them(history):
 
 
 def test_a_statement_in_an_unknown_language_loses_all_that_is_in_quotes_with_a_secret(history):
-    history.add(HistoryEntry(text='PUT password "hunter2"', source="shop", at=NOW), None)
+    history.add((HistoryEntry(text='PUT password "hunter2"', source="shop", at=NOW), None))
     assert "hunter2" not in found(history)[0]
 
 

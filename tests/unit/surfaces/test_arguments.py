@@ -9,8 +9,7 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType
 
 from tidegate.errors import Code, TidegateError
-from tidegate.surfaces.argument_forms import EMPTY_COUNTS, NO_WORDS, NO_ZERO
-from tidegate.surfaces.arguments import convert
+from tidegate.surfaces.arguments import EMPTY_COUNTS, NO_WORDS, NO_ZERO, convert
 from tidegate.surfaces.schema import schema_of
 
 

@@ -20,8 +20,7 @@ from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.router import HttpRequest, HttpStream
 from tidegate.edges.http.sse import KEEP_ALIVE_S, HeaderList
 from tidegate.edges.http1.head import Head
-from tidegate.edges.http1.request import IncomingRequest
-from tidegate.edges.http1.response import block_of
+from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
@@ -82,7 +81,10 @@ class HttpApplication:
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed
         conventions: HttpConventions = _PAGES
-        generation = self._proxies.generation
+        proxies = self._proxies
+        if proxies.refresh is not None:
+            proxies.refresh()
+        generation = proxies.generation
         try:
             if parsed is None or parsed.generation != generation:
                 path = request.head.path
@@ -98,7 +100,7 @@ class HttpApplication:
                     return
                 head = request.head
                 block = block_of(self._cors(head.headers))
-                address = self._proxies.client_address(request.address, head.pairs)
+                address = proxies.client_address(request.address, head.pairs)
                 head.parsed = parsed = ParsedHead(
                     endpoint, head.headers, block, address, generation
                 )

@@ -29,7 +29,8 @@ _WITH_PORT = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+))(?::[0-9
 class TrustedProxies:
     """The proxies whose word on the client's address counts: addresses and networks.
 
-    `generation` counts how often they were replaced. `refresh` is called before each look at it.
+    `generation` counts how often they were replaced: an address that was found under another number
+    may be another one now. `refresh`, if there is one, is to be called before each look at it.
     """
 
     def __init__(
@@ -37,22 +38,15 @@ class TrustedProxies:
     ) -> None:
         """Raises: ValueError if one is neither an address nor a network."""
         self._networks = tuple(ip_network(each) for each in networks)
-        self._refresh = refresh
-        self._generation = 0
-
-    @property
-    def generation(self) -> int:
-        """Another number when an address that was found before may be another one now."""
-        if self._refresh is not None:
-            self._refresh()
-        return self._generation
+        self.refresh = refresh
+        self.generation = 0
 
     def replace(self, networks: Iterable[str]) -> None:
         """Trust these from now on. Raises: ValueError if one is no address and no network."""
         made = tuple(ip_network(each) for each in networks)
         if made != self._networks:
             self._networks = made
-            self._generation += 1
+            self.generation += 1
 
     def client_address(self, peer: str, pairs: Pairs) -> str:
         """The address of the client of a request that came from `peer` with these headers.

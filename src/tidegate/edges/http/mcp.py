@@ -24,8 +24,7 @@ from tidegate.edges.http.resumption import (
     replay,
 )
 from tidegate.edges.http.sse import KEEP_ALIVE_S, EventStream
-from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge
-from tidegate.edges.http1.response import block_of
+from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge, block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.protocol.jsonrpc import NO_ID, find_id

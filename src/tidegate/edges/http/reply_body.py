@@ -6,8 +6,7 @@ import asyncio
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.sse import EventStream
-from tidegate.edges.http1.request import IncomingRequest
-from tidegate.edges.http1.response import block_of
+from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.errors import Code, TidegateError
 
 STALL_S = 30.0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tidegate.edges.http.sse import HeaderList
-from tidegate.edges.http1.request import IncomingRequest
-from tidegate.edges.http1.response import block_of
+from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.protocol.model import INVALID_REQUEST
 from tidegate.protocol.transport import Answer
 

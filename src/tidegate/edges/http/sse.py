@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.edges.http1.request import IncomingRequest
-from tidegate.edges.http1.response import block_of
+from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.protocol.session import Stream
 
 KEEP_ALIVE_S = 12.0

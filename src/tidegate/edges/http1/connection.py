@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidegate.edges.http1.head import Head, Malformed
 from tidegate.edges.http1.reader import MOST_AHEAD, Reader
-from tidegate.edges.http1.request import IncomingRequest
-from tidegate.edges.http1.response import CLOSE, whole
+from tidegate.edges.http1.request import CLOSE, IncomingRequest, whole
 
 if TYPE_CHECKING:
     from tidegate.edges.http1.server import Server

@@ -82,5 +82,5 @@ def describe_of(permit: Permit) -> Browse:
 
 def check_cancelled(cancellation: Cancellation) -> None:
     """Check that the call goes on. Raises: TidegateError CALL_CANCELLED if it was cancelled."""
-    if cancellation.cancelled:
-        raise stopped(cancellation.reason or "cancelled")
+    if cancellation.reason is not None:
+        raise stopped(cancellation.reason)

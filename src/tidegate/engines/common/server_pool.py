@@ -41,7 +41,7 @@ class ServerPool(Generic[ConnectionT]):
         self.home = Pool(lambda: open_connection(None), size, first)
         self._pools: dict[str | None, Pool[ConnectionT]] = {None: self.home, home: self.home}
         self.running: RunningStatements[ConnectionT] = RunningStatements()
-        self._closed = False
+        self.closed = False
 
     @property
     def open_connections(self) -> int:
@@ -86,14 +86,14 @@ class ServerPool(Generic[ConnectionT]):
 
     def check_open(self) -> None:
         """Raises: TidegateError SOURCE_NOT_CONNECTED after `close`."""
-        if self._closed:
+        if self.closed:
             raise closed()
 
     async def close(self) -> None:
         """End what runs, and every connection. Safe to call twice."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         await end_all(set(self._pools.values()), self.running)
 
     def _pool(self, database: str | None) -> Pool[ConnectionT]:

@@ -1,8 +1,11 @@
-"""What sessions at every database server have in common: a line to the server, and its state."""
+"""What sessions at every database server have in common: a line to the server, and its state, and
+how a statement is sent on it."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Generic, Protocol, TypeVar
+
+from tidegate.errors import Code, TidegateError
 
 
 class Line(Protocol):
@@ -60,3 +63,14 @@ class ServerSession(Generic[LineT]):
 
     async def closed(self) -> None:
         await self.line.closed()
+
+
+def encode_statement(text: str) -> bytes:
+    """A statement as it is sent. Raises: TidegateError SQL_UNREADABLE."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a lone surrogate.") from None
+    if b"\0" in encoded:
+        raise TidegateError(Code.SQL_UNREADABLE, "The statement holds a NUL character.")
+    return encoded

@@ -240,7 +240,8 @@ class CommandProtocol(SocketIO):
 
     def send_named(self, commands: Sequence[Command]) -> None:
         """Queue commands, those that the server keeps by their names."""
-        self._check_open()
+        if not self.open:
+            raise lost()
         connection = self._connection
         try:
             for text, params, name, is_new, form in commands:
@@ -388,7 +389,8 @@ class CommandProtocol(SocketIO):
 
     def ready_result(self) -> PGresult | None:
         """The next result if it has arrived; None as well if there is none yet."""
-        self._check_open()
+        if not self.open:
+            raise lost()
         try:
             if self._connection.is_busy():
                 return None
@@ -398,7 +400,8 @@ class CommandProtocol(SocketIO):
 
     def settle(self) -> bool:
         """Read, and let go, what has arrived of the groups under way; whether that is all."""
-        self._check_open()
+        if not self.open:
+            raise lost()
         connection = self._connection
         try:
             while self.unanswered:

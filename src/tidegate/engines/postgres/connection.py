@@ -512,19 +512,19 @@ class PostgresSession(ServerSession[CommandProtocol]):
             (settings, values),
             quick=read.rules is not None and not read.rules.moving,
         )
-        begin, begin_is_new = prepared.name_of(BEGIN_READ)
-        first, first_is_new = prepared.name_of(settings)
-        name, is_new = prepared.name_of(read.text, read.scope)
+        begin, first, named, end = prepared.names_of(
+            (BEGIN_READ, None), (settings, None), (read.text, read.scope), (ROLLBACK, None)
+        )
         commands: list[Command] = [
-            (BEGIN_READ, None, begin, begin_is_new, 0),
-            (settings, values, first, first_is_new, 0),
-            (read.text, read.params, name, is_new, read.form),
-            (ROLLBACK, None, *prepared.name_of(ROLLBACK), 0),
+            (BEGIN_READ, None, *begin, 0),
+            (settings, values, *first, 0),
+            (read.text, read.params, *named, read.form),
+            (ROLLBACK, None, *end, 0),
         ]
         if asks_state:
             commands.insert(2, (SCHEMA_STATE, None, None, False, 0))
         line.send_named(commands)
-        return before + begin_is_new + first_is_new, is_new
+        return before + begin[1] + first[1], named[1]
 
     async def _fits(self, pin: PinnedSchema, settings: PGresult, *, asks_state: bool) -> bool:
         """Whether the transaction sees the pinned schema; False if it has to be asked again.

@@ -56,28 +56,22 @@ class Databases:
         self._functions = functions
         self._server = server
         self._open_session = open_session
-        own = self._unknown(None)
-        self._known: dict[str | None, Database] = {None: own, home: own}
+        self.home = self._unknown(None)
+        """The database of the source."""
+        self.asked: dict[str | None, Database] = {None: self.home, home: self.home}
+        """Those that were asked for, by name; None: the one of the source."""
 
     def of(self, name: str | None) -> Database:
         """What is known of a database; of one that can be connected to, so that few are kept."""
-        known = self._known.get(name)
+        known = self.asked.get(name)
         if known is None:
-            known = self._known[name] = self._unknown(name)
+            known = self.asked[name] = self._unknown(name)
         return known
 
     def _unknown(self, name: str | None) -> Database:
         """A database of which nothing is known yet."""
         types = TypeCache(lambda: self._open_session(name))
         return Database(CatalogSafetyCache(self._functions), types, BinaryFits())
-
-    def known(
-        self, text: str, judgement: Judgement, database: str | None = None
-    ) -> Judgement | None:
-        """As `joined`, if nothing has to be asked for that; else None."""
-        self._server.check_open()
-        known = self._known.get(database)
-        return None if known is None else known.watch.known(text, judgement)
 
     async def joined(
         self,
@@ -95,7 +89,7 @@ class Databases:
         self._server.check_open()
         if is_approved_as_is(judgement):
             return judgement
-        known = self._known.get(database)
+        known = self.asked.get(database)
         if (
             known is not None
             and not known.watch.is_due

@@ -30,7 +30,7 @@ from tidegate.engines.common.roles import role_refused
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
-from tidegate.engines.common.texts import encode_statement
+from tidegate.engines.common.server_session import encode_statement
 from tidegate.engines.common.undo_rows import outline_of
 from tidegate.engines.postgres import catalog
 from tidegate.engines.postgres.block import BlockStatement, PostgresTransaction
@@ -64,6 +64,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import EngineRequest, Explain, Query
+from tidegate.model.results import DataRowSink
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -183,9 +184,10 @@ class PostgresEngine:
         """
         text = statement.text
         try:
-            joined = self._databases.known(text, judgement) or await self._databases.joined(
-                text, judgement, timeout_s
-            )
+            self._server.check_open()
+            joined = self._databases.home.watch.known(text, judgement)
+            if joined is None:
+                joined = await self._databases.joined(text, judgement, timeout_s)
         except TidegateError as error:
             if error.code is not Code.SQL_FAILED:
                 raise
@@ -218,7 +220,8 @@ class PostgresEngine:
         administration = None if explains else opinion.administration
         copies = administration is not None and administration.runs_query
         writes = not explains and permit.effect > Effect.READ and not copies
-        if writes and permit.keeper is not None and not judgement.outside_transaction:
+        outside = judgement.outside_transaction
+        if writes and permit.keeper is not None and not outside:
             kept = await self._run_kept(permit, admitted, permit.keeper, cancellation)
             if kept is not None:
                 return kept
@@ -229,26 +232,29 @@ class PostgresEngine:
             writes=writes,
             limit_s=limit_s,
         )
+        databases, timeout_ms = self._databases, running.timeout_ms
+        sink = None if explains or request.sink is None else sink_of(request)
         try:
             async with running as session:
                 # What a function of a user leaves on its session is no other caller's.
                 session.needs_reset = writes or bool(opinion.own)
                 session.chunk_rows = rows
-                database = self._databases.of(request.database)
+                database = databases.asked.get(request.database) or databases.of(request.database)
                 session.prepared.follow(database.watch.names_state)
                 if copies:
                     return await self._copy(running, session, encoded, schema, tuning)
-                if not explains and judgement.outside_transaction:
+                if not explains and outside:
                     if permit.identity is not None:
                         raise role_refused(NO_ROLE_OUTSIDE)
-                    first = await session.begin_outside(
-                        encoded, params, running.timeout_ms, schema, tuning
-                    )
+                    first = await session.begin_outside(encoded, params, timeout_ms, schema, tuning)
                     if first.status in FAILED:
                         raise failed_outside(first)
-                    return await self._cursor(running, first, request, text, database)
-                binary = not writes and await self._is_binary(
-                    permit, session, encoded, schema, running.timeout_ms, tuning
+                    return await self._cursor(running, first, text, database, sink)
+                binary = (
+                    not writes
+                    and sink is not None
+                    and sink.form == 1
+                    and await self._is_binary(permit, sink, session, admitted, timeout_ms)
                 )
                 counter = counter_of(permit) if writes else None
                 if explains and params and not request.statement.params:
@@ -261,7 +267,7 @@ class PostgresEngine:
                 first = await session.begin(
                     encoded,
                     params,
-                    running.timeout_ms,
+                    timeout_ms,
                     schema,
                     permit.identity,
                     writes=writes,
@@ -271,12 +277,14 @@ class PostgresEngine:
                     before=None
                     if counter is None or counter.before is None
                     else (counter.before, counter.begin),
-                    rules=None if is_approved_as_is(judgement) else database.watch,
+                    rules=database.watch
+                    if judgement.administration is None or not is_approved_as_is(judgement)
+                    else None,
                 )
                 if first.status in FAILED:
                     raise translate(first)
                 return await self._cursor(
-                    running, first, request, text, database, form=int(binary), counter=counter
+                    *(running, first, text, database, sink), form=int(binary), counter=counter
                 )
         finally:
             if writes:
@@ -383,7 +391,8 @@ class PostgresEngine:
         self._server.check_open()
         check_cancelled(cancellation)
         explains = isinstance(request, Explain)
-        text, params = request.statement.text, dump(request.statement.params)
+        text, values = request.statement.text, request.statement.params
+        params = dump(values) if values else []
         if explains:
             params = params or [None] * _placeholders(text)
             text = f"EXPLAIN {text}"
@@ -395,7 +404,8 @@ class PostgresEngine:
         left_s = limit_s = self._limit_s(permit)
         if looks_now:
             self._databases.of(request.database).watch.wake()
-        opinion = self._databases.known(text, judgement, request.database)
+        known = self._databases.asked.get(request.database)
+        opinion = None if known is None else known.watch.known(text, judgement)
         if opinion is None:
             until = monotonic() + left_s
             opinion = await self._databases.joined(
@@ -504,15 +514,14 @@ class PostgresEngine:
         self,
         running: RunningStatement[PostgresSession],
         first: PGresult,
-        request: Query | Explain,
         text: str,
         database: Database,
+        sink: DataRowSink | None = None,
         form: int = 0,
         counter: RowCounter | None = None,
     ) -> Cursor:
         types, shape = database.types, shape_of(first)
         columns, reader = types.known(shape) or await types.columns(shape)
-        sink = sink_of(request)
         if sink is not None and sink.form == form:
             if form:
                 database.binary.check(sink, columns)
@@ -529,17 +538,14 @@ class PostgresEngine:
     async def _is_binary(
         self,
         permit: Permit,
+        sink: DataRowSink,
         session: PostgresSession,
-        encoded: bytes,
-        schema: bytes | None,
+        admitted: _Admitted,
         timeout_ms: int,
-        tuning: Tuning,
     ) -> bool:
-        """Whether a read is to give the binary format: its sink asks for it, and takes it of every
-        column. The server is asked for the columns, once for each statement."""
-        sink = sink_of(permit.request)
-        if sink is None or sink.form != 1:
-            return False
+        """Whether a read is to give the binary format, for which its sink asks: if it takes it of
+        every column. The server is asked for the columns, once for each statement."""
+        encoded, schema, tuning = admitted.encoded, admitted.schema, admitted.tuning
         database = self._databases.of(permit.request.database)
         key = database.key(encoded, schema)
         fits = database.binary.of(key)

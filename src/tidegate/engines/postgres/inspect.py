@@ -457,10 +457,11 @@ LONG_TEXT = 16_384
 class _Weighed:
     """Unsafe objects, and the opinions of texts by them."""
 
-    __slots__ = ("analysed", "objects", "opinions")
+    __slots__ = ("analysed", "is_empty", "objects", "opinions")
 
     def __init__(self, objects: UnsafeObjects) -> None:
         self.objects = objects
+        self.is_empty = objects.is_empty
         self.opinions: dict[str, Judgement | None] = {}
         self.analysed: dict[tuple[str, bytes | None], bool] = {}
 
@@ -561,7 +562,7 @@ class CatalogSafetyCache:
         weighed = self._by(judgement) if judgement.trusted else strict
         if monotonic() >= self._until or weighed.objects.unnamed:
             return None
-        if strict.objects.is_empty and judgement.effect <= Effect.READ and weighed is strict:
+        if strict.is_empty and judgement.effect <= Effect.READ and weighed is strict:
             return judgement  # as `opinion` says of every text that changes nothing
         if text not in weighed.opinions or text not in strict.opinions:
             return None

@@ -65,6 +65,14 @@ class PreparedStatements:
         self._new.append(key)
         return name, True
 
+    def names_of(self, *statements: tuple[bytes, Hashable]) -> list[tuple[bytes | None, bool]]:
+        """As `name_of`, for all statements of a group."""
+        if len(self._names) <= MAX_NAMES // 2 and self.enabled:
+            found = [self._names.get(statement) for statement in statements]
+            if None not in found:
+                return [(name, False) for name in found]
+        return [self.name_of(text, scope) for text, scope in statements]
+
     def follow(self, catalog: str | None) -> None:
         """Let go of all statements if the objects of the database are other than before."""
         if catalog != self._catalog:

@@ -140,7 +140,7 @@ class SqliteEngine:
         self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
         """SQLite's opinion, from its authorizer; None if it cannot prepare the text."""
-        plan = self._plans.get(statement.text)
+        plan = self._plans.recent.get(statement.text) or self._plans.get(statement.text)
         if plan is not None:
             return plan.judgement  # `run` sees whether the file is still the one it was made for
         self._check_open()
@@ -164,13 +164,17 @@ class SqliteEngine:
         if cancellation.reason is not None:
             raise stopped(cancellation.reason)
         statement = request.statement
-        known = self._plans.get(statement.text)
+        text = statement.text
+        known = self._plans.recent.get(text) or self._plans.get(text)
         plan = known or await self._plan(statement.text, statement.fingerprint)
         explain = isinstance(request, Explain)
         _check_permit(permit, plan, explain)
         statement = _check_parameters(plan, statement, explain)
-        if plan.inline and not explain and self._inline.session is not None:
-            done = self._inline.attempt(plan, statement)
+        session = self._inline.session
+        if plan.inline and not explain and session is not None:
+            done = session.attempt(plan, statement)
+            if session.closed:
+                self._inline.reopen()
             if done is not None:
                 columns, rows, seconds = done
                 if seconds > SLOW_S:

@@ -12,12 +12,9 @@ import apsw
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite import catalog
-from tidegate.engines.sqlite.apsw_types import Rows
 from tidegate.engines.sqlite.connection import SqliteSession
 from tidegate.engines.sqlite.inspect import CachedStatement, StatementCache, prepare
 from tidegate.engines.sqlite.worker_thread import WorkerThread
-from tidegate.model.results import Column
-from tidegate.model.statements import Statement
 
 INLINE_TEXT = 2_048
 INLINE_TERMS = 10_000
@@ -27,7 +24,7 @@ RENEW_S = 10.0
 
 class InlineExecutor:
     """The connection for inline reads, used on the event loop only. `session` is None while it is
-    reopened (`renewing`), and if it could not be opened."""
+    reopened (`renewing`), and if it could not be opened; who finds it closed reopens it."""
 
     def __init__(self, file: FileUrl, session: SqliteSession, plans: StatementCache) -> None:
         self._file = file
@@ -35,18 +32,6 @@ class InlineExecutor:
         self._plans = plans
         self.renewing = False
         self._closed = False
-
-    def attempt(
-        self, plan: CachedStatement, statement: Statement
-    ) -> tuple[tuple[Column, ...], Rows, float] | None:
-        """Run a read to its end: (columns, rows, seconds); None if it did not end well."""
-        session = self.session
-        if session is None:
-            return None
-        done = session.attempt(plan, statement)
-        if session.closed:
-            self.reopen()
-        return done
 
     def prepare(self, text: str) -> CachedStatement | None:
         """What a short text is; None for others, and if that did not go well."""

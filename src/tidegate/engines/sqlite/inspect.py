@@ -337,17 +337,19 @@ class CachedStatement:
 
 
 class StatementCache:
-    """A bounded cache of plans by text: two generations, so that a hit costs one look-up."""
+    """A bounded cache of plans by text: two generations, so that a hit costs one look-up.
 
-    __slots__ = ("_capacity", "_new", "_old")
+    `recent` is the later one: who is in a hurry looks there first."""
+
+    __slots__ = ("_capacity", "_old", "recent")
 
     def __init__(self, capacity: int = 1024) -> None:
         self._capacity = capacity
-        self._new: dict[str, CachedStatement] = {}
+        self.recent: dict[str, CachedStatement] = {}
         self._old: dict[str, CachedStatement] = {}
 
     def get(self, text: str) -> CachedStatement | None:
-        plan = self._new.get(text)
+        plan = self.recent.get(text)
         if plan is None:
             plan = self._old.get(text)
             if plan is not None:
@@ -355,12 +357,12 @@ class StatementCache:
         return plan
 
     def put(self, text: str, plan: CachedStatement) -> None:
-        if len(self._new) >= self._capacity:
-            self._old, self._new = self._new, {}
-        self._new[text] = plan
+        if len(self.recent) >= self._capacity:
+            self._old, self.recent = self.recent, {}
+        self.recent[text] = plan
 
     def clear(self) -> None:
-        self._new.clear()
+        self.recent.clear()
         self._old.clear()
 
 

@@ -71,6 +71,7 @@ class CloudEngine:
     """One source. Callers share it; each statement has a thread of its own for its SQL."""
 
     capabilities = Capabilities(
+        upstream=True,
         transactions=False,
         schemas=True,
         explains=True,

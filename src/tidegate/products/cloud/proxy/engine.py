@@ -84,6 +84,7 @@ class CloudProxyEngine:
         self._kind = first.kind
         self._version = first.version
         self.capabilities = Capabilities(
+            upstream=True,
             transactions=False,
             schemas=True,
             explains=True,

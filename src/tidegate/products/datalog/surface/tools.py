@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from tidegate.model.actors import Scope
 from tidegate.protocol.model import Annotations
-from tidegate.surfaces.argument_forms import NO_WORDS
+from tidegate.surfaces.arguments import NO_WORDS
 
 PREFIX = "datalevin_"
 

@@ -18,7 +18,7 @@ from tidegate.products.jdbc.engine.native_url import DRIVERS
 from tidegate.products.jdbc.engine.products import product_of
 from tidegate.products.jdbc.result_types import CONNECTOR_J
 from tidegate.products.jdbc.surface.connections import Connection, ConnectionTable
-from tidegate.surfaces.argument_forms import EMPTY_COUNTS
+from tidegate.surfaces.arguments import EMPTY_COUNTS
 from tidegate.surfaces.tool_context import ToolContext
 
 WARNINGS = (

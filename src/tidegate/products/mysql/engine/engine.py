@@ -29,7 +29,7 @@ from tidegate.engines.common.permit_checks import (
 from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.server_pool import ServerPool
-from tidegate.engines.common.texts import encode_statement
+from tidegate.engines.common.server_session import encode_statement
 from tidegate.engines.common.undo_rows import outline_of
 from tidegate.errors import Code, TidegateError
 from tidegate.judging_thread import compute

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import structs
 
 from tidegate.engines.common.running_statement import BorrowedConnection
-from tidegate.engines.common.texts import encode_statement
+from tidegate.engines.common.server_session import encode_statement
 from tidegate.errors import Code, TidegateError
 from tidegate.model.decisions import Permit
 from tidegate.model.sources import Identity

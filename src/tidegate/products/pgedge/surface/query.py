@@ -38,8 +38,7 @@ from tidegate.protocol.model import Annotations, ToolResult, text
 from tidegate.protocol.text_stream import TextStream
 from tidegate.results.notes import found_nothing
 from tidegate.surfaces.api import SurfaceTool
-from tidegate.surfaces.argument_forms import NO_ZERO
-from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.arguments import NO_ZERO, wrong_argument
 from tidegate.surfaces.tool_context import ToolContext
 
 MAX_OFFSET = 1_000_000

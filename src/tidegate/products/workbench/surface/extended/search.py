@@ -21,8 +21,7 @@ from tidegate.products.workbench.surface.calls import (
 )
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool
-from tidegate.surfaces.argument_forms import NO_ZERO
-from tidegate.surfaces.arguments import wrong_argument
+from tidegate.surfaces.arguments import NO_ZERO, wrong_argument
 from tidegate.surfaces.tool_context import ToolContext
 
 MOST = 500
