@@ -32,8 +32,8 @@ from tidegate.engines.registry import open_engine
 from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
-from tidegate.gateway.gateway import Gateway
-from tidegate.gateway.handlers import HandlerParts, RequestHandler
+from tidegate.gateway.gateway import Gateway, GatewayOptions
+from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
@@ -219,12 +219,13 @@ class App:
             self.audit,
             self.history,
             approvals=self.approvals,
-            masking_key=partial(read_or_create_secret, self.directory / "mask.key"),
-            statement_rules=statement_rules(self.config),
-            changes=self.undo_log,
-            figures=self.figures if self.config.console.enabled else None,
-            handlers=self._handlers(),
-            handler_parts=HandlerParts(self.connections, self.config),
+            handlers=Handlers(self._handlers(), HandlerParts(self.connections, self.config)),
+            options=GatewayOptions(
+                partial(read_or_create_secret, self.directory / "mask.key"),
+                statement_rules(self.config),
+                self.undo_log,
+                self.figures if self.config.console.enabled else None,
+            ),
         )
 
     def _handlers(self) -> dict[type[Request], RequestHandler]:

@@ -13,6 +13,7 @@ from tidegate.audit.log import AuditLog
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.engines.registry import open_engine
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.handlers import Handlers
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.replies import Reply
@@ -100,14 +101,16 @@ class SqliteGate:
             audit,
             history,
             approvals=self.approvals,
-            handlers={
-                SearchHistory: history.answer,
-                EmbedTexts: embedder.answer,
-                OpenWindow: workspace.open_window,
-                OpenTable: workspace.open_table,
-                FocusTab: workspace.focus_tab,
-                ListTabs: workspace.list_tabs,
-            },
+            handlers=Handlers(
+                {
+                    SearchHistory: history.answer,
+                    EmbedTexts: embedder.answer,
+                    OpenWindow: workspace.open_window,
+                    OpenTable: workspace.open_table,
+                    FocusTab: workspace.focus_tab,
+                    ListTabs: workspace.list_tabs,
+                }
+            ),
         )
         try:
             yield self

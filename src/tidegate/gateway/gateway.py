@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.sink import Sink
@@ -19,7 +20,7 @@ from tidegate.gateway.approval import answer_approval, release_grant, save_refus
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.context import NO_SOURCE, CallContext, Services
 from tidegate.gateway.fault_log import FaultLog
-from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler
+from tidegate.gateway.handlers import Handlers
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import source_key
 from tidegate.gateway.open_transactions import OpenTransactions
@@ -32,7 +33,7 @@ from tidegate.gateway.steps import steps_of
 from tidegate.gateway.transactions import leave_transaction, mark_failed
 from tidegate.history.history import History
 from tidegate.model.replies import Reply
-from tidegate.model.requests import Call, Request
+from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Judgement
@@ -42,12 +43,26 @@ from tidegate.undo.undo_log import UndoLog
 BY_OPERATOR = "Ask the user before you send it again."
 
 
+class GatewayOptions(NamedTuple):
+    """What a gate can do without."""
+
+    masking_key: Callable[[], str] | None = None
+    """Gives the secret behind the keys of masks that hash, which should outlive the process;
+    without it the hashes change when the process starts again."""
+    statement_rules: Callable[[Source], StatementRules | None] | None = None
+    """Gives the rules for classes of statements of a source that has some."""
+    changes: UndoLog | None = None
+    """The changes whose rows are kept."""
+    figures: CallFigures | None = None
+    """Counts calls, where someone may look at them."""
+
+
+_NO_OPTIONS = GatewayOptions()
+
+
 class Gateway:
-    """The gate. `handlers` answer, by class of request, what needs no engine. `masking_key` gives
-    the secret behind the keys of masks that hash, which should outlive the process; without it the
-    hashes change when the process starts again. `statement_rules` gives the rules for classes of
-    statements of a source that has some. `running` are the calls under way; the id of each begins
-    with `run_id`."""
+    """The gate. `handlers` answer what needs no engine. `running` are the calls under way; the id
+    of each begins with `run_id`."""
 
     def __init__(
         self,
@@ -56,14 +71,11 @@ class Gateway:
         history: History,
         *,
         approvals: Approvals | None = None,
-        handlers: Mapping[type[Request], RequestHandler] | None = None,
-        handler_parts: HandlerParts | None = None,
-        masking_key: Callable[[], str] | None = None,
-        statement_rules: Callable[[Source], StatementRules | None] | None = None,
-        changes: UndoLog | None = None,
-        figures: CallFigures | None = None,
+        handlers: Handlers | None = None,
+        options: GatewayOptions = _NO_OPTIONS,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        masking_key, statement_rules, changes, figures = options
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
 
         @lru_cache(maxsize=1024)
@@ -75,7 +87,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules, transactions),
-            *(self.handle, Handlers(handlers or {}, handler_parts).find, changes, figures),
+            *(self.handle, (handlers or Handlers()).find, changes, figures),
         )
         self._fault_log = FaultLog()
         self.running = RunningCalls()

@@ -4,6 +4,7 @@ are kept, and our own records."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegate.config.model import Config
@@ -100,7 +101,9 @@ class Handlers:
     those of products, which are made of `parts` when the first request comes."""
 
     def __init__(
-        self, given: Mapping[type[Request], RequestHandler], parts: HandlerParts | None
+        self,
+        given: Mapping[type[Request], RequestHandler] = MappingProxyType({}),
+        parts: HandlerParts | None = None,
     ) -> None:
         self._parts = parts
         self._known = HANDLERS | {

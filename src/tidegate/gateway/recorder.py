@@ -56,23 +56,8 @@ async def record_outcome(ctx: CallContext) -> None:
     AUDIT_OUTCOME for what may have changed data: it ran, and its record follows.
     """
     payload = ctx.payload
-    if isinstance(payload, Page):
-        event = _event(
-            ctx,
-            "outcome",
-            rows=payload.row_count or payload.affected,
-            size=len(payload.rows) if payload.size is None else payload.size,
-            elapsed_ms=payload.elapsed_ms,
-            truncated=",".join(dict.fromkeys([each.kind for each in payload.truncations])),
-        )
-    else:
-        event = _event(
-            ctx,
-            "outcome",
-            rows=_rows_of(payload),
-            elapsed_ms=ctx.elapsed_ms,
-            payload=payload if isinstance(payload, RecordedPayload) else None,
-        )
+    elapsed_ms = payload.elapsed_ms if isinstance(payload, Page) else ctx.elapsed_ms
+    event = _event(ctx, "outcome", elapsed_ms, payload)
     figures = ctx.services.figures
     if figures is not None and event.request not in UNLISTED:
         figures.count(event.source, event.elapsed_ms)
@@ -122,13 +107,7 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
     ran = ctx.intent_recorded
     if error.code is Code.AUDIT_OUTCOME:
         return  # its event follows when the log can be written
-    event = _event(
-        ctx,
-        "outcome" if ran else "refusal",
-        code=error.code.value,
-        error=error.message,
-        elapsed_ms=ctx.elapsed_ms,
-    )
+    event = _event(ctx, "outcome" if ran else "refusal", ctx.elapsed_ms, error=error)
     figures = ctx.services.figures
     if figures is not None and event.request not in UNLISTED:
         ending = ending_of(event.phase, event.code, event.verdict, event.approval)
@@ -164,21 +143,26 @@ def _unrecorded(what: str, fault: TidegateError) -> TidegateError:
 def _event(
     ctx: CallContext,
     phase: Literal["intent", "outcome", "refusal"],
-    *,
-    rows: int | None = None,
-    size: int | None = None,
     elapsed_ms: float | None = None,
-    code: str = "",
-    error: str = "",
-    payload: RecordedPayload | None = None,
-    truncated: str = "",
+    payload: Any = None,
+    error: TidegateError | None = None,
 ) -> Event:
+    """`payload` is the answer of a call that succeeded, `error` that of another one."""
     call, source, judgement, verdict = ctx.call, ctx.source, ctx.judgement, ctx.verdict
     request = call.request
     statement = request.recorded_text()
     arguments = request.recorded_arguments()
-    if payload is not None:
-        arguments = {**(arguments or {}), **payload.recorded_arguments()}
+    rows = size = None
+    truncated = ""
+    if isinstance(payload, Page):
+        rows = payload.row_count or payload.affected
+        size = len(payload.rows) if payload.size is None else payload.size
+        if payload.truncations:
+            truncated = ",".join(dict.fromkeys([each.kind for each in payload.truncations]))
+    elif payload is not None:
+        rows = _rows_of(payload)
+        if isinstance(payload, RecordedPayload):
+            arguments = {**(arguments or {}), **payload.recorded_arguments()}
     return Event(
         call_id=ctx.call_id,
         phase=phase,
@@ -193,14 +177,14 @@ def _event(
         effect=judgement.effect.label if judgement is not UNJUDGED else "",
         verdict=verdict.kind if verdict is not UNDECIDED else "",
         rule=verdict.rule if verdict is not UNDECIDED else "",
-        code=code,
+        code="" if error is None else error.code.value,
         statement=statement,
         language=None if statement is None else ctx.language or _language_of(source),
         dialect=source.dialect,
         rows=rows,
         bytes=size,
         elapsed_ms=elapsed_ms,
-        error=error,
+        error="" if error is None else error.message,
         approval=ctx.approval.id,
         statement_class=judgement.verb,
         arguments=arguments,

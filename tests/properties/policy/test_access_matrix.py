@@ -17,7 +17,7 @@ from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import language_of, open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.access import cells_of, detail_of
-from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
 from tidegate.model.actors import Actor, RoleGrant, Scope
@@ -138,7 +138,8 @@ class Shop:
         async def ask() -> list[Any]:
             connections = SourceConnections(self.state.sources, open_engine, [source])
             gateway = Gateway(
-                connections, self.audit, self.history, statement_rules=lambda source: statements
+                *(connections, self.audit, self.history),
+                options=GatewayOptions(statement_rules=lambda source: statements),
             )
             found: list[Any] = []
             for call in calls:

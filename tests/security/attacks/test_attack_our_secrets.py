@@ -19,7 +19,7 @@ from support.server_keeper import PASSWORD
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import TidegateError
-from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.masking import source_key
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
@@ -89,7 +89,7 @@ def attack(engine: str, directory: Path) -> tuple[str, str]:
         state = SqliteState(directory / "state.db")
         audit, history = AuditLog(directory / "audit"), History(state.history)
         connections = SourceConnections(state.sources, open_engine, [source])
-        gateway = Gateway(connections, audit, history, masking_key=lambda: SECRET)
+        gateway = Gateway(connections, audit, history, options=GatewayOptions(lambda: SECRET))
         limits = Limits(max_rows=50, timeout_s=5.0)
         try:
             for number, text in enumerate(corpus(engine)):
