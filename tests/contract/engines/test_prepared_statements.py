@@ -49,7 +49,7 @@ class Shop:
     async def kept(self, engine):
         """The texts that the server keeps for the one connection."""
         async with self.session(engine) as session:
-            rows = await session.own(b"SELECT statement FROM pg_prepared_statements")
+            rows = await session.query_internal(b"SELECT statement FROM pg_prepared_statements")
         return [text for (text,) in rows]
 
 
@@ -307,7 +307,7 @@ async def test_a_server_that_has_forgotten_its_statements_still_answers(shop):
     async with shop.case.opened() as engine:
         rows = await again(shop, engine, text)
         async with shop.session(engine) as session:
-            await session.own(b"DEALLOCATE ALL")
+            await session.query_internal(b"DEALLOCATE ALL")
         assert await again(shop, engine, text) == rows
         assert await shop.kept(engine) == []
 
@@ -317,10 +317,12 @@ async def test_names_that_the_server_uses_for_something_else_run_nothing(shop):
     async with shop.case.opened() as engine:
         assert await again(shop, engine, "SELECT 1") == [(1,)]
         async with shop.session(engine) as session:
-            rows = await session.own(b"SELECT name, statement FROM pg_prepared_statements")
+            rows = await session.query_internal(
+                b"SELECT name, statement FROM pg_prepared_statements"
+            )
             (begin,) = [name for name, statement in rows if statement.startswith("BEGIN")]
-            await session.own(f'DEALLOCATE "{begin}"'.encode())
-            await session.own(f'PREPARE "{begin}" AS SELECT 1'.encode())
+            await session.query_internal(f'DEALLOCATE "{begin}"'.encode())
+            await session.query_internal(f'PREPARE "{begin}" AS SELECT 1'.encode())
         with pytest.raises(TidegateError) as caught:
             await shop.case.ask(engine, "SELECT 1")
         assert caught.value.code is Code.SOURCE_UNREACHABLE

@@ -121,7 +121,7 @@ async def test_the_fence_itself_refuses_every_change(case, server, database):
         ) * 3:  # as a text, prepared, and by name
             await session.begin(text.encode(), None, 1000, None, writes=False)
             await session.settle()
-        ((path, mode),) = await session.own(
+        ((path, mode),) = await session.query_internal(
             b"SELECT current_setting('search_path'), current_setting('transaction_read_only')"
         )
         engine._server.home.give(session)
