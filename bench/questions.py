@@ -54,13 +54,12 @@ from products.pgedge.support.scripted_model import (  # pyright: ignore[reportMi
     wrote,
 )
 from tidegate.app import App
-from tidegate.config.language import LanguageSettings
-from tidegate.config.loading import convert_table
-from tidegate.config.model import Config
+from tidegate.config.loading import convert_settings
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.model.statements import Effect, Statement
+from tidegate.products.pgedge.settings import LanguageSettings
 from tidegate.products.pgedge.text_to_sql.answering import answer, show_prompt
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge
 from tidegate.products.pgedge.text_to_sql.linking import Linker
@@ -129,7 +128,7 @@ async def measure_answers(
                 "calls_per_minute": 10**9,
             },
         }
-        app = App.open(convert_table(settings, Config))
+        app = App.open(convert_settings(settings))
         try:
             caller = GateCaller(app)
             chance = random.Random(seed)
@@ -276,7 +275,7 @@ async def measure_knowledge(folder: Path, urls: dict[str, str], directory: Path)
             "sources": [{"name": name, "url": url} for name, url in urls.items()],
             "language": {"sources": sources},
         }
-        app = App.open(convert_table(settings, Config))
+        app = App.open(convert_settings(settings))
         try:
             caller = GateCaller(app)
             for question in defog.read_questions(folder, "sqlite"):

@@ -20,6 +20,7 @@ import msgspec
 from tidegate.cli import main as cli_main
 from tidegate.cli import parser as cli_parser
 from tidegate.cli.arguments.examples import example_of
+from tidegate.config.loading import section_kinds
 from tidegate.config.model import Config
 from tidegate.config.reload import FOLLOWED
 from tidegate.errors import ERRORS
@@ -72,6 +73,8 @@ def settings() -> str:
         "takes effect when the server starts again; its log says so once.",
     ]
     pending: list[tuple[str, type[msgspec.Struct]]] = [("", Config)]
+    kinds = section_kinds()
+    pending += [(f"{name}.", kind) for name, kind in kinds.items()]
     for surface in SURFACES:
         if (own := settings_model(surface)) is not None:
             pending.append((f"surface.{surface}.", own))
@@ -84,6 +87,9 @@ def settings() -> str:
         lines += [f"|---|---|---|{'---|' if meanings else ''}"]
         hints = get_type_hints(model)
         for field in msgspec.structs.fields(model):
+            if model is Config and field.name == "sections":
+                lines += [f"| `{name}` | table | see below |" for name in kinds]
+                continue
             inner, suffix = _nested(hints[field.name])
             name = f"{path}{field.name}"
             if inner is not None:

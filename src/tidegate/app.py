@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,7 +32,7 @@ from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
 from tidegate.gateway.gateway import Gateway, GatewayOptions
-from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler
+from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, prepare_source
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
@@ -51,14 +50,11 @@ from tidegate.model.actors import Actor
 from tidegate.model.changes import ListChanges
 from tidegate.model.requests import (
     CloseTemporary,
-    OpenJdbc,
     OpenTemporary,
     Request,
     SearchHistory,
 )
 from tidegate.model.sources import Source
-from tidegate.products.jdbc.sources import JdbcSources
-from tidegate.products.pgedge.text_to_sql.service import AnswerService
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
@@ -78,9 +74,6 @@ from tidegate.surfaces.surface import Surface
 from tidegate.undo.undo_log import UndoLog
 from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from tidegate.products.jdbc.engine.drivers import JdbcDrivers
 
 _RIGHTS = "rights.given"
 _FOREVER = 2.0**52
@@ -195,13 +188,9 @@ class App:
         return cls(config, directory, default_actor)
 
     @cached_property
-    def drivers(self) -> JdbcDrivers:
-        """The cache of JDBC drivers, imported when the first is needed."""
-        from tidegate.products.jdbc.engine.drivers import JdbcDrivers, known_libraries
-        from tidegate.products.jdbc.maven.cache import DriverCache
-
-        cache = DriverCache(self.directory / "drivers", self.config.drivers, known_libraries())
-        return JdbcDrivers(cache)
+    def parts(self) -> HandlerParts:
+        """What products make their handlers and engines of."""
+        return HandlerParts(self.connections, self.config, self.directory, self.state, {})
 
     @cached_property
     def activity_index(self) -> ActivityIndex:
@@ -219,7 +208,7 @@ class App:
             self.audit,
             self.history,
             approvals=self.approvals,
-            handlers=Handlers(self._handlers(), HandlerParts(self.connections, self.config)),
+            handlers=Handlers(self._handlers(), self.parts),
             options=GatewayOptions(
                 partial(read_or_create_secret, self.directory / "mask.key"),
                 statement_rules(self.config),
@@ -230,17 +219,14 @@ class App:
 
     def _handlers(self) -> dict[type[Request], RequestHandler]:
         """What answers the requests that need no engine."""
-        settings = self.config.temporary_sources
-        jdbc = JdbcSources(self.connections, settings, self._locate_driver)
+        temporary = TemporarySources(self.connections, self.config.temporary_sources)
         return {
             ListChanges: self.undo_log.answer,
             SearchHistory: self.history.answer,
             EmbedTexts: self.embedder.answer,
-            OpenTemporary: TemporarySources(self.connections, settings).open,
-            OpenJdbc: jdbc.open,
-            CloseTemporary: jdbc.close,
+            OpenTemporary: temporary.open,
+            CloseTemporary: temporary.close,
             **self.workspace.handlers,
-            **AnswerService(self.config.language, self.state.questions).handlers,
         }
 
     def _lockout(self, kind: str) -> Lockout:
@@ -253,23 +239,12 @@ class App:
         )
 
     def _load_sources(self, config: Config) -> ConfiguredSources:
-        """The sources of the settings, and what all sources get; a cache has its place here."""
-        cloud = config.cloud
-        if cloud.cache is None:
-            cloud = msgspec.structs.replace(cloud, cache=str(self.directory / "cloud-cache"))
-        return load_sources(msgspec.structs.replace(config, cloud=cloud))
+        """The sources of the settings, and what all sources get."""
+        return load_sources(config, self.directory)
 
     async def _open_engine(self, source: Source) -> Engine:
-        """Raises: as `registry.open_engine`; for a JDBC source as `JdbcDrivers.locate`, too."""
-        return await open_engine(await self._locate_driver(source))
-
-    async def _locate_driver(
-        self, source: Source, report: Callable[[str], None] | None = None
-    ) -> Source:
-        """Raises: as `JdbcDrivers.locate`."""
-        if source.engine != "jdbc":
-            return source
-        return await self.drivers.locate(source, report)
+        """Raises: as `registry.open_engine`, and as the engine's `preparer`."""
+        return await open_engine(await prepare_source(self.parts, source))
 
     @cached_property
     def authenticator(self) -> Authenticator:

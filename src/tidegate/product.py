@@ -45,11 +45,19 @@ class EngineEntry(NamedTuple):
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
 
+    `writes_by_settings`: a source that is named on the command line admits changes where the
+    setting `allow_writes` does, without `--allow-writes`.
+
     Places of functions, each of a URL that is not opened: `dialect_reader` gives the dialect where
     one engine speaks several; `locator` gives what a listing shows of a URL that is written in a
     way of its own (`engines.common.url.Location`); `path_reader` gives the absolute path of the
     file or folder that it names, None where it names none. `reader` reads a URL and the source's
     options as the engine does, and raises TidegateError for what it cannot be opened with.
+    `absolute_url` gives a URL with its file as an absolute path. `preparer`, async, gives from
+    `gateway.handlers.HandlerParts`, a source and a report the source as it is opened.
+    `shared_settings` gives, of the settings and the state's directory, the text that each source
+    without one gets as its option `settings`. `session_gate` gives, of an `App`, what sessions on
+    such a source send their calls through, in the gateway's place.
     """
 
     engine: str
@@ -64,10 +72,15 @@ class EngineEntry(NamedTuple):
     compares_rows: bool = False
     reads_only: bool = False
     own_functions: bool = False
+    writes_by_settings: bool = False
     dialect_reader: str = ""
     locator: str = ""
     path_reader: str = ""
     reader: str = ""
+    absolute_url: str = ""
+    preparer: str = ""
+    shared_settings: str = ""
+    session_gate: str = ""
 
     def dialect_of(self, url: str) -> str:
         """The dialect that the database at `url` speaks. The URL is not opened."""
@@ -96,7 +109,8 @@ class SurfaceEntry(NamedTuple):
     realm of its HTTP challenges (RFC 9110), which its document may name, and its `variants`.
     `check` is the place of the function that looks at what its settings name, such as files.
     `statement_rules` is the place of the function that makes of its settings the rules for sources
-    of the engine of the same name, whatever surface they are used through."""
+    of the engine of the same name, whatever surface they are used through. `extended`: its settings
+    have `extended`, for tools that are newer than its document."""
 
     module: str
     settings: str | None = None
@@ -104,6 +118,7 @@ class SurfaceEntry(NamedTuple):
     variants: tuple[Variant, ...] = ()
     check: str | None = None
     statement_rules: str | None = None
+    extended: bool = False
 
 
 CommandGroup = Literal["start", "ask", "databases", "people", "after"]
@@ -135,11 +150,19 @@ class Product(NamedTuple):
     `engines`: by the scheme of their URLs, or by a longer prefix that ends in a colon (`jdbc:h2:`).
     `surfaces`, by name. `dialects`: the module with the `DIALECT` of each name.
     `vocabularies`: by a dialect that is no SQL, the module with the functions of
-    `search.vocabulary.Vocabulary`. `commands`: by the word of the command line. `url_advice`: by
-    the scheme of another library's URLs. `demo_source`: the place of the function that makes a
-    source of the demo's shop, from its file and the state's directory. `steps`: by the name of the
+    `search.vocabulary.Vocabulary`. `commands`: by the word of the command line.
+    `settings`: by the name of a section of the settings, the place of its struct, a
+    `config.sections.Section`. `url_advice`: by the scheme of another library's URLs. `demo_source`:
+    the place of the function that makes a source of the demo's shop, from its file and the state's
+    directory. `steps`: by the name of the
     step of the gate before which they come (`gateway.steps`), the places of functions of the
     `CallContext`; those of a package are passed by calls on sources of its own engines alone.
+
+    `command_hooks`: the place of a `cli.hooks.CommandHooks`. `settings_format`: the place of a
+    `config.loading.SettingsFormat`, of settings that are written for another program. `listener`:
+    the place of a function that gives a `serve.edges.Listener` where the product's settings ask
+    for one, which is called if these are given. `pages`: the place of a function that gives the
+    pages of people on the HTTP server (`serve.edges.Pages`).
     """
 
     name: str
@@ -148,9 +171,14 @@ class Product(NamedTuple):
     dialects: Mapping[str, str] = NONE
     vocabularies: Mapping[str, str] = NONE
     commands: Mapping[str, CommandEntry] = NONE
+    settings: Mapping[str, str] = NONE
     url_advice: Mapping[str, UrlAdvice] = NONE
     demo_source: str = ""
     steps: Mapping[str, str] = NONE
+    command_hooks: str = ""
+    settings_format: str = ""
+    listener: str = ""
+    pages: str = ""
 
 
 @cache
@@ -178,6 +206,11 @@ def installed() -> tuple[Product, ...]:
             raise _unusable(point.name, f"`{point.value}` is no Product")
         found.append(product)
     return tuple(found)
+
+
+def found_already() -> tuple[Product, ...]:
+    """The products that are here, and those of packages if these were looked for."""
+    return (*built_in(), *(installed() if installed.cache_info().currsize else ()))
 
 
 def own_entries(part: Callable[[Product], Mapping[str, T]]) -> dict[str, T]:

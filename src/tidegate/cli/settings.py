@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from hashlib import sha256
-from typing import Any, Final, cast
-from urllib.parse import quote
+from typing import cast
 
 import msgspec
 
-from tidegate.cli.backing_server import given_dsn, with_backing_server
+from tidegate.cli.hooks import command_hooks
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import is_inline, load
 from tidegate.config.model import Config, TlsSettings
-from tidegate.config.postgres_environment import database_of_environment
 from tidegate.config.sources import SourceSettings
-from tidegate.config.state import state_directory, state_path
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
-from tidegate.products.cloud.commands.server import with_cloud_server
-from tidegate.products.pgedge.settings_import import settings_of_environment, translate
-from tidegate.surfaces.registry import check_surfaces
+from tidegate.surfaces.registry import SURFACES, check_surfaces
 
 
 def config_path(arguments: argparse.Namespace) -> str | None:
@@ -44,12 +39,10 @@ def chosen_state(arguments: argparse.Namespace) -> str | None:
     return arguments.state or os.environ.get("TIDEGATE_STATE") or None
 
 
-_PULLED: Final = "cloud"
-"""The engine of cloud providers, and the source of the documents that were pulled."""
 _noted: set[str] = set()
 
 
-def _note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a note about the settings only once, because a server reads them repeatedly."""
     if text not in _noted:
         _noted.add(text)
@@ -60,17 +53,18 @@ def load_for_query(arguments: argparse.Namespace) -> Config:
     """The settings of a command that uses a source: the same sources, masks and filters as those
     of `serve`. Raises: TidegateError CONFIG_INVALID."""
     path = config_path(arguments)
-    config = load(path, _note) if path else Config()
+    config = load(path, print_note) if path else Config()
     return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
 
 
 def load_for_statement(arguments: argparse.Namespace) -> Config:
-    """The settings of a command that sends a statement to a source, with the source `cloud` of the
-    documents that were pulled or imported, as the surface of that name has it. Raises:
-    TidegateError CONFIG_INVALID."""
+    """The settings of a command that sends a statement to a source, with the sources that products
+    find. Raises: TidegateError CONFIG_INVALID."""
     config = load_for_query(arguments)
-    pulled = _pulled_documents(config, config.sources)
-    return msgspec.structs.replace(config, sources=config.sources + pulled)
+    sources = config.sources
+    for hook in command_hooks():
+        sources += hook.found_sources(config, sources)
+    return msgspec.structs.replace(config, sources=sources)
 
 
 def load_for_state(arguments: argparse.Namespace) -> Config:
@@ -84,39 +78,34 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     ARGUMENT_INVALID."""
     config = load_for_query(arguments)
     check_surfaces(config)
-    if "cloud" in config.surface:
-        config = with_cloud_server(config, arguments)
+    hooks = command_hooks()
+    for hook in hooks:
+        config = hook.read_serve_settings(config, arguments)
     changes = _flag_changes(arguments, config)
     names = cast("tuple[str, ...]", changes.get("surfaces", config.surfaces))
+    sections = dict(config.sections)
+    for hook in hooks:
+        found = dict(hook.replace_serve_settings(config, arguments, names))
+        sections |= found.pop("sections", {})
+        changes = found | changes
+    config = msgspec.structs.replace(config, **changes, sections=sections)
     given = tuple(
         SourceSettings(
             name=name,
             url=url,
-            access="write" if _admits_changes(url, arguments, config) else "read",
+            access="write" if admits_changes(url, arguments, config) else "read",
         )
         for name, url in arguments.source
     )
-    if not given and not config.sources and "postgres" in names:
-        found = database_of_environment(os.environ)
-        given = () if found is None else (found,)
-    dsn = given_dsn(config, arguments)
-    if dsn is None and "cloud" in names:
-        pulled = _pulled_documents(config, given + config.sources)
-        access = "write" if pulled and _admits_changes(pulled[0].url, arguments, config) else "read"
-        given += tuple(msgspec.structs.replace(each, access=access) for each in pulled)
-    # The only one that was named for this server is what calls are about that name none.
-    if len(given) == 1 and "postgres" in names:
-        own = {"source": given[0].name} | config.surface.get("postgres", {})
-        surface = cast("dict[str, Any]", changes.get("surface", config.surface))
-        changes["surface"] = surface | {"postgres": own}
+    for hook in hooks:
+        given += hook.serve_sources(config, arguments, given)
     replaced = {source.name for source in given}
     kept = tuple(source for source in config.sources if source.name not in replaced)
-    config = msgspec.structs.replace(config, sources=kept + given, **changes)
-    if dsn is not None:
-        access = "write" if arguments.allow_writes or config.allow_writes else "read"
-        config = with_backing_server(config, dsn, access=access)
+    config = msgspec.structs.replace(config, sources=kept + given)
+    for hook in hooks:
+        config = hook.complete_serve_settings(config, arguments, given)
     check_open_writes(config)
-    listens = config.http is not None or config.pg.listen is not None
+    listens = config.http is not None or any(each.listens for each in config.sections.values())
     if (arguments.tls_cert or arguments.tls_key) and not listens:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -140,8 +129,6 @@ def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, ob
         changes["surfaces"] = tuple(dict.fromkeys(arguments.surface))
     if arguments.http:
         changes["http"] = arguments.http
-    if arguments.pg:
-        changes["pg"] = msgspec.structs.replace(config.pg, listen=arguments.pg)
     if arguments.tls_cert or arguments.tls_key:
         changes["tls"] = _tls(arguments, config.tls)
     if arguments.token_file:
@@ -161,62 +148,22 @@ def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, ob
     if arguments.allow_writes:
         changes["allow_writes"] = True
     if arguments.extended:
-        workbench = config.surface.get("workbench", {}) | {"extended": True}
-        cloud = config.surface.get("cloud", {}) | {"extended": True}
-        changes["surface"] = config.surface | {"workbench": workbench, "cloud": cloud}
-    if "postgres" in cast("tuple[str, ...]", changes.get("surfaces", config.surfaces)):
-        changes = _of_pgedge_variables(arguments, config) | changes
+        extended = [name for name, entry in SURFACES.items() if entry.extended]
+        changes["surface"] = config.surface | {
+            name: config.surface.get(name, {}) | {"extended": True} for name in extended
+        }
     if arguments.no_auth:
         _check_no_auth(arguments)
         changes["auth"] = False
     return changes
 
 
-def _pulled_documents(
-    config: Config, named: tuple[SourceSettings, ...]
-) -> tuple[SourceSettings, ...]:
-    """The source of the documents that `cloud pull` and `cloud import` put into the state
-    directory, where no other source of cloud providers is named or saved, and none has its name;
-    none if there are no documents."""
-    folder = state_path(config.state).absolute() / "cloud"
-    if not (folder / "src").is_dir():
-        return ()
-    from tidegate.store.sqlite.state import SqliteState
-
-    known = [(source.name, find(source.url).engine) for source in named]
-    state = SqliteState(state_directory(config.state) / "state.db")
-    try:
-        known += [(source.name, source.engine) for source in state.sources.list()]
-    finally:
-        state.close()
-    if any(_PULLED in each for each in known):
-        return ()
-    return (SourceSettings(name=_PULLED, url=f"cloud://{quote(str(folder))}"),)
-
-
-def _admits_changes(url: str, arguments: argparse.Namespace, config: Config) -> bool:
+def admits_changes(url: str, arguments: argparse.Namespace, config: Config) -> bool:
     """Whether callers may change a source that is named on the command line: with --allow-writes,
-    and one of cloud providers where StackQL's configuration alone decides."""
+    and where the settings allow writes if the engine leaves it to them."""
     entry = find(url)
-    by_mode = entry.engine == "cloud" and config.allow_writes
-    return (arguments.allow_writes or by_mode) and not entry.reads_only
-
-
-def _of_pgedge_variables(arguments: argparse.Namespace, config: Config) -> dict[str, object]:
-    """What variables of pgEdge's server set and the settings leave at their defaults."""
-    environment = settings_of_environment(os.environ)
-    if not environment:
-        return {}
-    made = msgspec.convert(translate(environment, os.environ, _note), Config)
-    names = ["auth", "token_files", "tls", "lockout", "embeddings", "language"]
-    if not arguments.stdio:
-        names.append("http")
-    default = Config()
-    return {
-        name: getattr(made, name)
-        for name in names
-        if getattr(config, name) == getattr(default, name) != getattr(made, name)
-    }
+    by_settings = entry.writes_by_settings and config.allow_writes
+    return (arguments.allow_writes or by_settings) and not entry.reads_only
 
 
 def _tls(arguments: argparse.Namespace, configured: TlsSettings | None) -> TlsSettings:
@@ -236,15 +183,19 @@ def _tls(arguments: argparse.Namespace, configured: TlsSettings | None) -> TlsSe
 def _check_no_auth(arguments: argparse.Namespace) -> None:
     if arguments.allow_writes:
         raise _refuse_open_writes()
-    for option, address in (("--http", arguments.http), ("--pg", arguments.pg)):
-        host = http_address(address)[0] if address else "localhost"
-        if host not in LOOPBACK:
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                "--no-auth works on loopback only: it would let everyone who can reach "
-                f"{host} read the sources.",
-                hint=f"Use {option} 127.0.0.1:PORT, or leave --no-auth out and create a token.",
-            )
+    check_without_auth("--http", arguments.http)
+
+
+def check_without_auth(option: str, address: str | None) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID for an address that others than this machine reach."""
+    host = http_address(address)[0] if address else "localhost"
+    if host not in LOOPBACK:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--no-auth works on loopback only: it would let everyone who can reach "
+            f"{host} read the sources.",
+            hint=f"Use {option} 127.0.0.1:PORT, or leave --no-auth out and create a token.",
+        )
 
 
 def _refuse_open_writes() -> TidegateError:

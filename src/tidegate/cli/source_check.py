@@ -28,6 +28,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
+from tidegate.product import load
 from tidegate.secrets import UNRESOLVED, asks_for_password, split_authority, typed, with_password
 from tidegate.store.passwords import Passwords, Place
 
@@ -157,12 +158,19 @@ def settings_of(source: Source, **changes: Any) -> SourceSettings:
     return SourceSettings(source.name, **(present | changes))
 
 
+def _reader_of_absolute_url(url: str) -> str:
+    try:
+        return find(url).absolute_url
+    except TidegateError:  # which the check of the URL reports
+        return ""
+
+
 def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
-    if url.lower().startswith("jdbc:"):
-        from tidegate.products.jdbc.engine.url import absolute_url
-
-        return absolute_url(url)
+    place = _reader_of_absolute_url(url)
+    if place:
+        absolute: str = load(place)(url)
+        return absolute
     if url.startswith(f"{FOLDER_SCHEME}://"):
         return f"{FOLDER_SCHEME}://{folder_path(url)}" + "".join(url.partition("?")[1:])
     for scheme in _FILE_SCHEMES:

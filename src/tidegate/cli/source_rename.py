@@ -118,8 +118,8 @@ def _named_by_settings(config: Config) -> Iterator[tuple[str, str]]:
     """Every setting that is about a source by its name, with that name."""
     for name in _sources_in(config.bridge.sources, config.bridge.tables):
         yield "bridge", name
-    for name in config.language.sources:
-        yield "language.sources", name
+    for section in config.sections.values():
+        yield from section.source_names()
     for column in config.embeddings.columns:
         yield "embeddings.columns", column.source
     for surface, settings in config.surface.items():

@@ -6,22 +6,34 @@ A misspelt or unknown setting is an error that names its path and the nearest kn
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from tidegate.config.errors import invalid
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
+from tidegate.config.sections import Section
 from tidegate.errors import TidegateError
-from tidegate.products.cloud.settings_import import is_stackql
-from tidegate.products.cloud.settings_import import translate as translate_stackql
-from tidegate.products.pgedge.settings_import import is_pgedge, translate
+from tidegate.product import Product, add_installed, built_in, own_entries
+from tidegate.product import load as load_place
 
 Note = Callable[[str], None]
+
+
+class SettingsFormat(NamedTuple):
+    """The configuration of another program, which `translate` gives as settings of ours, not
+    checked yet. It gets the parsed configuration, the environment, and what takes a line for each
+    key without effect; it raises TidegateError CONFIG_INVALID for a key that cannot be kept.
+    `recognizes` says whether parsed settings are such a configuration. `in_files_alone`: it is not
+    taken as inline settings."""
+
+    recognizes: Callable[[object], bool]
+    translate: Callable[[dict[str, Any], Mapping[str, str], Note], dict[str, Any]]
+    in_files_alone: bool = False
 
 
 def _ignore(note: str) -> None:
@@ -36,15 +48,15 @@ def is_inline(path_or_inline: str) -> bool:
 
 def load(path_or_inline: str, note: Note = _ignore) -> Config:
     """Read a TOML, JSON or YAML file, by its suffix, or settings that are given inline: an object
-    in braces, as JSON or YAML, or lines of TOML or YAML. It may also be the configuration of
-    pgEdge's server in a file (`pgedge.py`), or of StackQL's (`stackql.py`).
+    in braces, as JSON or YAML, or lines of TOML or YAML. It may also be written for another
+    program, of which a product reads the configuration (`SettingsFormat`).
 
     `note` gets one line for each setting of pgEdge's server that has no effect here.
     Raises: TidegateError CONFIG_INVALID that names the file or the setting and what is wrong with
     it, also for a file that another account, or one of `agent_accounts`, could write.
     """
     if is_inline(path_or_inline):
-        config = _convert(_parse_inline(path_or_inline.strip()))
+        config = _convert(_parse_inline(path_or_inline.strip()), note)
         if config.approvals.webhook is not None:
             raise invalid(
                 "`approvals.webhook` is not taken from inline settings.",
@@ -67,9 +79,7 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
             hint="Name it .toml, .json, .yaml or .yml.",
         )
     parsed = parse[path.suffix.lower()](content, f"`{path}`")
-    if is_pgedge(parsed):
-        parsed = translate(parsed, os.environ, lambda line: note(f"`{path}`: {line}"))
-    config = _convert(parsed)
+    config = _convert(parsed, note, path)
     require_private_file(path, config.agent_accounts)
     return config
 
@@ -181,12 +191,60 @@ def _meant(settings: dict[Any, Any], model: type[msgspec.Struct], name: str) -> 
     return None
 
 
-def _convert(settings: Any) -> Config:
-    if not isinstance(settings, dict):
+def _convert(parsed: Any, note: Note, path: Path | None = None) -> Config:
+    """The settings in a parsed text, which was the file at `path`. Raises: TidegateError
+    CONFIG_INVALID."""
+    if not isinstance(parsed, dict):
         raise invalid("The settings are not a table of names and values.")
-    if is_stackql(settings):  # pyright: ignore[reportUnknownArgumentType] - as below
-        settings = translate_stackql(settings)  # pyright: ignore[reportUnknownArgumentType] - as below
-    return convert_table(settings, Config)
+    settings = _translate(cast("dict[str, Any]", parsed), note, path)
+    return convert_settings(settings)
+
+
+def convert_settings(settings: dict[str, Any]) -> Config:
+    """Parsed settings as the model, those of products as their sections. Raises: TidegateError
+    CONFIG_INVALID that names the setting and what is wrong with it."""
+    rest = dict(settings)
+    sections = _take_sections(rest)
+    return msgspec.structs.replace(convert_table(rest, Config), sections=sections)
+
+
+def _translate(settings: dict[str, Any], note: Note, path: Path | None) -> dict[str, Any]:
+    """A copy of the settings; those for another program as settings of ours. Raises:
+    TidegateError CONFIG_INVALID."""
+    ours = {*Config.__struct_fields__, *own_entries(_settings)}
+    if settings.keys() <= ours and not isinstance(settings.get("http"), dict):
+        return dict(settings)
+    for product in built_in():
+        if not product.settings_format:
+            continue
+        form: SettingsFormat = load_place(product.settings_format)
+        if form.recognizes(settings) and (path is not None or not form.in_files_alone):
+            return form.translate(settings, os.environ, lambda line: note(f"`{path}`: {line}"))
+    return dict(settings)
+
+
+def _take_sections(settings: dict[str, Any]) -> dict[str, Section]:
+    """The sections of products, which `settings` then has no more. Raises: TidegateError
+    CONFIG_INVALID."""
+    known = own_entries(_settings)
+    unknown = [name for name in settings if name not in known]
+    if any(name not in Config.__struct_fields__ for name in unknown):
+        add_installed(known, _settings)
+    if "sections" in settings:  # the name of a field is no setting
+        _refuse_unknown_name("sections", "sections", known)
+    found: dict[str, Section] = {}
+    for name in sorted(known.keys() & settings.keys()):
+        found[name] = convert_table(settings.pop(name), load_place(known[name]), name)
+    return found
+
+
+def section_kinds() -> dict[str, type[Section]]:
+    """The structs of the sections of the products that are here, by name."""
+    return {name: load_place(place) for name, place in own_entries(_settings).items()}
+
+
+def _settings(product: Product) -> Mapping[str, str]:
+    return product.settings
 
 
 def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
@@ -213,12 +271,19 @@ def _refuse_unknown(settings: Any, model: Any, path: str) -> None:
     for name, value in settings.items():  # pyright: ignore[reportUnknownVariableType] - as above
         at = f"{path}.{name}" if path else str(name)  # pyright: ignore[reportUnknownArgumentType] - as above
         if name not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(str(name), known, n=1, cutoff=0.6)  # pyright: ignore[reportUnknownArgumentType] - as above
-            hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
-            raise invalid(f"There is no setting `{at}`.", hint=hint)
+            names = [*known, *own_entries(_settings)] if model is Config else known
+            _refuse_unknown_name(str(name), at, names)  # pyright: ignore[reportUnknownArgumentType] - as above
         _refuse_unknown(value, known[name], at)
+
+
+def _refuse_unknown_name(name: str, at: str, known: Iterable[str]) -> None:
+    """Raises: TidegateError CONFIG_INVALID with the nearest of the known names."""
+    from difflib import get_close_matches
+
+    names = [each for each in known if each != "sections"]
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(names)}."
+    raise invalid(f"There is no setting `{at}`.", hint=hint)
 
 
 def _refuse_unknown_word(word: Any, known: tuple[str, ...], path: str) -> None:

@@ -18,13 +18,10 @@ from tidegate.config.addresses import (
     check_proxy,
     http_address,
 )
-from tidegate.config.cloud import CloudSettings
-from tidegate.config.drivers import DriverSettings
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
-from tidegate.config.language import LanguageSettings
 from tidegate.config.oauth import OAuthSettings
-from tidegate.config.pgwire import PgWireSettings
+from tidegate.config.sections import Section, SectionT
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
 from tidegate.config.undo import UndoSettings
 from tidegate.config.webhook import WebhookSettings
@@ -185,7 +182,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
     write the settings or the state. `surface` has a section for each surface
     with settings of its own. `masks` and `filters` here bind every source, or those of
-    their `tag`. `pg` is where clients of PostgreSQL's wire protocol connect.
+    their `tag`. Each product has a section of its own.
     """
 
     sources: tuple[SourceSettings, ...] = ()
@@ -218,11 +215,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters: tuple[RowFilter, ...] = ()
     temporary_sources: TemporarySourceSettings = TemporarySourceSettings()
     embeddings: EmbeddingSettings = EmbeddingSettings()
-    language: LanguageSettings = LanguageSettings()
-    drivers: DriverSettings = DriverSettings()
-    pg: PgWireSettings = PgWireSettings()
-    cloud: CloudSettings = CloudSettings()
     console: ConsoleSettings = ConsoleSettings()
+    sections: dict[str, Section] = {}
 
     def __post_init__(self) -> None:
         check_rules(self.masks, self.filters)
@@ -248,8 +242,17 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
             if self.console.enabled:
                 self._check_console(host)
-        if self.pg.listen is not None:
-            self._check_pg(self.pg.listen)
+        for section in self.sections.values():
+            section.check(self)
+
+    def section(self, kind: type[SectionT]) -> SectionT:
+        """The section of a product; its defaults if the settings have none."""
+        found = self.sections.get(kind.NAME)
+        return found if isinstance(found, kind) else kind()
+
+    def with_section(self, section: Section) -> Config:
+        """The settings with this section in the place of the one of its name."""
+        return msgspec.structs.replace(self, sections={**self.sections, section.NAME: section})
 
     def _check_console(self, host: str) -> None:
         origin = self.console.origin
@@ -268,17 +271,3 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if not origin.startswith("https://"):
             raise invalid("`console.origin` must begin with https:// beyond this machine.")
-
-    def _check_pg(self, listen: str) -> None:
-        host, _ = http_address(listen)
-        if host not in LOOPBACK and (self.tls is None or not self.auth):
-            raise invalid(
-                f"`pg.listen` is `{host}`, which is not this machine alone: that takes TLS and"
-                " authentication.",
-                hint="Set `tls.cert` and `tls.key` and leave `auth` on, or listen on 127.0.0.1.",
-            )
-        if self.pg.client_ca is not None and self.tls is None:
-            raise invalid(
-                "`pg.client_ca` asks for client certificates, which takes TLS.",
-                hint="Set `tls.cert` and `tls.key`.",
-            )

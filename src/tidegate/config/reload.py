@@ -9,13 +9,14 @@ While the file cannot be used, all calls are refused, as the rules are unknown.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from tidegate.config.model import Config
+from tidegate.config.sections import Section
 from tidegate.errors import Code, TidegateError
 
 T = TypeVar("T")
@@ -83,12 +84,15 @@ class PendingRestart:
     """Which settings of a followed file wait for the server to start again."""
 
     def __init__(self, running: Config) -> None:
-        self._running = dict(_settled(running))
+        self._running = running
         self._reported: dict[str, Any] = {}
 
     def unreported(self, config: Config) -> tuple[str, ...]:
         """The names of those that have changed since the last time this was asked."""
-        waiting = {name: value for name, value in _settled(config) if value != self._running[name]}
+        sections = (self._running.sections | config.sections).values()
+        kinds = {type(each) for each in sections}
+        running = dict(_settled(self._running, kinds))
+        waiting = {name: value for name, value in _settled(config, kinds) if value != running[name]}
         unreported = tuple(
             name
             for name, value in waiting.items()
@@ -98,10 +102,13 @@ class PendingRestart:
         return unreported
 
 
-def _settled(config: Config) -> Iterator[tuple[str, Any]]:
-    """Name and value of every setting that is not followed, those of tables one by one."""
-    for name in Config.__struct_fields__:
-        value: Any = getattr(config, name)
+def _settled(config: Config, kinds: Collection[type[Section]] = ()) -> Iterator[tuple[str, Any]]:
+    """Name and value of every setting that is not followed, those of tables one by one: of `kinds`
+    of sections, which may be left out, too."""
+    fields = {name: getattr(config, name) for name in Config.__struct_fields__}
+    fields |= {kind.NAME: config.section(kind) for kind in kinds}
+    del fields["sections"]
+    for name, value in fields.items():
         if name in ("oauth", "tls") or not isinstance(value, msgspec.Struct):
             inner = [(name, value)]
         else:

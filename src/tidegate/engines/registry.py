@@ -125,6 +125,11 @@ def _add_installed() -> bool:
     return add_installed(ENGINES, _engines)
 
 
+def entry_of(source: Source) -> EngineEntry | None:
+    """What is known of the source's engine; None for a source that no engine can open."""
+    return _named(source.engine)
+
+
 def compares_rows(source: Source) -> bool:
     """Whether the source's engine finds out that a change was about every row."""
     return any(each.compares_rows for each in ENGINES.values() if each.engine == source.engine)

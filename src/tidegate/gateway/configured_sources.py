@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import uuid
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec import structs
 
-from tidegate.config.cloud import CloudSettings
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.url import require_file
@@ -21,18 +20,20 @@ from tidegate.gateway.source_connections import ConfiguredSources
 from tidegate.model.source_settings import DeclaredSettings
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import with_global_rules
+from tidegate.product import load
 from tidegate.sql.dialects import find
 
-_CLOUD_OPTION: Final = "settings"
+_SHARED: Final = "settings"
+"""The option of a source with the settings that it shares with others of its engine."""
 
 logger = logging.getLogger("tidegate.sources")
 
 
-def load_sources(config: Config) -> ConfiguredSources:
+def load_sources(config: Config, directory: Path | None = None) -> ConfiguredSources:
     """What the settings say of sources. One that no engine can open, or whose file is not there, is
-    named in the log and fails alone: the file may come, the settings may be corrected. Raises:
-    TidegateError SOURCE_URL."""
-    apply_global_rules = partial(_with_global_settings, config=config)
+    named in the log and fails alone: the file may come, the settings may be corrected. `directory`
+    is that of the state. Raises: TidegateError SOURCE_URL."""
+    apply_global_rules = partial(_with_global_settings, config=config, directory=directory)
     return tuple(_usable_or_not(settings) for settings in config.sources), apply_global_rules
 
 
@@ -62,17 +63,17 @@ def problem_of(source: Source) -> str:
     return "its settings could not be used when they were read"
 
 
-def _with_global_settings(source: Source, config: Config) -> Source:
-    """The source with the rules that are given for every source, and one of cloud providers with
-    the settings of these, if it has none of its own."""
+def _with_global_settings(source: Source, config: Config, directory: Path | None) -> Source:
+    """The source with the rules that are given for every source, and with the settings that its
+    engine shares among its sources, if it has none of its own."""
     source = with_global_rules(source, masks=config.masks, filters=config.filters)
-    takes = source.engine == "cloud" and find_engine(source.url).has_option(_CLOUD_OPTION)
-    if not takes or config.cloud == CloudSettings():
+    entry = find_engine(source.url) if source.engine else None
+    if entry is None or not entry.shared_settings:
         return source
-    if any(name == _CLOUD_OPTION for name, _ in source.options):
+    if any(name == _SHARED for name, _ in source.options):
         return source
-    text = msgspec.json.encode(config.cloud).decode()
-    return structs.replace(source, options=(*source.options, (_CLOUD_OPTION, text)))
+    text: str = load(entry.shared_settings)(config, directory)
+    return structs.replace(source, options=(*source.options, (_SHARED, text))) if text else source
 
 
 def source_id(name: str, url: str) -> str:

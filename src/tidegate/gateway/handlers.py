@@ -4,10 +4,12 @@ are kept, and our own records."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tidegate.config.model import Config
+from tidegate.engines.registry import entry_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext, Handler
 from tidegate.gateway.execution import fetch_more
@@ -27,17 +29,43 @@ from tidegate.model.requests import (
 )
 from tidegate.model.sources import Source
 from tidegate.product import load
+from tidegate.store.api import QuestionStore
 
 
 class HandlerParts(NamedTuple):
-    """What the handler of a product's request is made of."""
+    """What handlers of a product's requests are made of. `directory` is that of the state; `kept`
+    holds what a product keeps for this process, under its own name."""
 
     connections: SourceConnections
     config: Config
+    directory: Path
+    state: HandlerState
+    kept: dict[str, Any]
+
+
+class HandlerState(Protocol):
+    """What a product's handlers may use of the state."""
+
+    @property
+    def questions(self) -> QuestionStore:
+        """Answers, pairs of questions and statements, and counters of use."""
+        ...
 
 
 RequestHandler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
 """Answers a request about our own records, within the sources that it is given."""
+
+
+async def prepare_source(
+    parts: HandlerParts, source: Source, report: Callable[[str], None] | None = None
+) -> Source:
+    """The source as its engine opens it, such as with the driver that it needs; `report` gets a
+    line for each download. Raises: TidegateError."""
+    entry = entry_of(source)
+    if entry is None or not entry.preparer:
+        return source
+    prepared: Source = await load(entry.preparer)(parts, source, report)
+    return prepared
 
 
 async def list_sources(ctx: CallContext) -> tuple[SourceEntry, ...]:
@@ -114,7 +142,7 @@ class Handlers:
         """The handler of a class of requests. Raises: TidegateError UNSUPPORTED."""
         handler = self._known.get(request)
         if handler is None and request.handler and self._parts is not None:
-            answer: RequestHandler = load(request.handler)(self._parts)
+            answer: RequestHandler = load(request.handler)(self._parts, request)
             handler = self._known[request] = from_records(answer)
         if handler is None:
             raise TidegateError(

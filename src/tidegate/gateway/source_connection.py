@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tidegate.engines.api import Engine
+from tidegate.engines.api import Engine, PooledEngine
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.gateway.shared_check import SharedCheck
 from tidegate.model.actors import Actor
@@ -122,6 +122,12 @@ class SourceConnection:
         if key not in self.targets and len(self.targets) >= _MOST_PLACES:
             del self.targets[next(iter(self.targets))]
         self.targets[key] = SessionTarget(database, schema)
+
+    @property
+    def open_connections(self) -> int | None:
+        """How many connections the engine has open; None where it does not say."""
+        engine = self.engine
+        return engine.open_connections if isinstance(engine, PooledEngine) else None
 
     def state(self, actor: Actor, surface: str = "") -> ConnectionState:
         """As the actor sees it, who may have switched to another database or schema."""

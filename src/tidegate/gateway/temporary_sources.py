@@ -28,7 +28,7 @@ from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.gateway.database_identities import DatabaseIdentity, file_place_of, place_of
 from tidegate.gateway.listed_files import FileMark, fault_of, is_below, marks_of
 from tidegate.gateway.source_connections import SourceConnections
-from tidegate.model.requests import Call, OpenTemporary
+from tidegate.model.requests import Call, CloseTemporary, OpenTemporary
 from tidegate.model.sources import Source
 from tidegate.secrets import HeldSecret, split_password, with_password
 from tidegate.sql import dialects
@@ -65,6 +65,14 @@ class TemporarySources:
         return open_temporary(
             self._connections, request.name, request.url, owner, self._settings, check
         )
+
+    async def close(self, call: Call, _: tuple[Source, ...]) -> bool:
+        """Close a source that the caller opened. Returns whether there was one."""
+        request = call.request
+        if not isinstance(request, CloseTemporary):
+            raise TypeError(type(request).__name__)
+        owner = call.session or call.actor.id
+        return await self._connections.close_temporary(owner, request.name)
 
 
 async def refuse_saved(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -68,27 +68,6 @@ class RecordedPayload(msgspec.Struct, frozen=True):
     def recorded_arguments(self) -> Mapping[str, Any]:
         """What is recorded with the outcome, beside the arguments of the request."""
         return {}
-
-
-class OpenedJdbc(RecordedPayload, frozen=True):
-    """A temporary source behind a JDBC URL. `driver` is the class that the URL is made for,
-    `dependency` where it came from if it was fetched. `native`: an engine of ours serves it,
-    without that driver. `redact` takes what came from the environment out of a text; `place` is
-    where the database is, for the records. `process` is the id of the Java process that the driver
-    runs in, which other connections of the caller may share; empty where there is none. `note` says
-    why another driver than the one that was asked for is used."""
-
-    source: Source
-    driver: str
-    native: bool
-    dependency: str | None
-    redact: Callable[[str], str]
-    place: str
-    process: str = ""
-    note: str = ""
-
-    def recorded_arguments(self) -> Mapping[str, Any]:
-        return {"place": self.place, "driver": self.driver}
 
 
 class Prepared(msgspec.Struct, frozen=True):

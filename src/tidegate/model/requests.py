@@ -38,7 +38,9 @@ class Request(msgspec.Struct, frozen=True):
     be asked to approve it; otherwise it is refused where one would be. `recorded_first`: its intent
     is durable in the audit log before it is answered, because it sends something to a third party.
     `names_change`: it is about a change that is kept (`model.changes.ChangeRequest`).
-    `handler`: the place (`module:function`) of what makes the handler of a product's request.
+    `handler`: the place (`module:function`) of what makes, of `gateway.handlers.HandlerParts` and
+    the class of the request, the handler of a product's request. `reports_progress`: while it runs,
+    its client can be told how far it is.
     """
 
     kind: ClassVar[str] = "other"
@@ -48,6 +50,7 @@ class Request(msgspec.Struct, frozen=True):
     recorded_first: ClassVar[bool] = False
     names_change: ClassVar[bool] = False
     handler: ClassVar[str] = ""
+    reports_progress: ClassVar[bool] = False
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""
@@ -100,6 +103,7 @@ class Query(EngineRequest, frozen=True):
 
     kind: ClassVar[str] = "query"
     has_dry_run: ClassVar[bool] = True
+    reports_progress: ClassVar[bool] = True
 
     statement: Statement
     cells: Cells = "json"
@@ -278,21 +282,6 @@ class OpenTemporary(Request, frozen=True):
 
     name: str
     url: str
-
-
-class OpenJdbc(OpenTemporary, frozen=True, kw_only=True):
-    """Open the database behind a JDBC URL as a temporary source, and connect to it.
-
-    Each field but `name` may be `${NAME}` or `env:NAME`, whole, for an environment variable of the
-    server whose name the settings allow. `dependency` (group:artifact:version) and `repository` say
-    where the driver is. The answer is a `replies.OpenedJdbc`.
-    """
-
-    user: str | None = None
-    password: str | None = None
-    driver: str | None = None
-    dependency: str | None = None
-    repository: str | None = None
 
 
 class CloseTemporary(Request, frozen=True):

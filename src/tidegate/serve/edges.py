@@ -5,29 +5,42 @@ Their modules are imported by the runs that need them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.app import App, surface_paths
-from tidegate.config.addresses import LOOPBACK
+from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
+from tidegate.engines.registry import entry_of
 from tidegate.model.sources import Source
-from tidegate.product import load
+from tidegate.product import found_already, load
 from tidegate.protocol.kernel import Kernel
 from tidegate.serve.bridges import open_handshake
 from tidegate.serve.status import without_names
-from tidegate.surfaces.registry import SURFACES, read_settings
+from tidegate.surfaces.registry import SURFACES
 
 if TYPE_CHECKING:
-    from ssl import SSLObject
-
     from tidegate.bridge.handshake_writer import HandshakeWriter
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
-    from tidegate.products.console.request_checks import RequestChecks
-    from tidegate.products.wire.gate import WireGate
     from tidegate.serve.lifecycle import Shutdown
+
+
+class Listener(NamedTuple):
+    """What serves at an address of its own. `open` is called in the loop that serves; the
+    certificate is read again on SIGHUP."""
+
+    open: Callable[[App], Edge]
+    certificate: ServerCertificate | None
+
+
+Pages = Callable[[], "Endpoint"]
+"""Gives pages of people. Called in the loop that serves."""
+MakePages = Callable[[App, str, int, bool], Pages | None]
+"""From the application, the host, the port and whether it speaks TLS: the pages there, if the
+settings ask for them."""
+MakeListener = Callable[["Config"], Listener | None]
 
 
 def open_stdio(app: App) -> Edge:
@@ -67,7 +80,6 @@ def open_http(
     from tidegate.edges.http.edge import HttpEdge, bind
     from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http.origin_checks import OriginChecks
-    from tidegate.products.console.request_checks import RequestChecks
 
     config = app.config
     listener = bind(host, port)
@@ -77,13 +89,9 @@ def open_http(
     )
     proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
-    checks = RequestChecks(
-        *(host, bound_port), tls=certificate is not None, origin=config.console.origin
-    )
-    if config.console.enabled:
-        app.console_address = checks.address
+    pages = open_pages(app, host, bound_port, tls=certificate is not None)
     application = HttpApplication(
-        http_endpoints(app, handshake, checks if config.console.enabled else None),
+        http_endpoints(app, handshake, pages),
         app.authenticate,
         origin_checks=OriginChecks(
             config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
@@ -108,59 +116,33 @@ def open_http(
     )
 
 
-def open_pg(
-    app: App, host: str, port: int, *, certificate: ServerCertificate | None = None
-) -> Edge:
-    """The edge of PostgreSQL's wire protocol at an address; port 0 takes a free one. With
-    `certificate` a client that comes from elsewhere must use TLS. Raises: TidegateError
-    CONFIG_INVALID."""
-    from tidegate.edges.http.edge import bind
-    from tidegate.products.wire.descriptor_limit import ensure_descriptors
-    from tidegate.products.wire.logins import Logins
-    from tidegate.products.wire.server import WireServer
-
-    config = app.config
-    ensure_descriptors(config.pg)
-    return WireServer(
-        app.gateway,
-        bind(host, port),
-        Logins(app.tokens, app.authenticator) if config.auth else None,
-        config.pg,
-        config.limits,
-        max_message=config.body_limit_bytes,
-        tls=None if certificate is None else certificate.context,
-        end_point=_unbound if certificate is None else certificate.end_point,
-        requires_tls=host not in LOOPBACK or config.pg.client_ca is not None,
-        gate_of=_wire_gates(app),
-    )
+def open_pages(app: App, host: str, port: int, *, tls: bool) -> list[Pages]:
+    """The pages of products for the HTTP server at this address."""
+    makers: list[MakePages] = [load(each.pages) for each in found_already() if each.pages]
+    return [pages for make in makers if (pages := make(app, host, port, tls)) is not None]
 
 
-def _wire_gates(app: App) -> Callable[[Source], WireGate]:
-    """The gate of wire sessions by their source: statements for cloud providers have a line in the
-    file of calls, too."""
-
-    @cache
-    def recorded() -> WireGate:
-        from tidegate.products.cloud.surface.settings import CloudSurfaceSettings
-        from tidegate.products.cloud.surface.wire_calls import RecordedGateway
-
-        read = read_settings("cloud", app.config)
-        settings = read if isinstance(read, CloudSurfaceSettings) else CloudSurfaceSettings()
-        return RecordedGateway(app.gateway, settings, app.config)
-
-    return lambda source: recorded() if source.engine == "cloud" else app.gateway
+def listeners_of(config: Config) -> list[Listener]:
+    """Where else the settings have the server listen. Raises: TidegateError CONFIG_INVALID."""
+    makers: list[MakeListener] = [
+        load(each.listener)
+        for each in found_already()
+        if each.listener and each.settings.keys() & config.sections.keys()
+    ]
+    return [listener for make in makers if (listener := make(config)) is not None]
 
 
-def _unbound(connection: SSLObject) -> bytes:
-    return b""
+def session_gate_of(source: Source) -> str:
+    """The place of what sessions on the source send their calls through; empty: the gateway."""
+    entry = entry_of(source)
+    return "" if entry is None else entry.session_gate
 
 
 def http_endpoints(
-    app: App, handshake: HandshakeWriter | None = None, console: RequestChecks | None = None
+    app: App, handshake: HandshakeWriter | None = None, pages: Iterable[Pages] = ()
 ) -> Iterator[Endpoint]:
     """What is served over HTTP: the kernel of each surface, and the routes outside MCP: pairing,
-    metadata for OAuth clients, the proof for bridges that have found `handshake`, and with the
-    checks of its requests the console."""
+    metadata for OAuth clients, the proof for bridges that have found `handshake`, and `pages`."""
     from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
     from tidegate.edges.http.pairing import pairing_routes
     from tidegate.edges.http.router import Router
@@ -191,7 +173,5 @@ def http_endpoints(
     if handshake is not None:
         router.include(handshake.routes())
     yield Endpoint("/", router, JsonConventions())
-    if console is not None:
-        from tidegate.serve.console import console_endpoint
-
-        yield console_endpoint(app, console)
+    for make_page in pages:
+        yield make_page()

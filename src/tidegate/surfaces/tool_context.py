@@ -14,7 +14,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import Reply, SourceEntry
-from tidegate.model.requests import Call, ListSources, OpenJdbc, OpenTemporary, Query, Request
+from tidegate.model.requests import Call, ListSources, OpenTemporary, Request
 from tidegate.protocol.model import Ask, Context, Info
 from tidegate.protocol.session_state import SessionState
 
@@ -114,8 +114,9 @@ class ToolContext(msgspec.Struct, eq=False):
         """Send `request` through the gate; the reply's payload must be `expected`.
 
         `source` is a source's name or id; None means the one source that the actor may see.
-        Only `Query` and `OpenJdbc` report progress: a tool may read metadata several times, and
-        progress must not go back. Nor does a `quiet` one, of a tool that sends several.
+        Only some requests report progress (`Request.reports_progress`): a tool may read metadata
+        several times, and progress must not go back. Nor does a `quiet` one, of a tool that sends
+        several.
         `confirmed`: the caller typed the phrase of confirmation; `reads_only`: the tool is for
         statements that read, whatever the caller may do elsewhere. Without `asks` the client's
         user is asked nothing, and what needs an approval is refused. `by_person`: it
@@ -213,7 +214,7 @@ class ToolContext(msgspec.Struct, eq=False):
     ) -> Call:
         context = self.context
         client = context.client
-        reports = context.wants_progress and isinstance(request, Query | OpenJdbc) and not quiet
+        reports = context.wants_progress and type(request).reports_progress and not quiet
         # Who confirms means to change something, whatever else the tool is for.
         changes = confirmed and self.scope is Scope.READ_ONLY
         return Call(

@@ -17,6 +17,7 @@ from tidegate.cli.arguments.options import (
     seconds,
     state_option,
 )
+from tidegate.cli.hooks import command_hooks
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
@@ -54,6 +55,8 @@ def add_serve(commands: Commands) -> None:
         "none)",
     )
     _address_options(serve)
+    for hook in command_hooks():
+        hook.add_serve_options(serve)
     serve.add_argument(
         "--token-file",
         action="append",
@@ -61,13 +64,6 @@ def add_serve(commands: Commands) -> None:
         type=filled,
         metavar="FILE",
         help="accept the tokens of this file as well; read again when it changes; may be repeated",
-    )
-    serve.add_argument(
-        "--proxy",
-        type=filled,
-        metavar="DSN",
-        help="run the statements of the surface cloud on another server, a Tidegate with "
-        "--pg: postgresql://USER@HOST:PORT/cloud, its password as ${ENV:NAME} or ${FILE:/path}",
     )
     serve.add_argument(
         "--console",
@@ -107,13 +103,6 @@ def _address_options(serve: argparse.ArgumentParser) -> None:
         type=filled,
         metavar="HOST:PORT",
         help="serve HTTP there instead of stdio; port 0 takes a free one",
-    )
-    serve.add_argument(
-        "--pg",
-        type=filled,
-        metavar="HOST:PORT",
-        help="serve PostgreSQL's wire protocol there as well: the database is a source, the user a "
-        "token's name, the password the token",
     )
     serve.add_argument(
         "--tls-cert",

@@ -16,6 +16,7 @@ from tidegate.cli.arguments.options import (
     listing_options,
     row_limit,
 )
+from tidegate.cli.hooks import command_hooks
 
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
@@ -64,7 +65,6 @@ _NO_CHANGES: dict[str, Any] = {
     **dict.fromkeys(("url", "run_as_role", "max_rows_changed", *SOURCE_RULES)),
     **dict.fromkeys(("tag", "mask", "filter", "function", "option", "clear"), ()),
     **dict.fromkeys(("run_as", "run_as_variable"), ()),
-    "driver_coordinate": (),
     "ask_password": False,
     "keep_in": None,
     "password_stdin": False,
@@ -172,15 +172,8 @@ def _engine_options(parser: argparse.ArgumentParser) -> None:
         help="an option that the source's engine has in addition to its URL; a secret is a "
         "reference, ${ENV:NAME} or ${FILE:/path}; may be repeated",
     )
-    engine.add_argument(
-        "--driver-coordinate",
-        metavar="COORDINATE",
-        action="append",
-        default=[],
-        help="the JDBC driver of the source as groupId:artifactId:version, or as the name of a "
-        "database such as h2; it is downloaded if `tidegate driver list` does not have it; may be "
-        "repeated",
-    )
+    for hook in command_hooks():
+        hook.add_source_options(engine)
 
 
 def _password_options(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,8 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
-from tidegate.cli.checks.unused_settings import absent_callers, unused_providers
+from tidegate.cli.checks.unused_settings import absent_callers
+from tidegate.cli.hooks import command_hooks
 from tidegate.cli.local_actor import ask
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.cli.source_account import account_risks
@@ -105,7 +106,7 @@ async def _check_source(app: App, source: Source, patience_s: float) -> list[Fin
             *await _rules(app, source, rest_s),
             *await _account(app, source, state, rest_s),
             *await _functions(app, source, label),
-            *await unused_providers(app, source),
+            *[found for hook in command_hooks() for found in await hook.check_source(app, source)],
         ]
     except TimeoutError:
         return [

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from tidegate.app import App
 from tidegate.cli.checks.finding import Finding, note
-from tidegate.cli.local_actor import ask
 from tidegate.config.model import Config
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
-from tidegate.model.requests import Query
-from tidegate.model.results import Limits, Page
 from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.model.sources import Source
-from tidegate.model.statements import Statement
-
-_MOST = 10_000
 
 
 def unused_tags(config: Config, sources: Sequence[Source]) -> Iterator[Finding]:
@@ -55,28 +47,6 @@ def absent_callers(app: App, source: Source) -> Iterator[Finding]:
             yield note(
                 f"source {source.name}", text, "Correct the name, or make the token or operator"
             )
-
-
-async def unused_providers(app: App, source: Source) -> list[Finding]:
-    """The providers in the settings that a source of cloud providers has no document for. Raises:
-    TidegateError."""
-    configured = app.config.cloud.providers if source.engine == "cloud" else {}
-    if not configured:
-        return []
-    query = Query(Statement("SHOW PROVIDERS"), limits=Limits(max_rows=_MOST))
-    page = await ask(app, "doctor", query, source.name, Page)
-    at = [column.name for column in page.columns].index("name")
-    known = {row[at] for row in msgspec.json.decode(page.rows)}
-    return [
-        note(
-            f"source {source.name}",
-            f"`cloud.providers.{name}` is in the settings, and there is no document of this"
-            " provider: its login is not used",
-            f"Correct the name, or get its document: `tidegate cloud pull {name}`",
-        )
-        for name in configured
-        if name not in known
-    ]
 
 
 def _named(rule: Mask | RowFilter) -> str:

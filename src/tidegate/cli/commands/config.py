@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.cli.settings import check_open_writes, config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
-from tidegate.config.loading import is_inline
+from tidegate.config.loading import is_inline, section_kinds
 from tidegate.config.model import Config
 from tidegate.engines.registry import check_url
 from tidegate.errors import ERRORS, Code, TidegateError
@@ -52,7 +52,8 @@ def _faults(config: Config) -> Iterator[str]:
             check_url(source_from_settings(settings))
         except TidegateError as error:
             yield f"source {settings.name}: {error.message} {error.hint}".rstrip()
-    for check in (check_open_writes, _check_certificate, _check_token_files):
+    sections = [each.check_files for each in config.sections.values()]
+    for check in (check_open_writes, _check_certificate, _check_token_files, *sections):
         try:
             check(config)
         except TidegateError as error:
@@ -64,7 +65,7 @@ def _check_certificate(config: Config) -> None:
     if config.tls is not None:
         from tidegate.edges.http.certificate import ServerCertificate
 
-        ServerCertificate(config.tls, client_ca=config.pg.client_ca)
+        ServerCertificate(config.tls)
 
 
 def _check_token_files(config: Config) -> None:
@@ -79,11 +80,21 @@ def _check_token_files(config: Config) -> None:
 def _shown(config: Config, *, everything: bool) -> dict[str, Any]:
     """The settings as one object; without those that are as by default, unless all are wanted.
     They hold no secret, only references to them."""
-    fields: dict[str, Any] = msgspec.to_builtins(config)
+    fields = _fields_of(config)
     if everything:
         return fields
-    default: dict[str, Any] = msgspec.to_builtins(Config())
+    default = _fields_of(Config())
     return {name: value for name, value in fields.items() if value != default[name]}
+
+
+def _fields_of(config: Config) -> dict[str, Any]:
+    """All settings by name, those of products after the kernel's."""
+    fields: dict[str, Any] = msgspec.to_builtins(config)
+    del fields["sections"]
+    kinds = {**section_kinds(), **{name: type(each) for name, each in config.sections.items()}}
+    for name, kind in kinds.items():
+        fields[name] = msgspec.to_builtins(config.section(kind))
+    return fields
 
 
 def _named(path: str) -> str:

@@ -8,10 +8,10 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tidegate.app import App
-from tidegate.cli.backing_server import is_backing_server, wait_for_backing_server
+from tidegate.cli.hooks import command_hooks
 from tidegate.cli.settings import config_path, load_for_serve, settings_digest
 from tidegate.cli.terminal import print_status
 from tidegate.config.addresses import LOOPBACK, http_address
@@ -20,11 +20,10 @@ from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
-from tidegate.serve.edges import open_http, open_pg, open_stdio
+from tidegate.serve.edges import listeners_of, open_http, open_stdio
 from tidegate.serve.lifecycle import Shutdown
 from tidegate.serve.lifecycle import run as run_edges
 from tidegate.serve.log import log_to_stderr
-from tidegate.surfaces.registry import read_settings
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
@@ -39,19 +38,21 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     config = load_for_serve(arguments)
     log_to_stderr()
     app = App.open(config, default_actor="server")
-    _announce_calls(config)
+    for hook in command_hooks():
+        hook.announce(config)
     if config.console.enabled and config.http is None:
         print_status(
             "note: the setting `console.enabled` has no effect on a server without HTTP: add --http"
             " HOST:PORT, or run `tidegate console`"
         )
     certificate = _certificate(config)
-    wire = _wire_certificate(config)
+    listeners = listeners_of(config)
     reread: list[Callable[[], None]] = []
     if watcher is not None:
         load = partial(load_for_serve, arguments)
         reread.append(app.follow_settings(watcher, load, logger.warning))
-    reread += [partial(_reload, each) for each in (certificate, wire) if each is not None]
+    certificates = (certificate, *(each.certificate for each in listeners))
+    reread += [partial(_reload, each) for each in certificates if each is not None]
 
     def open_edges(shutdown: Shutdown) -> Sequence[Edge]:
         edges = [open_stdio(app)] if config.stdio or config.http is None else []
@@ -70,11 +71,9 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
                     certificate=certificate,
                 )
             )
-        if config.pg.listen is not None:
-            edges.append(open_pg(app, *http_address(config.pg.listen), certificate=wire))
-        return edges
+        return [*edges, *(each.open(app) for each in listeners)]
 
-    listens = config.http is not None or config.pg.listen is not None
+    listens = config.http is not None or bool(listeners)
     run_edges(
         app,
         open_edges,
@@ -87,10 +86,16 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
 
 
 def _preparation(app: App, config: Config) -> Callable[[Shutdown], Awaitable[None]] | None:
-    """What must happen before the server answers: its backing server must answer."""
-    if not any(is_backing_server(source) for source in config.sources):
+    """What must have happened before the server answers, as products say."""
+    steps = [step for hook in command_hooks() if (step := hook.prepare(app, config)) is not None]
+    if not steps:
         return None
-    return partial(wait_for_backing_server, app)
+
+    async def prepare(shutdown: Shutdown) -> None:
+        for step in steps:
+            await step(shutdown)
+
+    return prepare
 
 
 def _certificate(config: Config) -> ServerCertificate | None:
@@ -100,15 +105,6 @@ def _certificate(config: Config) -> ServerCertificate | None:
     from tidegate.edges.http.certificate import ServerCertificate
 
     return ServerCertificate(config.tls)
-
-
-def _wire_certificate(config: Config) -> ServerCertificate | None:
-    """The same for the wire protocol. Raises: TidegateError CONFIG_INVALID."""
-    if config.tls is None or config.pg.listen is None:
-        return None
-    from tidegate.edges.http.certificate import ServerCertificate
-
-    return ServerCertificate(config.tls, protocols=("postgresql",), client_ca=config.pg.client_ca)
 
 
 def _reload(certificate: ServerCertificate) -> None:
@@ -160,19 +156,6 @@ def _announce(
         print_status(
             "tidegate: no token exists yet; create one: tidegate token create NAME --scope readOnly"
         )
-
-
-def _announce_calls(config: Config) -> None:
-    """Print where the lines of the calls of the surface `cloud` go, in the words of StackQL's
-    server."""
-    if "cloud" not in config.surfaces:
-        return
-    from tidegate.products.cloud.surface.audit import CallAudit
-    from tidegate.products.cloud.surface.settings import CloudSurfaceSettings
-
-    settings = cast("CloudSurfaceSettings", read_settings("cloud", config))
-    if (path := CallAudit.open(settings, config).path) is not None:
-        print_status(f"sink file: {path}")
 
 
 def _bridge_notifier(descriptor: int | None) -> Callable[[], None] | None:

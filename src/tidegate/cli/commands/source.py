@@ -15,6 +15,7 @@ import msgspec
 from tidegate.app import App
 from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.consent import require_consent
+from tidegate.cli.hooks import command_hooks, prepare_source
 from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
@@ -38,7 +39,7 @@ from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.model import Config
 from tidegate.config.sources import RunAsSettings, SourceSettings
 from tidegate.config.state import state_directory
-from tidegate.engines.registry import check_options, engine_of
+from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
@@ -49,8 +50,6 @@ from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
 from tidegate.store.passwords import Passwords, place_of_password
 
-COORDINATE = "driver_coordinate"
-"""The option that names the JDBC driver of a source."""
 _CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
 """What a setting is after `--clear`, where that is not the empty tuple."""
 
@@ -98,12 +97,10 @@ def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[
     if arguments.option:
         had = () if before is None or "options" in rules else before.options
         rules["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
-    if arguments.driver_coordinate:
-        from tidegate.products.jdbc.engine.drivers import named_coordinates
-
-        named = [each for text in arguments.driver_coordinate for each in named_coordinates(text)]
-        kept = rules.get("options", {} if before is None else dict(before.options))
-        rules["options"] = {**kept, COORDINATE: ",".join(map(str, named))}
+    for hook in command_hooks():
+        if found := hook.source_options(arguments):
+            kept = rules.get("options", {} if before is None else dict(before.options))
+            rules["options"] = {**kept, **found}
     run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
     return rules if run_as is None else {**rules, "run_as": run_as}
 
@@ -156,27 +153,11 @@ def _add(arguments: argparse.Namespace) -> None:
             f"There is already a source `{settings.name}`.",
             hint="Use another name, or change it with `tidegate source update`.",
         )
-    _fetch_driver(config, settings, arguments)
+    prepare_source(config, settings, arguments)
     tried = _tried(config, settings, arguments, "source add", "The source was not added.")
     with kept_password(config, tried, arguments.keep_in or "file") as settings:
         app = App.open(msgspec.structs.replace(config, sources=(settings,)))
         with_app(app, partial(_save_added, arguments=arguments))
-
-
-def _fetch_driver(config: Config, settings: SourceSettings, arguments: argparse.Namespace) -> None:
-    """Download the driver that a source names, once a person agrees or the settings do. Raises:
-    TidegateError."""
-    asked = settings.options.get(COORDINATE)
-    if asked is None or arguments.anyway:
-        return
-    check_options(settings.url, settings.options)
-    from tidegate.products.jdbc.commands.download import fetch_driver
-    from tidegate.products.jdbc.maven.coordinates import parse_coordinates
-
-    async def fetch(app: App) -> None:
-        fetch_driver(app, parse_coordinates(asked), arguments)
-
-    with_app(App.open(config), fetch)
 
 
 def save_new(
@@ -263,7 +244,7 @@ def _update(arguments: argparse.Namespace) -> None:
     settings = settings_of(source, **rules)
     tried = Tried(settings)
     if "url" in rules or "options" in rules:
-        _fetch_driver(config, settings, arguments)
+        prepare_source(config, settings, arguments)
         undone = "Nothing was changed."
         tried = _tried(config, settings, arguments, "source update", undone, moved)
     place = arguments.keep_in or place_of_password(source.url)

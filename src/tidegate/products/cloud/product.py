@@ -8,6 +8,7 @@ PRODUCT = Product(
         "cloud": EngineEntry(
             *("cloud", "cloud", "tidegate.products.cloud.engine", "CloudEngine"),
             language="tidegate.products.cloud.language.cloud_sql",
+            writes_by_settings=True,
             options=(
                 *("cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows"),
                 *("max_calls", "max_calls_per_minute", "page_limit", "request_timeout", "settings"),
@@ -15,13 +16,17 @@ PRODUCT = Product(
             locator="tidegate.products.cloud.engine.options:locate",
             path_reader="tidegate.products.cloud.engine.options:path_of",
             reader="tidegate.products.cloud.engine.options:read_cloud_options",
+            shared_settings="tidegate.products.cloud.settings:settings_text",
+            session_gate="tidegate.products.cloud.surface.wire_calls:open_gate",
         ),
         "cloud+postgresql:": EngineEntry(
             *("cloud", "cloud", "tidegate.products.cloud.proxy", "CloudProxyEngine", "postgres"),
             language="tidegate.products.cloud.language.cloud_sql",
+            writes_by_settings=True,
             options=("application_name", "connect_timeout", "plain_postgresql", "pool"),
             locator="tidegate.products.cloud.proxy.url:locate",
             reader="tidegate.products.cloud.proxy.url:read_target",
+            session_gate="tidegate.products.cloud.surface.wire_calls:open_gate",
         ),
     },
     surfaces={
@@ -30,10 +35,14 @@ PRODUCT = Product(
             settings="tidegate.products.cloud.surface.settings:CloudSurfaceSettings",
             check="tidegate.products.cloud.surface.tools:check_names",
             statement_rules="tidegate.products.cloud.surface.settings:statement_rules",
+            extended=True,
         )
     },
     dialects={"cloud": "tidegate.products.cloud.dialect"},
     commands={
         "cloud": CommandEntry("tidegate.products.cloud.commands.arguments:add_cloud", "databases")
     },
+    settings_format="tidegate.products.cloud.settings_import:FORMAT",
+    command_hooks="tidegate.products.cloud.commands.hooks:HOOKS",
+    settings={"cloud": "tidegate.products.cloud.settings:CloudSettings"},
 )

@@ -6,9 +6,11 @@ keys; here is only what it means for the rest of the server.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from tidegate.config.errors import invalid
+from tidegate.config.loading import Note, SettingsFormat
 
 _KEYS = frozenset({
     "server", "backend", "enabled_tools", "enabled_prompts", "enabled_resources",
@@ -21,7 +23,9 @@ def is_stackql(settings: object) -> bool:
     return isinstance(settings, dict) and bool(_KEYS & cast("dict[Any, Any]", settings).keys())
 
 
-def translate(settings: dict[str, Any]) -> dict[str, Any]:
+def translate(
+    settings: dict[str, Any], environment: Mapping[str, str], note: Note
+) -> dict[str, Any]:
     """The same as settings of ours, not checked yet.
 
     Its `mode` alone says what may change, as its document has it: with another one than `read_only`
@@ -52,3 +56,6 @@ def translate(settings: dict[str, Any]) -> dict[str, Any]:
         "surface": {"cloud": settings},
         "allow_writes": mode != "read_only",
     }
+
+
+FORMAT = SettingsFormat(is_stackql, translate)

@@ -26,7 +26,7 @@ from tidegate.gateway.temporary_sources import (
     refuse_saved,
 )
 from tidegate.model.actors import Scope
-from tidegate.model.requests import Call
+from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
 from tidegate.products.datalog.requests import OpenDatalog, OpenedDatalog
 from tidegate.secrets import HeldSecret, split_password, with_password
@@ -37,7 +37,7 @@ STDIO_SOURCES = 256
 """The most that one client on stdio may have open."""
 
 
-def make_handler(parts: HandlerParts) -> RequestHandler:
+def make_handler(parts: HandlerParts, request: type[Request]) -> RequestHandler:
     """What answers `OpenDatalog`."""
     return DatalogSources(parts.connections, parts.config.temporary_sources).open
 

@@ -43,6 +43,8 @@ PRODUCT = Product(
             dialect_reader="tidegate.products.jdbc.engine.url:dialect_of",
             locator="tidegate.products.jdbc.engine.url:locate_jdbc",
             path_reader="tidegate.products.jdbc.engine.url:path_of",
+            absolute_url="tidegate.products.jdbc.engine.url:absolute_url",
+            preparer="tidegate.products.jdbc.drivers:prepare",
         )
     },
     surfaces={
@@ -55,6 +57,8 @@ PRODUCT = Product(
         name: f"tidegate.products.jdbc.dialects.{name}"
         for name in ("h2", "hsqldb", "derby", "spark")
     },
+    command_hooks="tidegate.products.jdbc.commands.hooks:HOOKS",
+    settings={"drivers": "tidegate.products.jdbc.settings:DriverSettings"},
     commands={
         "driver": CommandEntry("tidegate.products.jdbc.commands.arguments:add_driver", "databases"),
         "fixture": CommandEntry(

@@ -13,6 +13,7 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -25,6 +26,7 @@ from tidegate.engines.common.url import UNREADABLE
 from tidegate.engines.registry import locate
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.gateway.handlers import HandlerParts, RequestHandler, prepare_source
 from tidegate.gateway.listed_files import is_below
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.gateway.temporary_sources import (
@@ -35,8 +37,7 @@ from tidegate.gateway.temporary_sources import (
     is_listed_host,
     refuse_saved,
 )
-from tidegate.model.replies import OpenedJdbc
-from tidegate.model.requests import Call, CloseTemporary, OpenJdbc, Progress
+from tidegate.model.requests import Call, Progress, Request
 from tidegate.model.sources import Source
 from tidegate.paths import expand
 from tidegate.products.jdbc.engine.native_url import NativeUrl, native_url, split_login
@@ -48,6 +49,7 @@ from tidegate.products.jdbc.engine.url import (
     names_one_server,
     parse_jdbc_url,
 )
+from tidegate.products.jdbc.requests import OpenedJdbc, OpenJdbc
 from tidegate.secrets import MASK, HeldSecret
 
 STDIO_VARIABLES = ("DB_*", "JDBC_*")
@@ -96,8 +98,16 @@ class _Given(NamedTuple):
     redact: Callable[[str], str]
 
 
+def make_handler(parts: HandlerParts, request: type[Request]) -> RequestHandler:
+    """What answers `OpenJdbc`."""
+    sources = JdbcSources(
+        parts.connections, parts.config.temporary_sources, partial(prepare_source, parts)
+    )
+    return sources.open
+
+
 class JdbcSources:
-    """Answers `OpenJdbc` and `CloseTemporary` requests by the settings."""
+    """Answers `OpenJdbc` requests by the settings."""
 
     def __init__(
         self, connections: SourceConnections, settings: TemporarySourceSettings, locate: Locate
@@ -131,14 +141,6 @@ class JdbcSources:
                 return structs.replace(opened, note=note)
         except TidegateError as error:
             raise _redacted(error, given.redact) from None
-
-    async def close(self, call: Call, _: tuple[Source, ...]) -> bool:
-        """Close a source that the caller opened. Returns whether there was one."""
-        request = call.request
-        if not isinstance(request, CloseTemporary):
-            raise TypeError(type(request).__name__)
-        owner = call.session or call.actor.id
-        return await self._connections.close_temporary(owner, request.name)
 
     async def _open(self, call: Call, name: str, given: _Given) -> OpenedJdbc:
         values = given.values

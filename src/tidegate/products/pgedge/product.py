@@ -5,6 +5,9 @@ from tidegate.product import CommandEntry, Product, SurfaceEntry, Variant
 PRODUCT = Product(
     "pgedge",
     commands={"ask": CommandEntry("tidegate.products.pgedge.commands.arguments:add_ask", "ask")},
+    settings_format="tidegate.products.pgedge.settings_import:FORMAT",
+    command_hooks="tidegate.products.pgedge.commands.hooks:HOOKS",
+    settings={"language": "tidegate.products.pgedge.settings:LanguageSettings"},
     surfaces={
         "postgres": SurfaceEntry(
             "tidegate.products.pgedge.surface",

@@ -7,15 +7,15 @@ one that has no effect here. Keys that are switched off need nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from tidegate.config.errors import invalid
-from tidegate.config.postgres_environment import postgres_url
+from tidegate.config.loading import Note, SettingsFormat
 from tidegate.errors import TidegateError
 from tidegate.paths import expand
+from tidegate.products.pgedge.environment import postgres_url
 
-Note = Callable[[str], None]
 ValueT = TypeVar("ValueT")
 
 _OWN_TABLES = frozenset({"database", "databases", "llm", "anthropic", "embedding", "knowledgebase"})
@@ -434,3 +434,6 @@ def _always_there(path: str) -> TidegateError:
         f"`{path}` cannot be kept: what the surface `postgres` has is always there.",
         hint="Take it out. What callers may do is said by their tokens and the rules of a source.",
     )
+
+
+FORMAT = SettingsFormat(is_pgedge, translate, in_files_alone=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import sys
 
-from tidegate.config.pgwire import PgWireSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.products.wire.server_settings import PgWireSettings
 
 OTHERS = 256
 """Descriptors for all but the clients of the wire protocol: files, databases, clients of HTTP."""

@@ -15,7 +15,6 @@ from math import inf
 from typing import Any, cast
 
 from tidegate.config.model import LimitSettings
-from tidegate.config.pgwire import PgWireSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.builtin_actors import ANONYMOUS
@@ -34,6 +33,7 @@ from tidegate.products.wire.gate import WireGate
 from tidegate.products.wire.logins import Logins
 from tidegate.products.wire.memory_quota import MemoryQuota
 from tidegate.products.wire.reading import reading_turns
+from tidegate.products.wire.server_settings import PgWireSettings
 from tidegate.products.wire.session import Session, SessionTurns
 from tidegate.products.wire.setting_changes import SettingChanges
 from tidegate.products.wire.settings import SessionSettings

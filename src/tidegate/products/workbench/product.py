@@ -9,6 +9,7 @@ PRODUCT = Product(
             "tidegate.products.workbench.surface",
             settings="tidegate.products.workbench.surface.settings:WorkbenchSettings",
             realm="TablePro MCP",
+            extended=True,
         )
     },
 )

@@ -17,8 +17,8 @@ from support.cloud_surface import SELECT, CloudClient
 from support.command_line import serving, tidegate
 from support.free_ports import claim_port
 from support.postgres_surface import PostgresShop
-from tidegate.cli.backing_server import source_url, wait_for_backing_server
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.commands.backing_server import source_url, wait_for_backing_server
 from tidegate.serve.lifecycle import Shutdown
 
 PLAIN = ["server_info", "validate_select_query", "run_select_query"]

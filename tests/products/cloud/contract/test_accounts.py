@@ -193,7 +193,6 @@ async def test_a_change_is_made_with_the_account_that_it_names(farms: Any, farm:
 
 
 def test_regions_are_those_of_each_account() -> None:
-    from tidegate.config.cloud import CloudAccount
     from tidegate.errors import TidegateError
     from tidegate.products.cloud.documents.accounts import account_parameter, spread
     from tidegate.products.cloud.documents.model import (
@@ -204,6 +203,7 @@ def test_regions_are_those_of_each_account() -> None:
         Server,
         Settings,
     )
+    from tidegate.products.cloud.settings import CloudAccount
 
     accounts = {"a": CloudAccount(regions=("eu", "us")), "b": CloudAccount(regions=("ap",))}
     provider = Provider("p", "v", "", "", {}, {}, Settings(), False, accounts)

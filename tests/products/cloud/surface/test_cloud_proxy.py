@@ -32,8 +32,7 @@ from support.permits import permit_for
 from support.surface_client import OWNER
 from support.tcp_proxy import between
 from tidegate.app import App
-from tidegate.config.loading import convert_table
-from tidegate.config.model import Config
+from tidegate.config.loading import convert_settings
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import Tokens
@@ -367,7 +366,7 @@ async def test_a_stackql_behind_answers_and_its_http_errors_keep_their_status(
             "sources": [{"name": "cloud", "url": url, "access": "write"}],
             "surface": {"cloud": {"server": {"audit": {"disabled": True}}}},
         }
-        app = App.open(convert_table(config, Config))
+        app = App.open(convert_settings(config))
         try:
             client = CloudClient(app, reply=answering("accept"))
             _, listed = await client.good("list_providers")

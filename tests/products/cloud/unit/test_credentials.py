@@ -23,11 +23,11 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.model import Provider, Settings
 from tidegate.products.cloud.http.requests import ApiRequest
 from tidegate.products.cloud.login.credentials import AuthorizedRequest, Credentials, CredentialUse
+from tidegate.products.cloud.settings import CloudSettings
 
 T = TypeVar("T")
 NOW = 1_700_000_000.0

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.config.addresses import parse_http_url
-from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.http_client.connections import find_refused
 from tidegate.products.cloud.documents.hosts import HostRules, redirected
 from tidegate.products.cloud.documents.model import Server
+from tidegate.products.cloud.settings import CloudSettings
 
 OKTA = Server("https://{subdomain}.okta.com/", {"subdomain": "my-org"})
 AWS = Server("https://s3.{region}.amazonaws.com", {"region": "us-east-1"})

@@ -16,11 +16,11 @@ from products.cloud.support.signed_documents import archive, certificate, sign, 
 from support.thread_server import ThreadHttpServer
 from support.thread_server import running as running_server
 from tidegate.cli.main import main
-from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.registry import Available, Registry, verifier_of
 from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 from tidegate.products.cloud.documents.versions import is_version, latest_stable, order_of
+from tidegate.products.cloud.settings import CloudSettings
 
 LIST = b"""
 providers:

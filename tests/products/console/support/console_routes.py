@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.products.console.request_checks import RequestChecks
-from tidegate.serve.console import console_endpoint
+from tidegate.products.console.serving import console_endpoint
 
 API = "/console/api/"
 PAGE = frozenset({"/console", "/console/assets/{build}/{name}"})

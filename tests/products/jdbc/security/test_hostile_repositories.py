@@ -14,13 +14,13 @@ import pytest
 from support.certificates import Authority
 from support.maven_repository import MavenRepository, jar_of, pom_of, serve_repository
 from tidegate import downloads
-from tidegate.config.drivers import DriverSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.maven import repository as repository_module
 from tidegate.products.jdbc.maven.bundle import import_bundle, write_bundle
 from tidegate.products.jdbc.maven.cache import DriverCache
 from tidegate.products.jdbc.maven.coordinates import parse_coordinates
 from tidegate.products.jdbc.maven.lock_file import NAME
+from tidegate.products.jdbc.settings import DriverSettings
 
 DRIVER = parse_coordinates("g:driver:1")
 JAR = "g/driver/1/driver-1.jar"

@@ -13,12 +13,12 @@ import pytest
 
 from support.certificates import Authority
 from support.maven_repository import DEBIAN, MavenRepository, jar_of, serve_repository
-from tidegate.config.drivers import DriverSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.engine.drivers import known_libraries
 from tidegate.products.jdbc.maven.cache import RULE, DriverCache
 from tidegate.products.jdbc.maven.coordinates import Coordinate, parse_coordinates
 from tidegate.products.jdbc.maven.lock_file import NAME
+from tidegate.products.jdbc.settings import DriverSettings
 
 KNOWN = {("org.known", "driver")}
 OTHER = parse_coordinates("org.other:driver:1")

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from support.maven_repository import MavenRepository, serve_repository
-from tidegate.config.drivers import DriverSettings
 from tidegate.downloads import Access, Downloader, Login
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.maven.cache import MAVEN, DriverCache
 from tidegate.products.jdbc.maven.coordinates import parse_coordinates
 from tidegate.products.jdbc.maven.m2_settings import read_m2_settings, super_pom_repository
+from tidegate.products.jdbc.settings import DriverSettings
 
 DRIVER = parse_coordinates("g:driver:1")
 SECRET = "s3cret-words"

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from support.surface_shop import build_shop
 from tidegate.app import App
-from tidegate.config.loading import convert_table
-from tidegate.config.model import Config
+from tidegate.config.loading import convert_settings
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Request
@@ -72,7 +71,7 @@ async def opened_shop(
         "language": dict(language or {}),
         **(others or {}),
     }
-    app = App.open(convert_table(settings, Config))
+    app = App.open(convert_settings(settings))
     try:
         yield app
     finally:

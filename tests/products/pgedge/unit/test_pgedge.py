@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tidegate.config.loading import load
+from tidegate.config.loading import convert_settings, load
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
+from tidegate.products.pgedge.settings import LanguageSettings
 from tidegate.products.pgedge.settings_import import settings_of_environment, translate
 
 WHOLE = """
@@ -113,7 +113,7 @@ def test_each_key_becomes_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert embeddings.base_url == "https://api.voyageai.com/v1"
     assert embeddings.api_key == "${FILE:/etc/pgedge/voyage.key}"
     assert embeddings.timeout_s == 600
-    model = config.language.model
+    model = config.section(LanguageSettings).model
     assert model is not None
     assert (model.provider, model.address) == ("anthropic", "https://api.anthropic.com/v1")
     assert (model.api_key, model.max_tokens) == ("${ENV:ANTHROPIC_API_KEY}", 4_096)
@@ -135,7 +135,7 @@ http: {enabled: false, address: ":8080", tls: {enabled: false, cert_file: ./serv
         "postgres://reader@localhost/shop?sslmode=disable",
     )
     assert (config.http, config.tls, config.auth) == (None, None, True)
-    assert config.language.model is not None
+    assert config.section(LanguageSettings).model is not None
 
 
 def test_without_authentication_it_listens_on_loopback(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_variables_of_the_environment_stand_for_keys_of_the_file() -> None:
         "PGEDGE_OLLAMA_URL": "http://127.0.0.1:11434", "PGEDGE_LLM_ENABLED": "false",
     }  # fmt: skip
     found = translate(settings_of_environment(environment), environment, lambda _: None)
-    config = msgspec.convert(found, Config)
+    config = convert_settings(found)
     assert (config.http, config.auth) == ("127.0.0.1:8081", True)
     assert config.tls is not None and (config.tls.cert, config.tls.key) == ("a.crt", "a.key")
     assert config.token_files == ("tokens.yaml",)

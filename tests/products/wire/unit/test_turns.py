@@ -12,10 +12,10 @@ import pytest
 from support.eventually import PATIENCE_S
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.config.model import LimitSettings
-from tidegate.config.pgwire import PgWireSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.wire import connection
 from tidegate.products.wire.server import WireServer
+from tidegate.products.wire.server_settings import PgWireSettings
 
 READY = b"Z\0\0\0\5I"
 START = struct.pack("!I", 196_608) + b"user\0x\0database\0shop\0\0"

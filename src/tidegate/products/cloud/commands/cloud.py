@@ -23,6 +23,7 @@ from tidegate.products.cloud.authoring.openapi_import import VERSION, import_ope
 from tidegate.products.cloud.documents.registry import Registry
 from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 from tidegate.products.cloud.documents.yaml_reader import MOST_BYTES, read_yaml
+from tidegate.products.cloud.settings import CloudSettings
 
 FAULTY = 1
 
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pull(arguments: argparse.Namespace) -> int:
     config = load_for_state(arguments)
-    registry = Registry(config.cloud)
+    registry = Registry(config.section(CloudSettings))
     folder = _folder(arguments, config)
     try:
         pulled = registry.pull(arguments.provider, arguments.version, folder / "src")

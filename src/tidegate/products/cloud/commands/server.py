@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import cast
 
 from msgspec import structs
 
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config, TlsSettings
 from tidegate.errors import TidegateError
-from tidegate.products.cloud.surface.settings import DEFAULT_ADDRESS, CloudSurfaceSettings, Server
-from tidegate.surfaces.registry import read_settings
+from tidegate.products.cloud.surface.settings import (
+    DEFAULT_ADDRESS,
+    Server,
+    settings_of,
+)
 
 _PLACE = "surface.cloud.server"
 
@@ -22,7 +24,7 @@ def with_cloud_server(config: Config, arguments: argparse.Namespace) -> Config:
 
     Raises: TidegateError CONFIG_INVALID that names both.
     """
-    server = cast("CloudSurfaceSettings", read_settings("cloud", config)).server
+    server = settings_of(config).server
     elsewhere = {
         "--http": arguments.http,
         "--stdio": arguments.stdio,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tidegate.config.cloud import CloudAccount
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.model import Method, Parameter, Provider
 from tidegate.products.cloud.documents.names import folded
+from tidegate.products.cloud.settings import CloudAccount
 
 ALL: Final = "*"
 _NAMES: Final = ("account", "cloud_account", "tidegate_account")

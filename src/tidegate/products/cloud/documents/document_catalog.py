@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tidegate.config.cloud import CloudProvider
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.model import Provider, Resource, ServiceEntry
 from tidegate.products.cloud.documents.names import folded
@@ -19,6 +18,7 @@ from tidegate.products.cloud.documents.registry import FOLDERS
 from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 from tidegate.products.cloud.documents.resource_search import ResourceName, matching
 from tidegate.products.cloud.documents.service_document import ServiceDocument
+from tidegate.products.cloud.settings import CloudProvider
 
 _NAMES: Final = {folder: name for name, folder in FOLDERS.items()}
 MOST_DOCUMENTS: Final = 64

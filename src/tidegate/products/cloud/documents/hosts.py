@@ -18,9 +18,9 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from tidegate.config.addresses import HttpUrl, is_public_address, parse_http_url
-from tidegate.config.cloud import CloudSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.model import Server
+from tidegate.products.cloud.settings import CloudSettings
 
 _VARIABLE: Final = re.compile(r"\{([^{}]+)\}")
 _LABELS: Final = r"[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)*"

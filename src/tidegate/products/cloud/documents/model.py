@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from tidegate.config.cloud import CloudAccount
+from tidegate.products.cloud.settings import CloudAccount
 
 Schema = Mapping[str, Any]
 """A JSON schema as it is written, `$ref` and all; `schema.Schemas` reads it."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tidegate.config.cloud import CloudSettings
 from tidegate.downloads import Access, Downloader, Origin, Stop, never
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
@@ -22,6 +21,7 @@ from tidegate.products.cloud.documents.signatures import Verifier
 from tidegate.products.cloud.documents.tree import mapping, sequence
 from tidegate.products.cloud.documents.versions import is_version, latest_stable, order_of
 from tidegate.products.cloud.documents.yaml_reader import read_yaml
+from tidegate.products.cloud.settings import CloudSettings
 
 FOLDERS: Final = {"google": "googleapis.com"}
 """Providers whose folder has another name."""

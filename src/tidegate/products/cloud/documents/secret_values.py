@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from tidegate.config.cloud_auth import AuthSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
+from tidegate.products.cloud.auth_settings import AuthSettings
 
 _MOST_BYTES: Final = 65_536
 _PROGRAM_S: Final = 30.0

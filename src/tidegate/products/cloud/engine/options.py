@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from tidegate.config.cloud import CloudSettings
 from tidegate.engines.common.url import UNREADABLE, Location, folder_path, read_options
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.settings import CloudSettings
 
 OPTIONS: Final = (
     "cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows", "max_calls",

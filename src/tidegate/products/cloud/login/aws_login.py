@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from tidegate.config.cloud_auth import AuthSettings
 from tidegate.errors import TidegateError
 from tidegate.paths import expand
+from tidegate.products.cloud.auth_settings import AuthSettings
 from tidegate.products.cloud.documents.secret_values import (
     credential,
     file,

@@ -17,9 +17,8 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from tidegate.config.cloud import CloudProvider, CloudSettings
-from tidegate.config.cloud_auth import AuthSettings, read_auth
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.auth_settings import AuthSettings, read_auth
 from tidegate.products.cloud.documents.model import Provider
 from tidegate.products.cloud.documents.secret_values import (
     SecretValue,
@@ -34,6 +33,7 @@ from tidegate.products.cloud.login.aws_login import AwsLogin
 from tidegate.products.cloud.login.aws_signature import sign_request
 from tidegate.products.cloud.login.token_cache import Exchange, TokenCache
 from tidegate.products.cloud.login.token_requests import Token
+from tidegate.products.cloud.settings import CloudProvider, CloudSettings
 
 _GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _AZURE_AUTHORITY: Final = "https://login.microsoftonline.com"

@@ -12,6 +12,8 @@ import msgspec
 
 from tidegate.config.durations import seconds
 from tidegate.config.errors import invalid
+from tidegate.config.loading import convert_table
+from tidegate.config.model import Config
 from tidegate.errors import TidegateError
 from tidegate.model.statement_rules import Admission, StatementRules
 from tidegate.secrets import refuse_literal
@@ -251,3 +253,8 @@ def statement_rules(settings: CloudSurfaceSettings) -> StatementRules:
     """What the mode says of statements on every source of the engine `cloud`, whatever surface or
     edge they come through."""
     return RULES[settings.mode]
+
+
+def settings_of(config: Config) -> CloudSurfaceSettings:
+    """The surface's own settings. Raises: TidegateError CONFIG_INVALID."""
+    return convert_table(config.surface.get("cloud", {}), CloudSurfaceSettings, "surface.cloud")

@@ -7,6 +7,7 @@ import asyncio
 import time
 from typing import NamedTuple
 
+from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
@@ -16,7 +17,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.products.cloud.surface.audit import CallAudit, query_class
-from tidegate.products.cloud.surface.settings import CloudSurfaceSettings
+from tidegate.products.cloud.surface.settings import CloudSurfaceSettings, settings_of
 
 TOOL = "pgwire"
 
@@ -72,3 +73,8 @@ class RecordedGateway:
     async def abandon_transaction(self, transaction: str, reason: str) -> None:
         """End a transaction whose client has gone."""
         await self._gateway.abandon_transaction(transaction, reason)
+
+
+def open_gate(app: App) -> RecordedGateway:
+    """What sessions on a source of cloud providers send their calls through."""
+    return RecordedGateway(app.gateway, settings_of(app.config), app.config)

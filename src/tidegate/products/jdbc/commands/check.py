@@ -22,6 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
+from tidegate.products.jdbc.drivers import drivers_of
 from tidegate.products.jdbc.engine.drivers import find_jars
 from tidegate.products.jdbc.engine.engine import fence_warnings
 from tidegate.products.jdbc.engine.products import Product
@@ -62,7 +63,7 @@ async def check_jdbc(app: App, source: Source, patience_s: float) -> AsyncIterat
         return
     yield ok("java", f"Java {runtime.version}: {runtime.program}")
     try:
-        located = await app.drivers.locate(source)
+        located = await drivers_of(app.parts).locate(source)
         async with secrets_of(located):
             options = resolve_options(located)
         jars = find_jars(options, url)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tidegate.app import App
 from tidegate.cli.consent import require_consent
 from tidegate.cli.terminal import print_status
+from tidegate.products.jdbc.drivers import drivers_of
 from tidegate.products.jdbc.maven.cache import key_of
 from tidegate.products.jdbc.maven.coordinates import Coordinate
 from tidegate.products.jdbc.maven.lock_file import LockedDriver
@@ -23,7 +24,7 @@ def fetch_driver(
 
     Raises: TidegateError OPERATOR_CONSENT, and as `DriverCache.fetch`.
     """
-    cache = app.drivers.cache
+    cache = drivers_of(app.parts).cache
     asked = key_of(coordinates)
     if cache.has(coordinates):
         print_status(f"{asked} is there")

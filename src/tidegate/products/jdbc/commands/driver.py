@@ -19,6 +19,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.products.jdbc.commands.download import fetch_driver
+from tidegate.products.jdbc.drivers import drivers_of
 from tidegate.products.jdbc.engine.drivers import named_coordinates
 from tidegate.products.jdbc.maven.bundle import import_bundle, read_bundle_lock, write_bundle
 from tidegate.products.jdbc.maven.lock_file import LockedDriver
@@ -54,7 +55,7 @@ def _fetch(app: App, arguments: argparse.Namespace) -> int:
 
 
 def _list(app: App, arguments: argparse.Namespace) -> int:
-    drivers = app.drivers.cache.lock().drivers
+    drivers = drivers_of(app.parts).cache.lock().drivers
     if arguments.json:
         show_json(
             {"drivers": [{"driver": name, **_described(each)} for name, each in drivers.items()]}
@@ -76,7 +77,7 @@ def _described(driver: LockedDriver) -> dict[str, Any]:
 
 
 def _verify(app: App, arguments: argparse.Namespace) -> int:
-    found = app.drivers.cache.verify()
+    found = drivers_of(app.parts).cache.verify()
     if arguments.json:
         report = {name: [each._asdict() for each in faults] for name, faults in found.items()}
         show_json({"ok": not any(found.values()), "drivers": report})
@@ -96,13 +97,13 @@ def _remove(app: App, arguments: argparse.Namespace) -> int:
     # Or a pin could be taken away unseen, and other content come in its place.
     require_consent(app, "remove", f"remove the driver {asked}", arguments)
     app.note("driver.removed", {"driver": asked})
-    app.drivers.cache.remove(asked)
+    drivers_of(app.parts).cache.remove(asked)
     print_status(f"removed {asked}")
     return 0
 
 
 def _bundle(app: App, arguments: argparse.Namespace) -> int:
-    lock = write_bundle(app.drivers.cache, Path(arguments.file), arguments.coordinates)
+    lock = write_bundle(drivers_of(app.parts).cache, Path(arguments.file), arguments.coordinates)
     size = sum(pin.size for pin in lock.files.values())
     print_status(f"wrote {arguments.file}: {', '.join(lock.drivers)} ({size:,} bytes)")
     return 0
@@ -114,7 +115,7 @@ def _import(app: App, arguments: argparse.Namespace) -> int:
     what = f"take over {names} from {bundle}; their code will run in Java processes"
     require_consent(app, "import", what, arguments, no_word=not app.has_granted_rights)
     app.note("driver.imported", {"drivers": names})
-    import_bundle(app.drivers.cache, bundle)
+    import_bundle(drivers_of(app.parts).cache, bundle)
     print_status(f"imported {names}")
     return 0
 

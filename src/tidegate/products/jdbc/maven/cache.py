@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegate.config.drivers import DriverSettings
 from tidegate.downloads import (
     Access,
     Downloader,
@@ -41,6 +40,7 @@ from tidegate.products.jdbc.maven.m2_settings import (
 from tidegate.products.jdbc.maven.pom import ModelBuilder, Pom, parse_pom
 from tidegate.products.jdbc.maven.repository import Repository, digest_file, unwritable
 from tidegate.products.jdbc.maven.resolution import resolve
+from tidegate.products.jdbc.settings import DriverSettings
 from tidegate.secrets import resolve_option
 
 RULE = "drivers.download"

@@ -11,11 +11,12 @@ from msgspec import Meta
 
 from tidegate.config.sources import SOURCE_NAME
 from tidegate.errors import Code, TidegateError
-from tidegate.model.replies import ConnectionState, OpenedJdbc
-from tidegate.model.requests import Connect, ListSources, OpenJdbc
+from tidegate.model.replies import ConnectionState
+from tidegate.model.requests import Connect, ListSources
 from tidegate.model.sources import Source
 from tidegate.products.jdbc.engine.native_url import DRIVERS
 from tidegate.products.jdbc.engine.products import product_of
+from tidegate.products.jdbc.requests import OpenedJdbc, OpenJdbc
 from tidegate.products.jdbc.result_types import CONNECTOR_J
 from tidegate.products.jdbc.surface.connections import Connection, ConnectionTable
 from tidegate.surfaces.arguments import EMPTY_COUNTS

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from tidegate.config.language import Share
 from tidegate.errors import TidegateError
 from tidegate.model.profiles import Place, TableProfile
 from tidegate.model.schema import Catalog, Table
+from tidegate.products.pgedge.settings import Share
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge
 from tidegate.products.pgedge.text_to_sql.linking import Family, Linker
 from tidegate.products.pgedge.text_to_sql.model import Example

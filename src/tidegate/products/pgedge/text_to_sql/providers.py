@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from tidegate.config.language import DEFAULT_URLS, ModelSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.products.pgedge.settings import DEFAULT_URLS, ModelSettings
 from tidegate.products.pgedge.text_to_sql.model import Message, ModelReply
 from tidegate.provider_http import Endpoint, post_json
 from tidegate.secrets import resolve_option

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tidegate.config.language import Share
 from tidegate.model.requests import Request, metadata
 from tidegate.model.statements import Judgement
+from tidegate.products.pgedge.settings import Share
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge
 from tidegate.products.pgedge.text_to_sql.model import Message, digest_of
 from tidegate.store.records import AnswerEntry, PairEntry, PairSlot
+
+_HANDLER = "tidegate.products.pgedge.text_to_sql.service:make_handler"
 
 
 class Guidance(msgspec.Struct, frozen=True):
@@ -47,6 +49,7 @@ class Guidance(msgspec.Struct, frozen=True):
 class ReadGuidance(Request, frozen=True):
     """Read what holds for questions on the source, and the caller's own answer of that handle."""
 
+    handler: ClassVar[str] = _HANDLER
     kind: ClassVar[str] = "guidance"
     judgement: ClassVar[Judgement | None] = metadata("guidance", "reads settings for questions")
 
@@ -57,6 +60,7 @@ class AskModel(Request, frozen=True):
     """Send a prompt to the configured model. `provider`, `model`, `host` and `share` are those of
     the `Guidance` by which it was written."""
 
+    handler: ClassVar[str] = _HANDLER
     kind: ClassVar[str] = "model"
     judgement: ClassVar[Judgement | None] = metadata("model", "sends a prompt to a model")
     recorded_first: ClassVar[bool] = True
@@ -98,6 +102,7 @@ class KeepAnswer(Request, frozen=True):
     """Keep the caller's question and its statement, for later questions and for confirming it. The
     payload is its handle."""
 
+    handler: ClassVar[str] = _HANDLER
     kind: ClassVar[str] = "answer"
     judgement: ClassVar[Judgement | None] = metadata("answer", "keeps the caller's own answer")
 
@@ -111,6 +116,7 @@ class KeepAnswer(Request, frozen=True):
 class FindAnswer(Request, frozen=True):
     """Find an answer to confirm, of whatever caller. Needs the right to confirm."""
 
+    handler: ClassVar[str] = _HANDLER
     kind: ClassVar[str] = "answer"
     judgement: ClassVar[Judgement | None] = metadata("answer", "reads an answer to confirm it")
 
@@ -121,6 +127,7 @@ class ConfirmPair(Request, frozen=True):
     """Keep a question with its statement as confirmed. Only a person may, or a token with full
     access. The payload is the `PairEntry`."""
 
+    handler: ClassVar[str] = _HANDLER
     kind: ClassVar[str] = "confirm"
     judgement: ClassVar[Judgement | None] = metadata("confirm", "confirms a statement")
     recorded_first: ClassVar[bool] = True
@@ -144,6 +151,7 @@ class RemovePair(Request, frozen=True):
     """Remove a confirmed pair. Who may confirm may remove. The payload says whether there was
     one."""
 
+    handler: ClassVar[str] = _HANDLER
     kind: ClassVar[str] = "unconfirm"
     judgement: ClassVar[Judgement | None] = metadata("unconfirm", "removes a confirmed statement")
     recorded_first: ClassVar[bool] = True

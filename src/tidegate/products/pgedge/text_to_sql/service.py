@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from tidegate.config.language import LanguageSettings, ModelSettings
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.handlers import HandlerParts, RequestHandler
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
+from tidegate.products.pgedge.settings import LanguageSettings, ModelSettings
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge, read_knowledge
 from tidegate.products.pgedge.text_to_sql.model import ModelReply
 from tidegate.products.pgedge.text_to_sql.requests import (
@@ -40,6 +41,7 @@ RequestT = TypeVar("RequestT", bound=Request)
 KEPT_S = 7 * 86_400.0
 """How long an answer is kept for later questions."""
 _BYTES_PER_TOKEN = 4
+_KEPT = "pgedge.questions"
 
 
 class AnswerService:
@@ -219,3 +221,12 @@ def _expect(call: Call, kind: type[RequestT]) -> RequestT:
 
 def _host(model: ModelSettings) -> str:
     return urlsplit(model.address).netloc
+
+
+def make_handler(parts: HandlerParts, request: type[Request]) -> RequestHandler:
+    """What answers a request of `text_to_sql.requests`."""
+    service = parts.kept.get(_KEPT)
+    if not isinstance(service, AnswerService):
+        service = AnswerService(parts.config.section(LanguageSettings), parts.state.questions)
+        parts.kept[_KEPT] = service
+    return service.handlers[request]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from tidegate.config.language import Share
 from tidegate.model.schema import Catalog, ColumnInfo, Table
+from tidegate.products.pgedge.settings import Share
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge, KnownTable
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import msgspec
+from typing import ClassVar, Literal
 
 from tidegate.config.addresses import check_private_url
 from tidegate.config.errors import invalid
+from tidegate.config.sections import Section
 from tidegate.secrets import READ_ANYWHERE, check_references
 
 
-class DriverSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DriverSettings(Section, frozen=True, forbid_unknown_fields=True):
     """Where JDBC drivers are downloaded from, and which without asking a person.
 
     `download`: `known` drivers are those that Tidegate has a coordinate of, in any version; `any`
@@ -22,6 +21,8 @@ class DriverSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate authorities that are trusted for downloads in addition. `allow_unchecked` takes
     files for which the repository gives no checksum.
     """
+
+    NAME: ClassVar[str] = "drivers"
 
     download: Literal["none", "known", "any"] = "known"
     repository: str | None = None

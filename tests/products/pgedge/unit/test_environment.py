@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.config.postgres_environment import database_of_environment
 from tidegate.errors import Code, TidegateError
+from tidegate.products.pgedge.environment import database_of_environment
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 
 from tidegate.config.addresses import LOOPBACK, check_private_url, parse_http_url
-from tidegate.config.cloud_auth import read_auth
 from tidegate.config.errors import invalid
+from tidegate.config.sections import Section, SectionSettings
+from tidegate.products.cloud.auth_settings import read_auth
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _HOST_PATTERN = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?|\[[0-9a-f:]+\]")
@@ -34,7 +36,7 @@ class CloudProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
 
 
-class CloudSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CloudSettings(Section, frozen=True, forbid_unknown_fields=True):
     """The providers that statements of a `cloud` source reach.
 
     `registry` is the address of a registry, https or `file://`; documents are kept below the state
@@ -47,13 +49,15 @@ class CloudSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state directory).
     """
 
+    NAME: ClassVar[str] = "cloud"
+
     registry: str | None = None
     verify: bool = True
     certificate: str | None = None
     ca_file: str | None = None
-    providers: dict[str, CloudProvider] = {}
+    providers: dict[str, CloudProvider] = {}  # noqa: RUF012 - msgspec copies it
     private_hosts: tuple[str, ...] = ()
-    endpoints: dict[str, str] = {}
+    endpoints: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     cache: str | None = None
 
     def __post_init__(self) -> None:
@@ -101,3 +105,12 @@ def _check_endpoint(prefix: str, target: str) -> None:
             f"`cloud.endpoints` sends `{prefix[:80]}` to what is not on this machine.",
             hint="Map the beginning of a URL to http://127.0.0.1:PORT.",
         )
+
+
+def settings_text(config: SectionSettings, directory: Path | None) -> str:
+    """The section as the option `settings` of a source, JSON; empty if it says nothing. The cache
+    has a place in the state's `directory`, if there is one, unless the section names another."""
+    section = config.section(CloudSettings)
+    if section.cache is None and directory is not None:
+        section = msgspec.structs.replace(section, cache=str(directory / "cloud-cache"))
+    return "" if section == CloudSettings() else msgspec.json.encode(section).decode()

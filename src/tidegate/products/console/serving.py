@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from tidegate.products.console.inbox import Inbox
     from tidegate.products.console.now import Now
     from tidegate.products.console.request_checks import RequestChecks
+    from tidegate.serve.edges import Pages
+
+
+def make_pages(app: App, host: str, port: int, tls: bool) -> Pages | None:
+    """The console's pages at this address; None if the settings have no console."""
+    settings = app.config.console
+    if not settings.enabled:
+        return None
+    from tidegate.products.console.request_checks import RequestChecks
+
+    checks = RequestChecks(host, port, tls=tls, origin=settings.origin)
+    app.console_address = checks.address
+    return partial(console_endpoint, app, checks)
 
 
 def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
@@ -109,15 +122,14 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
 
 def _now(app: App) -> Now:
     """What the console shows of the present."""
-    from tidegate.engines.api import PooledEngine
     from tidegate.products.console.now import Now, RecordCondition, SourceCondition
 
     def conditions() -> list[SourceCondition]:
         operator = cli()
         found: list[SourceCondition] = []
         for each in app.connections.in_use():
-            state, engine = each.state(operator), each.engine
-            count = engine.open_connections if isinstance(engine, PooledEngine) else None
+            state = each.state(operator)
+            count = each.open_connections
             running = each.limiter.running
             error = state.error or ""
             found.append(

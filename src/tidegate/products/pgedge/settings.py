@@ -4,11 +4,13 @@ what it may learn of a source. The language of a source is another thing (`model
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from tidegate.config.errors import invalid
+from tidegate.config.sections import Section
 
 Share = Literal["names", "comments", "values"]
 Provider = Literal["openai", "anthropic", "ollama"]
@@ -67,7 +69,7 @@ class SourceLanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
     knowledge: str | None = None
 
 
-class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LanguageSettings(Section, frozen=True, forbid_unknown_fields=True):
     """How questions in plain language become SQL.
 
     Without a `model`, and with `sampling`, the model of the caller's client is asked where the
@@ -83,6 +85,8 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     differs, by the source's name.
     """
 
+    NAME: ClassVar[str] = "language"
+
     model: ModelSettings | None = None
     sampling: bool = False
     share: Share = "comments"
@@ -93,7 +97,11 @@ class LanguageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_day: Annotated[int, msgspec.Meta(ge=1)] = 1_000_000
     seconds_per_day: Annotated[float, msgspec.Meta(gt=0)] = 3_600.0
     calls_per_minute: Annotated[int, msgspec.Meta(ge=1)] = 60
-    sources: dict[str, SourceLanguageSettings] = {}
+    sources: dict[str, SourceLanguageSettings] = {}  # noqa: RUF012 - msgspec copies it
+
+    def source_names(self) -> Iterable[tuple[str, str]]:
+        for name in self.sources:
+            yield "language.sources", name
 
     def share_of(self, source: str) -> Share:
         """What a model may learn of the source."""

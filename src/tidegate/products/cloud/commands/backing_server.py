@@ -7,13 +7,12 @@ import asyncio
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from msgspec import structs
 
 from tidegate.cli.terminal import print_status
-from tidegate.config.cloud import CloudSettings
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -22,9 +21,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Call, Connect
-from tidegate.products.cloud.surface.settings import PLAIN_TOOLS, CloudSurfaceSettings
+from tidegate.products.cloud.settings import CloudSettings
+from tidegate.products.cloud.surface.settings import PLAIN_TOOLS, CloudSurfaceSettings, settings_of
 from tidegate.secrets import UNRESOLVED
-from tidegate.surfaces.registry import read_settings
 
 if TYPE_CHECKING:
     from tidegate.app import App
@@ -75,7 +74,7 @@ def with_backing_server(config: Config, dsn: str, *, access: Any) -> Config:
             "`surface.cloud.source` names a source, and the statements run on the backing server.",
             hint="Remove it.",
         )
-    if config.cloud != CloudSettings():
+    if config.section(CloudSettings) != CloudSettings():
         raise invalid(
             "The section `cloud` is about providers that this server asks itself, and the backing"
             " server asks them.",
@@ -136,7 +135,7 @@ def is_backing_server(source: SourceSettings) -> bool:
 
 
 def _settings(config: Config) -> CloudSurfaceSettings:
-    return cast("CloudSurfaceSettings", read_settings("cloud", config))
+    return settings_of(config)
 
 
 def _needs_select_alone(settings: CloudSurfaceSettings) -> bool:
