@@ -40,7 +40,7 @@ class Request(msgspec.Struct, frozen=True):
     `names_change`: it is about a change that is kept (`model.changes.ChangeRequest`).
     `handler`: the place (`module:function`) of what makes, of `gateway.handlers.HandlerParts` and
     the class of the request, the handler of a product's request. `reports_progress`: while it runs,
-    its client can be told how far it is.
+    its client can get reports of its progress.
     """
 
     kind: ClassVar[str] = "other"
