@@ -23,6 +23,7 @@ from tidegate.http_client.rules import (
     HttpResponse,
     Origin,
     RequestFailed,
+    Server,
     Sink,
     origin_of,
 )
@@ -55,7 +56,7 @@ class HttpClient:
             what = "is not asked: its address is not one of HTTP"
             raise RequestFailed(Code.HOST_REFUSED, request.name or "The server", what) from None
         exchange = _Exchange(rules, request, target)
-        first = exchange.origin
+        first = exchange.server.origin
         try:
             async with asyncio.timeout(rules.total_s):
                 for _ in range(rules.max_redirects + 1):
@@ -87,14 +88,14 @@ class HttpClient:
     async def _exchange(
         self, exchange: _Exchange, networks: Sequence[str] | None, sink: Sink | None
     ) -> HttpResponse:
-        while exchange.verb in _READS and (kept := self._take(exchange.origin, networks)):
+        while exchange.verb in _READS and (kept := self._take(exchange.server.origin, networks)):
             try:
                 return await self._use(exchange, kept, sink)
             except RequestFailed as failure:
                 if exchange.began or failure.code is not Code.PROVIDER_CUT_OFF:
                     raise
                 # It was closed while nothing was sent over it: the next one is tried.
-        connection = await connect(self.rules, exchange.origin, exchange.name, networks)
+        connection = await connect(exchange.server, networks)
         return await self._use(exchange, connection, sink)
 
     def _take(self, origin: Origin, networks: Sequence[str] | None) -> Connection | None:
@@ -113,7 +114,7 @@ class HttpClient:
         try:
             response = await exchange.run(connection, sink)
             if exchange.keeps_alive and self.rules.max_idle and connection.peer:
-                kept = self._idle.setdefault(exchange.origin, [])
+                kept = self._idle.setdefault(exchange.server.origin, [])
                 is_kept = len(kept) < self.rules.max_idle
                 if is_kept:
                     kept.append(connection)
@@ -136,10 +137,9 @@ class _Exchange:
         self._is_first = is_first
         self._parser: Any = None
         self.verb = request.verb
-        self.origin = origin_of(target)
-        self.name = self.origin.place
-        if request.name:
-            self.name = f"{request.name} at {self.origin.place}"
+        origin = origin_of(target)
+        name = f"{request.name} at {origin.place}" if request.name else origin.place
+        self.server = Server(rules, origin, name)
         self.was_sent = False
         self.began = False
         """Whether a part of the reply has come."""
@@ -155,7 +155,7 @@ class _Exchange:
         self._parts: list[bytes] = []
 
     def fail(self, code: Code, what: str) -> RequestFailed:
-        return RequestFailed(code, self.name, what, was_sent=self.was_sent)
+        return self.server.fail(code, what, was_sent=self.was_sent)
 
     def redirect(self, location: str) -> HttpUrl:
         """Where a redirect leads. Raises: RequestFailed if it may not."""
@@ -164,7 +164,11 @@ class _Exchange:
         except ValueError:
             what = "redirects to what is not an address of HTTP"
             raise self.fail(Code.PROVIDER_REPLY, what) from None
-        if found.scheme != self.origin.scheme or found.login is not None or not found.is_private:
+        if (
+            found.scheme != self.server.origin.scheme
+            or found.login is not None
+            or not found.is_private
+        ):
             what = "redirects to another scheme, which is not followed"
             raise self.fail(Code.PROVIDER_REPLY, what)
         return found

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from tidegate.config.addresses import LOOPBACK, is_public_address, parse_http_url
 from tidegate.errors import Code, TidegateError
-from tidegate.http_client.rules import ClientRules, Origin, RequestFailed
+from tidegate.http_client.rules import Server
 from tidegate.paths import expand
 
 CHUNK: Final = 262_144
@@ -39,54 +39,50 @@ class _Proxy(NamedTuple):
     headers: str
 
 
-async def connect(
-    rules: ClientRules, origin: Origin, name: str, networks: Sequence[str] | None
-) -> Connection:
-    """A connection to one of the addresses that were checked. `name` is the server's in errors.
+async def connect(server: Server, networks: Sequence[str] | None) -> Connection:
+    """A connection to one of the addresses that were checked.
 
     Raises: RequestFailed HOST_REFUSED, PROVIDER_TIMEOUT, PROVIDER_UNREACHABLE; TidegateError
     CONFIG_INVALID for the CA file.
     """
-    proxy = _find_proxy(rules, origin, name)
+    rules, origin = server.rules, server.origin
+    proxy = _find_proxy(server)
+    host, port = (origin.host, origin.port) if proxy is None else proxy[:2]
+    connect_s, hint = min(rules.connect_s, rules.total_s), None
     try:
-        async with asyncio.timeout(rules.connect_s):
-            host, port = (origin.host, origin.port) if proxy is None else proxy[:2]
+        async with asyncio.timeout(connect_s):
             addresses = await _look_up(host, port)
-            if proxy is None or _is_address(origin.host):  # else the proxy looks the name up
-                known = addresses if proxy is None else [origin.host]
-                _check(rules, origin, name, known, networks)
+            if proxy is None:
+                _check(server, addresses, networks)
+            elif _is_address(origin.host):  # else the proxy looks the name up
+                _check(server, [origin.host], networks)
             is_secure = origin.scheme == "https"
             tls = tls_context(rules.ca_file, rules.ca_setting) if is_secure else None
             failure = OSError("its name leads to no address")
             for address in addresses:
                 try:
-                    if proxy is not None:
-                        return await _tunnel(rules, origin, name, address, proxy, tls)
-                    reader, writer = await asyncio.open_connection(
-                        address,
-                        port,
-                        ssl=tls,
-                        server_hostname=host if tls else None,
-                        limit=2 * CHUNK,
-                    )
-                    return Connection(reader, writer, address)
+                    async with asyncio.timeout(connect_s / len(addresses)):
+                        if proxy is not None:
+                            return await _tunnel(server, address, proxy, tls)
+                        name = host if tls else None
+                        reader, writer = await asyncio.open_connection(
+                            address, port, ssl=tls, server_hostname=name, limit=2 * CHUNK
+                        )
+                        return Connection(reader, writer, address)
                 except OSError as error:
                     failure = error
             raise failure
     except TimeoutError:
-        code = Code.PROVIDER_TIMEOUT
-        what, hint = f"did not accept a connection within {rules.connect_s:g} s", None
+        what = f"did not accept a connection within {connect_s:g} s"
+        raise server.fail(Code.PROVIDER_TIMEOUT, what) from None
     except ssl.SSLCertVerificationError as error:
-        code = Code.PROVIDER_UNREACHABLE
         what = f"has a certificate that is not trusted: {error.verify_message.rstrip('.')}"
-        hint = "Check its certificate."
         if rules.ca_setting:
             hint = f"Set `{rules.ca_setting}` to a file with the certificate of its authority."
     except OSError as error:
-        code, hint = Code.PROVIDER_UNREACHABLE, None
         by = "" if proxy is None else f" through its proxy at {proxy.host}:{proxy.port}"
         what = f"cannot be reached{by}: {reason_of(error)}"
-    raise RequestFailed(code, name, what, hint=hint) from None
+    raise server.fail(Code.PROVIDER_UNREACHABLE, what, hint=hint)
 
 
 def reason_of(error: OSError) -> str:
@@ -154,23 +150,15 @@ async def _look_up(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-def _check(
-    rules: ClientRules,
-    origin: Origin,
-    name: str,
-    addresses: Sequence[str],
-    networks: Sequence[str] | None,
-) -> None:
+def _check(server: Server, addresses: Sequence[str], networks: Sequence[str] | None) -> None:
     refused = find_refused(addresses, networks)
-    if refused is None and origin.host == "localhost":
+    if refused is None and server.origin.host == "localhost":
         refused = next((each for each in addresses if not ip_address(each).is_loopback), None)
     if refused is not None:
-        what = (
-            f"is not asked: it leads to {refused}, an address of this machine or a private network"
-        )
-        setting = rules.networks_setting
+        setting = server.rules.networks_setting
         hint = f"An operator may list it in `{setting}`." if setting else None
-        raise RequestFailed(Code.HOST_REFUSED, name, what, hint=hint)
+        where = f"{refused}, an address of this machine or a private network"
+        raise server.fail(Code.HOST_REFUSED, f"is not asked: it leads to {where}", hint=hint)
 
 
 def _is_address(host: str) -> bool:
@@ -181,7 +169,8 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _find_proxy(rules: ClientRules, origin: Origin, name: str) -> _Proxy | None:
+def _find_proxy(server: Server) -> _Proxy | None:
+    rules, origin = server.rules, server.origin
     if rules.proxies == {} or origin.host in LOOPBACK:
         return None
     from urllib.request import getproxies, proxy_bypass
@@ -195,8 +184,7 @@ def _find_proxy(rules: ClientRules, origin: Origin, name: str) -> _Proxy | None:
         found = None
     if found is None or found.scheme != "http":
         what = "cannot be reached: its proxy is not written like http://HOST:PORT"
-        hint = "Correct HTTPS_PROXY."
-        raise RequestFailed(Code.PROVIDER_UNREACHABLE, name, what, hint=hint)
+        raise server.fail(Code.PROVIDER_UNREACHABLE, what, hint="Correct HTTPS_PROXY.")
     if found.login is None:
         return _Proxy(found.host, found.tcp_port, "")
     login = base64.b64encode(unquote(found.login).encode()).decode()
@@ -204,18 +192,14 @@ def _find_proxy(rules: ClientRules, origin: Origin, name: str) -> _Proxy | None:
 
 
 async def _tunnel(
-    rules: ClientRules,
-    origin: Origin,
-    name: str,
-    address: str,
-    proxy: _Proxy,
-    tls: ssl.SSLContext | None,
+    server: Server, address: str, proxy: _Proxy, tls: ssl.SSLContext | None
 ) -> Connection:
     """A connection through a proxy that tunnels (RFC 9110, section 9.3.6). Raises: OSError,
     RequestFailed."""
     from httptools import HttpParserError, HttpResponseParser
 
-    plain = asyncio.StreamReader(limit=rules.max_head_bytes)
+    origin = server.origin
+    plain = asyncio.StreamReader(limit=server.rules.max_head_bytes)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(
         lambda: asyncio.StreamReaderProtocol(plain), address, proxy.port
@@ -233,9 +217,8 @@ async def _tunnel(
         if not 200 <= status < 300:
             what = f"cannot be reached: its proxy refused with HTTP status {status}"
             hint = "Give the proxy's account in HTTPS_PROXY." if status == 407 else None
-            raise RequestFailed(
-                Code.PROVIDER_UNREACHABLE, name, what, hint=hint, proxy_status=status
-            )
+            code = Code.PROVIDER_UNREACHABLE
+            raise server.fail(code, what, hint=hint, proxy_status=status)
         # What the proxy has sent after its head stays in `plain`: it is no part of the reply.
         reader = asyncio.StreamReader(limit=2 * CHUNK)
         protocol = asyncio.StreamReaderProtocol(reader)

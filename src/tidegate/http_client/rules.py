@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -103,6 +103,17 @@ class Origin(NamedTuple):
     def place(self) -> str:
         """Host and port, as in `Host` and in errors."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+class Server(NamedTuple):
+    """One that is asked, by which rules; `name` is what errors call it."""
+
+    rules: ClientRules
+    origin: Origin
+    name: str
+
+    def fail(self, code: Code, what: str, **given: Any) -> RequestFailed:
+        return RequestFailed(code, self.name, what, **given)
 
 
 def origin_of(url: HttpUrl) -> Origin:

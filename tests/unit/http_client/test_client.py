@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from socketserver import StreamRequestHandler
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidegate.http_client.client import HttpClient
 from tidegate.http_client.rules import ClientRules, HttpRequest, HttpResponse, RequestFailed
 
 RULES = ClientRules(max_bytes=1_000, total_s=20.0, max_head_bytes=4_096)
+REAL = socket.getaddrinfo
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
@@ -78,10 +80,9 @@ async def send_all(rules: ClientRules, *requests: HttpRequest) -> list[bytes]:
 
 def lead(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
     """Every name leads to these addresses."""
-    real = socket.getaddrinfo
 
     def look_up(host: str, port: int, *args: Any, **options: Any) -> Any:
-        return [found for each in addresses for found in real(each, port, *args, **options)]
+        return [found for each in addresses for found in REAL(each, port, *args, **options)]
 
     monkeypatch.setattr("socket.getaddrinfo", look_up)
 
@@ -202,3 +203,24 @@ def test_what_a_proxy_says_after_its_reply_is_no_reply_of_the_server(
 def test_a_proxy_of_another_form_is_refused(proxy: str) -> None:
     rules = msgspec.structs.replace(RULES, proxies={"https": proxy})
     assert "is not written like http://HOST:PORT" in failure("https://a.example/", rules).message
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="every address of 127.0.0.0/8 is this machine")
+def test_an_address_that_does_not_answer_leaves_time_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(OK) as raw, socket.socket() as silent, ExitStack() as waiting:
+        silent.bind(("127.0.0.2", raw.port))
+        silent.listen(0)
+        for _ in range(4):  # its queue is full then, and what else comes is dropped
+            filler = waiting.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.2", raw.port))
+        lead(monkeypatch, "127.0.0.2", "127.0.0.1")
+        rules = msgspec.structs.replace(RULES, connect_s=0.4)
+        url = raw.url.replace("127.0.0.1", "inside.example")
+        assert send(url, rules).peer == "127.0.0.1"
+        lead(monkeypatch, "127.0.0.2")
+        error = failure(url, rules)
+        assert error.code is Code.PROVIDER_TIMEOUT and not error.was_sent
+        assert "did not accept a connection within 0.4 s" in error.message
