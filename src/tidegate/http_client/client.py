@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections.abc import Sequence
 from typing import Any, Final
@@ -102,7 +103,10 @@ class HttpClient:
         kept = self._idle.get(origin)
         while kept and find_refused([kept[-1].peer], networks) is None:
             found = kept.pop()
-            if not found.reader.at_eof() and not found.writer.is_closing():
+            reader = found.reader
+            is_fresh = time.monotonic() - (reader.idle_since or 0.0) < self.rules.max_idle_s
+            if is_fresh and not (reader.has_more or reader.at_eof() or found.writer.is_closing()):
+                reader.idle_since = None
                 return found
             found.writer.close()
         return None
@@ -117,6 +121,7 @@ class HttpClient:
                 kept = self._idle.setdefault(exchange.server.origin, [])
                 is_kept = len(kept) < self.rules.max_idle
                 if is_kept:
+                    connection.reader.idle_since = time.monotonic()
                     kept.append(connection)
             return response
         finally:

@@ -8,11 +8,11 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, SupportsIndex
 from urllib.parse import unquote
 
 from tidegate.config.addresses import LOOPBACK, is_public_address, parse_http_url
@@ -26,8 +26,19 @@ _RESOLVER: Final = ThreadPoolExecutor(4, "http-names")
 """Looks names up, apart from other work: a name server that hangs delays nothing else."""
 
 
+class Reader(asyncio.StreamReader):
+    """Notes what comes while nothing was asked: it is no reply to a later request."""
+
+    idle_since: float | None = None
+    has_more = False
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        self.has_more = self.has_more or self.idle_since is not None
+        super().feed_data(data)
+
+
 class Connection(NamedTuple):
-    reader: asyncio.StreamReader
+    reader: Reader
     writer: asyncio.StreamWriter
     peer: str
     """The address; empty behind a proxy."""
@@ -64,11 +75,7 @@ async def connect(server: Server, networks: Sequence[str] | None) -> Connection:
                     async with asyncio.timeout(connect_s / len(addresses)):
                         if proxy is not None:
                             return await _tunnel(server, address, proxy, tls)
-                        name = host if tls else None
-                        reader, writer = await asyncio.open_connection(
-                            address, port, ssl=tls, server_hostname=name, limit=2 * CHUNK
-                        )
-                        return Connection(reader, writer, address)
+                        return await _open(address, port, tls, host if tls else None)
                 except OSError as error:
                     failure = error
             raise failure
@@ -150,6 +157,18 @@ async def _look_up(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
+async def _open(
+    address: str, port: int, tls: ssl.SSLContext | None, name: str | None
+) -> Connection:
+    reader = Reader(limit=2 * CHUNK)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(
+        lambda: protocol, address, port, ssl=tls, server_hostname=name
+    )
+    return Connection(reader, asyncio.StreamWriter(transport, protocol, reader, loop), address)
+
+
 def _check(server: Server, addresses: Sequence[str], networks: Sequence[str] | None) -> None:
     refused = find_refused(addresses, networks)
     if refused is None and server.origin.host == "localhost":
@@ -220,7 +239,7 @@ async def _tunnel(
             code = Code.PROVIDER_UNREACHABLE
             raise server.fail(code, what, hint=hint, proxy_status=status)
         # What the proxy has sent after its head stays in `plain`: it is no part of the reply.
-        reader = asyncio.StreamReader(limit=2 * CHUNK)
+        reader = Reader(limit=2 * CHUNK)
         protocol = asyncio.StreamReaderProtocol(reader)
         inner: asyncio.Transport | None = transport
         if tls is None:

@@ -41,6 +41,8 @@ class ClientRules(msgspec.Struct, frozen=True, kw_only=True):
     """The setting that lists private networks or hosts, for errors."""
     max_idle: int = 0
     """Connections to one origin that are kept for later GET and HEAD requests."""
+    max_idle_s: float = 30.0
+    """How long they are: what lies between forgets a connection without a word."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,9 @@ import msgspec
 import pytest
 
 from support.certificates import Authority
+from support.eventually import until
 from support.http_site import reply, serve_proxy, serve_site
+from support.loop_server import LoopServer
 from support.thread_server import thread_server
 from tidegate.errors import Code
 from tidegate.http_client.client import HttpClient
@@ -149,6 +151,42 @@ def test_connections_are_kept_for_what_reads_and_one_that_was_closed_is_replaced
         replies = asyncio.run(send_all(rules, get, get, post, get))
         assert replies == [b"ok"] * 4
         assert [number for number, _ in raw.heads] == [1, 1, 2, 2, 1]
+
+
+async def test_what_a_server_says_to_a_kept_connection_is_no_reply() -> None:
+    said = asyncio.Event()
+    connections: list[asyncio.StreamWriter] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        await said.wait()
+        writer.write(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
+        await reader.read()
+
+    server = LoopServer(answer)
+    await server.start()
+    client = HttpClient(msgspec.structs.replace(RULES, max_idle=4))
+    request = HttpRequest(url=f"http://127.0.0.1:{server.port}/", networks=None)
+    try:
+        assert (await client.send(request)).status == 200
+        said.set()
+        (kept,) = next(iter(client._idle.values()))
+        await until(lambda: kept.reader.has_more, "the server has said something")
+        assert (await client.send(request)).status == 200
+        assert len(connections) == 2
+    finally:
+        await client.close()
+        await server.close()
+
+
+def test_a_connection_is_kept_for_so_long() -> None:
+    with serving(OK, OK) as raw:
+        rules = msgspec.structs.replace(RULES, max_idle=4, max_idle_s=0.0)
+        get = HttpRequest(url=raw.url, networks=None)
+        asyncio.run(send_all(rules, get, get))
+        assert raw.connections == 2
 
 
 def test_a_kept_connection_serves_no_request_that_may_not_reach_its_address(
