@@ -54,10 +54,10 @@ WHOLE = {
         "products/jdbc/engine", "products/jdbc/surface/test_jdbc_parameters.py",
         "products/jdbc/unit/test_java_and_scala.py",
     ),
-    "a page in a browser; test_demo.py goes through the console once": tuple(
+    "a page in a browser; the inbox and the demo are driven in the quick tier": tuple(
         f"products/console/browser/test_{name}.py"
         for name in (
-            "access", "activity", "data", "data_grid", "hostile_names", "inbox", "looks", "now",
+            "access", "activity", "data", "data_grid", "hostile_names", "looks", "now",
             "query_editor", "query_runs", "real_console", "real_data", "real_query", "signing_in",
         )
     ),

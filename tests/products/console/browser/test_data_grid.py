@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from products.console.support import console_cards as canned
@@ -59,6 +60,7 @@ def open_table(window: Window, site: Site, url: str, tab: dict[str, Any]) -> Pag
     return page
 
 
+@pytest.mark.whole
 def test_a_hundred_thousand_rows_of_a_hundred_columns_are_few_nodes_and_little_memory(
     window: Window, site: Site, url: str
 ) -> None:

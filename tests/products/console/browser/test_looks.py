@@ -14,8 +14,7 @@ from playwright.sync_api import Page, expect
 from products.console.support import console_access as of_access
 from products.console.support import console_cards as canned
 from products.console.support.chromium import (
-    NARROW,
-    WIDE,
+    LOOKS,
     Window,
     broken_words,
     scrolled,
@@ -24,7 +23,6 @@ from products.console.support.chromium import (
 from products.console.support.console_site import Site
 
 H = canned.HOSTILE
-LOOKS = [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)]
 PAGES = {
     "question": ("#/inbox/ask-1", ".card"),
     "irreversible": ("#/inbox/ask-2", ".card"),
@@ -78,7 +76,7 @@ def fill(site: Site) -> None:
     )
 
 
-@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=["light", "dark", "narrow", "narrow-dark"])
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_axe_finds_nothing_wrong_on_any_page(
     open_window: Any, site: Site, url: str, tmp_path: Path, scheme: str, size: dict[str, int]
 ) -> None:

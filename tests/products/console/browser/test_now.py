@@ -9,11 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from products.console.support import console_cards as canned
-from products.console.support.chromium import NARROW, WIDE, Window, violations
+from products.console.support.chromium import LOOKS, NARROW, Window, violations
 from products.console.support.console_site import Site
 
 H = canned.HOSTILE
-LOOKS = [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)]
 
 
 def opened(window: Window, url: str) -> Page:
@@ -23,7 +22,7 @@ def opened(window: Window, url: str) -> Page:
     return page
 
 
-@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=["light", "dark", "narrow", "narrow-dark"])
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_axe_finds_nothing_wrong_in_any_look(
     open_window: Any, site: Site, url: str, tmp_path: Path, scheme: str, size: dict[str, int]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from products.console.support import console_cards as canned
-from products.console.support.chromium import NARROW, WIDE, Window, violations
+from products.console.support.chromium import LOOKS, Window, violations
 from products.console.support.console_site import Site
 from products.console.support.console_statements import node
 from products.console.support.query_page import editor, judged, open_query, run_line
@@ -500,10 +500,7 @@ def test_signing_out_leaves_nothing_of_the_text_or_the_rows(
     assert "customer 1" not in page.content()
 
 
-LOOKS = [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)]
-
-
-@pytest.mark.parametrize(("scheme", "size"), LOOKS, ids=["light", "dark", "narrow", "narrow-dark"])
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_axe_finds_nothing_wrong_with_a_query_in_any_state(
     open_window: Callable[..., Window],
     site: Site,

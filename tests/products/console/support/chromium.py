@@ -20,6 +20,13 @@ ARGUMENTS = [
 WAIT_MS = 15_000
 NARROW = {"width": 360, "height": 740}
 WIDE = {"width": 1280, "height": 800}
+LOOKS = [
+    pytest.param("light", WIDE, id="light"),
+    pytest.param("dark", WIDE, id="dark", marks=pytest.mark.whole),
+    pytest.param("light", NARROW, id="narrow", marks=pytest.mark.whole),
+    pytest.param("dark", NARROW, id="narrow-dark"),
+]
+"""Colour schemes and sizes of the window, for `("scheme", "size")`."""
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from products.console.support import console_access as of_access
 from products.console.support import console_cards as canned
 from products.console.support.console_data import Data, made_file
 from products.console.support.console_statements import Statements
+from support.eventually import wait_until
 from tidegate.products.console.page_files import render_index
 
 PAGE = Path(tidegate.__file__).parent / "products" / "console" / "page"
@@ -113,6 +114,16 @@ class Site:
 
     def posted(self, path: str) -> list[Json]:
         return [body for at, body in self.posts if at == path]
+
+    def await_post(self, path: str, **fields: Any) -> None:
+        """Wait until the last body that was posted there has these fields: the page may show what
+        it asks for before it asks."""
+
+        def look() -> bool:
+            found = self.posted(path)
+            return bool(found) and fields.items() <= found[-1].items()
+
+        wait_until(look, f"{path} with {fields}")
 
     # answers
 
