@@ -9,12 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tidegate.app import App
-from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.terminal import ask_secret, print_status
 from tidegate.config.model import Config
@@ -41,7 +40,6 @@ _PASSING = {
 }  # fmt: skip
 """What may be otherwise tomorrow, or where the server runs."""
 
-_SETTABLE = ("url", *SOURCE_RULES, "tags", "masks", "filters", "max_rows_changed", "functions")
 _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 
@@ -149,13 +147,6 @@ def _connect(
         tried = SourceSettings(settings.name, url, options=settings.options)
         app = App.open(msgspec.structs.replace(config, sources=(tried,)))
         return with_app(app, lambda app: ask(app, tool, Connect(), tried.name, ConnectionState))
-
-
-def settings_of(source: Source, **changes: Any) -> SourceSettings:
-    """The settings of a saved source with `changes`; `run_as` is left out, but where it changes."""
-    present: dict[str, Any] = {name: getattr(source, name) for name in _SETTABLE}
-    present["options"] = dict(source.options)
-    return SourceSettings(source.name, **(present | changes))
 
 
 def _reader_of_absolute_url(url: str) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 
-from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.source_check import absolute_file_url, can_ask
 from tidegate.cli.terminal import ask_line, print_status
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
+from tidegate.model.source_settings import SourceSetting, source_settings
 from tidegate.model.sources import Source
 from tidegate.secrets import asks_for_password, split_authority, with_password, without_password
 
@@ -42,12 +42,13 @@ def ask_changes(source: Source, arguments: argparse.Namespace) -> bool:
     if url != source.url:
         arguments.url = url
         changed = True
-    for name, (choices, explanation) in SOURCE_RULES.items():
-        present: str = getattr(source, name)
-        answer = _ask_choice(name, choices, explanation, present)
-        if answer != present:
-            setattr(arguments, name, answer)
-            changed = True
+    for setting in source_settings():
+        if setting.form == "words":
+            present: str = getattr(source, setting.name)
+            answer = _ask_choice(setting, present)
+            if answer != present:
+                setattr(arguments, setting.dest, answer)
+                changed = True
     tags = _ask_tags(source.tags)
     if set(tags) != set(source.tags):
         arguments.tag = list(tags)
@@ -79,13 +80,14 @@ def _ask_url(source: Source) -> str:
         )
 
 
-def _ask_choice(name: str, choices: tuple[str, ...], explanation: str, present: str) -> str:
-    print_status(f"{name}: {explanation}")
+def _ask_choice(setting: SourceSetting, present: str) -> str:
+    choices = ", ".join(setting.words)
+    print_status(f"{setting.name}: {setting.about.meaning}")
     while True:
-        answer = ask_line(f"{name} ({', '.join(choices)})", present)
-        if answer in choices:
+        answer = ask_line(f"{setting.name} ({choices})", present)
+        if answer in setting.words:
             return answer
-        print_status(f"There is no {answer[:40]!r} here. Choose from {', '.join(choices)}.")
+        print_status(f"There is no {answer[:40]!r} here. Choose from {choices}.")
 
 
 def _ask_tags(present: tuple[str, ...]) -> tuple[str, ...]:

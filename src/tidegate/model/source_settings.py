@@ -248,14 +248,13 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceSetting(msgspec.Struct, frozen=True):
-    """A declared setting with its name and default. `words` are those that it may be, the strictest
-    first; `form` says what it is: one of them, a number or none, names, or `other`, whose entries
-    have parts."""
+    """A declared setting with its name and default. `form`: what it is, one of `words`, the
+    strictest first; a number or none; a list of entries; or what is given in several ways."""
 
     name: str
     default: Any
     about: Setting
-    form: Literal["words", "number", "names", "other"]
+    form: Literal["words", "number", "entries", "other"]
     words: tuple[str, ...] = ()
 
     @property
@@ -263,12 +262,10 @@ class SourceSetting(msgspec.Struct, frozen=True):
         """Its option of `tidegate source`."""
         return f"--{self.about.option or self.name.replace('_', '-')}"
 
-    def limit_of(self, value: Any) -> str:
-        """What a source with this value limits; empty if nothing is said of it."""
-        limit = self.about.limit
-        if isinstance(limit, dict):
-            return limit.get(value, "")
-        return "" if value == self.default else limit.format(value)
+    @property
+    def dest(self) -> str:
+        """Where argparse puts what that option gives."""
+        return self.option[2:].replace("-", "_")
 
 
 @cache
@@ -281,11 +278,22 @@ def source_settings() -> tuple[SourceSetting, ...]:
     )
 
 
+def limits_of(settings: DeclaredSettings) -> list[tuple[str, str]]:
+    """The settings that limit callers as they are here, each with what is said of it."""
+    found: list[tuple[str, str]] = []
+    for setting in source_settings():
+        value, limit = getattr(settings, setting.name), setting.about.limit
+        text = limit.get(value, "") if isinstance(limit, dict) else limit.format(value)
+        if text and value != setting.default:
+            found.append((setting.name, text))
+    return found
+
+
 def _declared(field: msgspec.structs.FieldInfo, of: Any, about: Setting) -> SourceSetting:
     arguments = get_args(of)
     if get_origin(of) is Literal:
         return SourceSetting(field.name, field.default, about, "words", cast("Any", arguments))
-    if of == tuple[str, ...]:
-        return SourceSetting(field.name, field.default, about, "names")
+    if get_origin(of) is tuple and get_origin(arguments[0]) is None:
+        return SourceSetting(field.name, field.default, about, "entries")
     number = any(each is int or get_args(each)[:1] == (int,) for each in arguments)
     return SourceSetting(field.name, field.default, about, "number" if number else "other")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidegate.cli.arguments.options import (
     Commands,
@@ -17,6 +17,9 @@ from tidegate.cli.arguments.options import (
     row_limit,
 )
 from tidegate.cli.hooks import command_hooks
+
+if TYPE_CHECKING:
+    from tidegate.model.source_settings import Mask, RowFilter
 
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
@@ -334,18 +337,22 @@ def _harden(actions: Commands) -> argparse.ArgumentParser:
     return harden
 
 
-def mask(text: str) -> tuple[str, Show]:
-    """`COLUMN=SHOW` as a pair; SHOW is `nothing` by default."""
+def mask(text: str) -> Mask:
+    """Of `COLUMN=SHOW`; SHOW is `nothing` by default."""
+    from tidegate.model.source_settings import Mask
+
     column, _, given = text.partition("=")
     for show in SHOWS:
         if show == (given or "nothing") and "." in column.strip("."):
-            return column, show
+            return Mask(column, show)
     raise argparse.ArgumentTypeError(f"{text!r} is not of the form TABLE.COLUMN=hash")
 
 
-def row_filter(text: str) -> tuple[str, str]:
-    """`TABLE: CONDITION` as a pair."""
+def row_filter(text: str) -> RowFilter:
+    """Of `TABLE: CONDITION`."""
+    from tidegate.model.source_settings import RowFilter
+
     table, _, condition = (part.strip() for part in text.partition(":"))
     if not (table and condition):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form 'TABLE: CONDITION'")
-    return table, condition
+    return RowFilter(table, condition)

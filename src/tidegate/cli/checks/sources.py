@@ -27,6 +27,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import load_sources
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
+from tidegate.model.source_settings import limits_of
 from tidegate.model.sources import Source
 from tidegate.secrets import keyring_entries_of
 from tidegate.surfaces.registry import check_surfaces
@@ -141,6 +142,7 @@ def _reached(
         fences.append("callers run as roles of their own")
     if source.approval_for != "nothing":
         fences.append(f"a person approves {source.approval_for}")
+    fences += [text for _, text in limits_of(source)]
     yield ok(label, f"{server} answers in {took_ms:.0f} ms; {', '.join(fences)}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from operator import itemgetter
@@ -13,7 +12,6 @@ from typing import Any
 import msgspec
 
 from tidegate.app import App
-from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.consent import require_consent
 from tidegate.cli.hooks import command_hooks, prepare_source
 from tidegate.cli.listing import chosen
@@ -27,31 +25,28 @@ from tidegate.cli.source_check import (
     given_password,
     kept_password,
     require_success,
-    settings_of,
     try_source,
 )
 from tidegate.cli.source_edit import ask_changes
 from tidegate.cli.source_harden import apply_script, print_script
 from tidegate.cli.source_rename import rename_source
 from tidegate.cli.source_report import show_report, test_source
+from tidegate.cli.source_settings import given_settings, recorded, settings_of
 from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.model import Config
-from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
-from tidegate.model.source_settings import Mask, RowFilter, RunAs
 from tidegate.model.sources import Source
 from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
 from tidegate.store.passwords import Passwords, place_of_password
 
-_CLEARED: dict[str, Any] = {"run-as": None, "options": {}}
-"""What a setting is after `--clear`, where that is not the empty tuple."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,66 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _rules(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
     """The given settings of a source by name; `before` is the source before a change."""
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in SOURCE_RULES}
-    given["tags"] = tuple(dict.fromkeys(arguments.tag)) or None
-    given["masks"] = tuple(Mask(column, show) for column, show in arguments.mask) or None
-    given["filters"] = (
-        tuple(RowFilter(table, condition) for table, condition in arguments.filter) or None
-    )
-    given["functions"] = tuple(dict.fromkeys(arguments.function)) or None
-    rules = {name: value for name, value in given.items() if value is not None}
-    if arguments.max_rows_changed is not None:
-        rules["max_rows_changed"] = arguments.max_rows_changed or None
-    for name in getattr(arguments, "clear", ()):
-        rules.setdefault(name.replace("-", "_"), _CLEARED.get(name, ()))
-    if arguments.option:
-        had = () if before is None or "options" in rules else before.options
-        rules["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
+    rules = given_settings(arguments, before)
     for hook in command_hooks():
         if found := hook.source_options(arguments):
             kept = rules.get("options", {} if before is None else dict(before.options))
             rules["options"] = {**kept, **found}
-    run_as = _run_as(arguments, None if before is None or "run_as" in rules else before.run_as)
-    return rules if run_as is None else {**rules, "run_as": run_as}
-
-
-def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSettings | None:
-    """The database roles of callers; None if no option sets them.
-
-    Existing roles and variables stay, unless the options replace them or remove them with an empty
-    value. Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID.
-    """
-    if arguments.run_as_role is None and not (arguments.run_as or arguments.run_as_variable):
-        return None
-    before = before or RunAs()
-    role = before.role if arguments.run_as_role is None else arguments.run_as_role or None
-    roles = _pairs("--run-as", "CALLER=ROLE", arguments.run_as, before.roles)
-    given = arguments.run_as_variable
-    variables = _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
-    if variables and role is None and not roles and (before.role or before.roles):
-        # Callers that were refused or had a weaker role would run as the account in the URL.
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            "No role would be left, and every caller would run as the source's own account.",
-            hint="If you want that, use --clear run-as and give the variables again.",
-        )
-    return RunAsSettings(role, roles, variables)
-
-
-def _pairs(
-    option: str, form: str, given: Sequence[str], before: Sequence[tuple[str, str]]
-) -> dict[str, str]:
-    pairs = dict(before)
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                f"`{option} {text}` is not {form}.",
-                hint="`tidegate source update --help` has examples.",
-            )
-        pairs[name] = value
-    return {name: value for name, value in pairs.items() if value}
+    return rules
 
 
 def _add(arguments: argparse.Namespace) -> None:
@@ -171,7 +112,7 @@ def save_new(
     what = f"add the source {source.name} ({source.access})"
     no_word = no_word or not app.has_granted_rights
     require_consent(app, "add", what, arguments, no_word=no_word)
-    app.note("source.added", _noted(source))
+    app.note("source.added", recorded(source))
     app.state.sources.add(source)
     print_status(f"added {source.name} ({source.engine}, {source.access})")
     return source
@@ -268,7 +209,7 @@ async def _save_change(
         what = f"widen the source {now.name} ({', '.join(wider)})"
         require_consent(app, "update", what, arguments)
     note = app.note if wider else app.note_less
-    note("source.changed", _noted(now) | noted)
+    note("source.changed", recorded(now) | noted)
     if not app.state.sources.change(now, was):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -410,16 +351,6 @@ async def _remove(app: App, arguments: argparse.Namespace) -> None:
     app.state.sources.remove(name)
     forget_password(app, source)
     print_status(f"removed {name}; its data is as it was")
-
-
-def _noted(source: Source) -> dict[str, str]:
-    return {
-        "source": source.name,
-        "access": source.access,
-        "agents": source.agents,
-        "approval_for": source.approval_for,
-        "changes": source.changes,
-    }
 
 
 async def _raise_unknown(app: App, name: str) -> None:

@@ -19,7 +19,7 @@ from tidegate.model.actors import Scope
 from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import Call, Query, ReadRows
 from tidegate.model.results import Limits, Page
-from tidegate.model.source_settings import Mask, RowFilter
+from tidegate.model.source_settings import Mask, RowFilter, limits_of
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.policy.access_matrix import BY_NAME, VERBS, AccessCell
@@ -275,19 +275,12 @@ class AccessMatrix:
             limits += self._hidden(rules, caller, source, signed_in)
         if detail.identity is not None and detail.identity.role is not None:
             limits.append(_limit("role", f"runs as {detail.identity.role}", place))
-        for most, kept in (
-            (source.max_rows_changed, place),
-            (caller.actor.max_rows_changed, caller.kept),
-        ):
-            if most is not None:
-                limits.append(_limit("rows", f"changes at most {most} rows", kept))
-        if source.undo == "require":
-            limits.append(_limit("undo", "changes only what can be put back", place))
+        limits += [_limit(name, text, place) for name, text in limits_of(source)]
+        if (most := caller.actor.max_rows_changed) is not None:
+            limits.append(_limit("max_rows_changed", f"changes at most {most} rows", caller.kept))
         if _runs_unattended(detail, source):
             text = "runs without a yes where the client cannot ask a person"
             limits.append(_limit("unattended", text, place))
-        if source.approval == "inbox":
-            limits.append(_limit("approval", "a yes counts in the inbox alone", place))
         return limits
 
     def _hidden(

@@ -1,0 +1,102 @@
+"""The settings of a source between the options of `tidegate source`, the source and the records."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence, Sized
+from typing import Any, cast
+
+from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.errors import Code, TidegateError
+from tidegate.model.source_settings import DeclaredSettings, RunAs, source_settings
+from tidegate.model.sources import Source
+
+_EMPTY: dict[str, Any] = {"options": {}}
+"""What a setting of `SourceSettings` is without an entry, where its declared default is another."""
+
+
+def settings_of(source: Source, **changes: Any) -> SourceSettings:
+    """The settings of a saved source with `changes`; `run_as` is left out, but where it changes."""
+    present: dict[str, Any] = {"name": source.name, "url": source.url}
+    present |= {name: getattr(source, name) for name in DeclaredSettings.__struct_fields__}
+    present |= {"run_as": None, "options": dict(source.options)}
+    return SourceSettings(**(present | changes))
+
+
+def given_settings(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
+    """The settings that the options give, by name; `before` is the source before a change.
+
+    Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID.
+    """
+    given: dict[str, Any] = {}
+    for setting in source_settings():
+        value = getattr(arguments, setting.dest, None)
+        if setting.form == "entries" and value:
+            given[setting.name] = tuple(dict.fromkeys(value))
+        elif setting.form == "words" and value is not None:
+            given[setting.name] = value
+        elif setting.form == "number" and value is not None:
+            given[setting.name] = value or None  # 0 is none
+        if setting.name.replace("_", "-") in getattr(arguments, "clear", ()):
+            given.setdefault(setting.name, _EMPTY.get(setting.name, setting.default))
+    if arguments.option:
+        had = () if before is None or "options" in given else before.options
+        given["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
+    run_as = _run_as(arguments, None if before is None or "run_as" in given else before.run_as)
+    return given if run_as is None else {**given, "run_as": run_as}
+
+
+def recorded(source: Source) -> dict[str, str]:
+    """What the audit log has of a source that was saved: its words and numbers, and how many
+    entries it has where it has some. What is in these stays out, such as an address or a value."""
+    found = {"source": source.name}
+    for setting in source_settings():
+        value = getattr(source, setting.name)
+        if setting.form == "words" or value != setting.default:
+            found[setting.name] = _recorded(value)
+    return found
+
+
+def _recorded(value: Any) -> str:
+    if isinstance(value, RunAs):
+        return "given"
+    return str(len(cast("Sized", value)) if isinstance(value, tuple) else value)
+
+
+def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSettings | None:
+    """The database roles of callers; None if no option sets them.
+
+    Existing roles and variables stay, unless the options replace them or remove them with an empty
+    value. Raises: TidegateError ARGUMENT_INVALID, CONFIG_INVALID.
+    """
+    if arguments.run_as_role is None and not (arguments.run_as or arguments.run_as_variable):
+        return None
+    before = before or RunAs()
+    role = before.role if arguments.run_as_role is None else arguments.run_as_role or None
+    roles = _pairs("--run-as", "CALLER=ROLE", arguments.run_as, before.roles)
+    given = arguments.run_as_variable
+    variables = _pairs("--run-as-variable", "NAME=VALUE", given, before.variables)
+    if variables and role is None and not roles and (before.role or before.roles):
+        # Callers that were refused or had a weaker role would run as the account in the URL.
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "No role would be left, and every caller would run as the source's own account.",
+            hint="If you want that, use --clear run-as and give the variables again.",
+        )
+    return RunAsSettings(role, roles, variables)
+
+
+def _pairs(
+    option: str, form: str, given: Sequence[str], before: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    pairs = dict(before)
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"`{option} {text}` is not {form}.",
+                hint="`tidegate source update --help` has examples.",
+            )
+        pairs[name] = value
+    return {name: value for name, value in pairs.items() if value}
