@@ -11,7 +11,7 @@ import pytest
 import support.postgres_server as postgres_server
 from support.command_line import Ended, tidegate
 from support.terminal import Terminal, terminal
-from tidegate.cli.arguments.sources import SOURCE_RULES
+from tidegate.model.source_settings import source_settings
 
 Run = Callable[..., Ended]
 SECRET = postgres_server.PASSWORD
@@ -37,7 +37,7 @@ def answer(screen: Terminal, question: str, text: str = "") -> None:
 
 def answer_rules(screen: Terminal, **answers: str | tuple[str, ...]) -> None:
     """Answer the questions about policy; several answers are for the same question, asked again."""
-    for name in SOURCE_RULES:
+    for name in [each.name for each in source_settings() if each.form == "words"]:
         given = answers.get(name, "")
         for text in (given,) if isinstance(given, str) else given:
             answer(screen, f"{name} (", text)

@@ -16,9 +16,7 @@ from support.command_line import environment, tidegate
 from support.eventually import HANG_S
 from support.free_ports import claim_port
 from tidegate import __version__
-from tidegate.cli.arguments.sources import SOURCE_RULES
 from tidegate.cli.parser import build
-from tidegate.config.sources import SourceSettings
 from tidegate.product import built_in
 from tidegate.sql.dialects import DIALECTS
 from tidegate.surfaces.registry import SURFACES
@@ -131,13 +129,6 @@ def test_a_command_alone_is_read_as_in_the_whole_command_line() -> None:
         alone = grammar(build([name]))
         assert f"tidegate {name}" in alone
         assert alone.items() <= whole.items()
-
-
-def test_the_defaults_that_help_names_are_those_of_a_source() -> None:
-    """The first choice is the default: the words of the command line load no settings."""
-    fresh = SourceSettings(name="shop", url="sqlite:///shop.db")
-    reported = {name: choices[0] for name, (choices, _) in SOURCE_RULES.items()}
-    assert reported == {name: getattr(fresh, name) for name in SOURCE_RULES}
 
 
 @pytest.mark.parametrize(

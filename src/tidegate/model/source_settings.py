@@ -80,18 +80,21 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """What is said of a setting beside its name, type and default.
 
     `meaning` is what people read of it in the help and in the reference, without a full stop.
-    `grants_more` says which change of it an operator must agree to. `option` is its option of
-    `tidegate source`, if that is not the setting's name, and `value` what stands for its value
-    there. `common`: it is one of those that most people need. `limit` is what the console and
-    `tidegate doctor` say of a source with the setting: a text for each word that limits callers, or
-    one with `{}` for the number.
+    `grants_more` says which change of it an operator must agree to. In the help its option is in
+    `group`, and among those that `source add --help` shows if it is `common`. `option` is the name
+    of the option, if that is not the setting's; `value` stands for what is given with it, and
+    `syntax` says how that is written. `limit` is what the console and `tidegate doctor` say of a
+    source with the setting: a text for each word that limits callers, or one with `{}` for the
+    number.
     """
 
     meaning: str
     grants_more: GrantsMore
+    group: str = "what callers may do"
+    common: bool = False
     option: str = ""
     value: str = ""
-    common: bool = False
+    syntax: str = ""
     limit: str | dict[str, str] = ""
 
 
@@ -106,7 +109,6 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
         Setting(
             meaning="the most that any caller may do",
             grants_more="a later word",
-            common=True,
         ),
     ] = "read"
     """`admin` adds to `write` what administers the database, each statement of which needs full
@@ -117,13 +119,12 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
             meaning="whether agents may use the source; ask: a person must approve each of their "
             "calls",
             grants_more="a later word",
-            common=True,
         ),
     ] = "allow"
     approval_for: Annotated[
         Literal["everything", "writes", "nothing"],
         Setting(
-            meaning="which statements a person must approve, for every caller",
+            meaning="statements that a person approves",
             grants_more="a later word",
             common=True,
         ),
@@ -170,10 +171,11 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
     undo: Annotated[
         Literal["require", "keep", "off"],
         Setting(
-            meaning="whether the rows of changes are kept so that they can be taken back; require: "
-            "refuse a change of which they cannot be kept",
+            meaning="whether changed rows are kept, so as to put them back; require: refuse a "
+            "change of which they cannot be kept",
             grants_more="a later word",
             limit={"require": "changes only what can be put back"},
+            common=True,
         ),
     ] = "off"
     """They are kept, encrypted, where the engine can do that; `tidegate undo` puts them back."""
@@ -192,19 +194,25 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
     masks: Annotated[
         tuple[Mask, ...],
         Setting(
-            meaning="columns that are hidden",
+            meaning="columns that are hidden, such as customers.email",
             grants_more="a lost entry",
-            option="mask",
+            group="what callers do not see",
             common=True,
+            option="mask",
+            value="COLUMN[=SHOW]",
+            syntax="SHOW is nothing, hash or partial (default: nothing)",
         ),
     ] = ()
     filters: Annotated[
         tuple[RowFilter, ...],
         Setting(
-            meaning="tables of which only the rows that meet a condition are shown",
+            meaning="tables, each with a condition that its rows must meet",
             grants_more="a lost entry",
-            option="filter",
+            group="what callers do not see",
             common=True,
+            option="filter",
+            value="TABLE:CONDITION",
+            syntax="such as 'orders: tenant_id = 7'",
         ),
     ] = ()
     functions: Annotated[
@@ -226,7 +234,6 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
             grants_more="a change",
             option="tag",
             value="TAG",
-            common=True,
         ),
     ] = ()
     run_as: Annotated[
@@ -234,15 +241,18 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
         Setting(
             meaning="the role and the variables that a caller gets in the database",
             grants_more="a change",
+            group="the role in the database",
         ),
     ] = None
     options: Annotated[
         tuple[tuple[str, str], ...],
         Setting(
-            meaning="what its engine is given beside the URL, such as a driver or a user; a secret "
-            "is a reference, ${ENV:NAME} or ${FILE:/path}",
+            meaning="what the source's engine is given in addition to the URL, such as a user; a "
+            "secret is a reference, ${ENV:NAME} or ${FILE:/path}",
             grants_more="a change",
+            group="the engine",
             option="option",
+            value="NAME=VALUE",
         ),
     ] = ()
 

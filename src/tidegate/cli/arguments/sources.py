@@ -19,129 +19,58 @@ from tidegate.cli.arguments.options import (
 from tidegate.cli.hooks import command_hooks
 
 if TYPE_CHECKING:
-    from tidegate.model.source_settings import Mask, RowFilter
+    from tidegate.model.source_settings import Mask, RowFilter, SourceSetting
 
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
-SOURCE_RULES = {
-    "access": (("read", "none", "write", "admin"), "the most that any caller may do"),
-    "agents": (
-        ("allow", "ask", "deny"),
-        "whether agents may use it; ask: a person must approve each of their calls",
-    ),
-    "approval_for": (
-        ("nothing", "writes", "everything"),
-        "statements that a person approves",
-    ),
-    "changes": (
-        ("allow", "deny"),
-        "whether statements that change data may run where access is write",
-    ),
-    "approval": (
-        ("any", "inbox"),
-        "where a person may answer: in the client and in `tidegate approvals`, or in `tidegate "
-        "approvals` only",
-    ),
-    "unattended": (
-        ("deny", "allow"),
-        "what happens if a person must approve and the client cannot ask them",
-    ),
-    "unqualified": (
-        ("confirm", "allow", "deny"),
-        "what happens to a change of every row of a table, whatever its form",
-    ),
-    "destructive_scope": (
-        ("readWrite", "fullAccess"),
-        "the scope that DROP, TRUNCATE and others that may lose data need",
-    ),
-    "undo": (
-        ("off", "keep", "require"),
-        "whether the rows of changes are kept so that they can be taken back; require: refuse a "
-        "change of which they cannot be kept",
-    ),
-}
-"""The settings of a source that are options of `source add` and `update`: the values, the default
-first, and the meaning."""
 
 
-_NO_CHANGES: dict[str, Any] = {
-    **dict.fromkeys(("url", "run_as_role", "max_rows_changed", *SOURCE_RULES)),
-    **dict.fromkeys(("tag", "mask", "filter", "function", "option", "clear"), ()),
-    **dict.fromkeys(("run_as", "run_as_variable"), ()),
-    "ask_password": False,
-    "keep_in": None,
-    "password_stdin": False,
-}
-"""The arguments of `source update` where nothing is given."""
-_MOST_USED = ("--allow-writes", "--approval-for", "--undo", "--mask", "--filter", "--ask-password")
-"""The options of `source add` that its --help shows; the rest is in --help-all."""
-CLEARABLE = ("tags", "masks", "filters", "functions", "run-as", "options")
+def _setting_options(parser: argparse.ArgumentParser, *, new: bool) -> None:
+    """Add the options of the declared settings. Without a value an option is None or empty; the
+    help names the default if the source is `new`."""
+    from tidegate.model.source_settings import source_settings
 
-
-def _source_rules(parser: argparse.ArgumentParser, *, new: bool) -> None:
-    """Add the options for a source's policy. Without a value an option is None or empty; the help
-    names the default if the source is `new`."""
-    rights = parser.add_argument_group("what callers may do")
-    rights.add_argument(
-        "--tag", action="append", default=[], metavar="TAG", help="its tags; may be repeated"
-    )
+    settings = source_settings()
+    titles = dict.fromkeys(setting.about.group for setting in settings)
+    groups = {title: parser.add_argument_group(title) for title in titles}
     if new:
-        rights.add_argument(
+        groups["what callers may do"].add_argument(
             "--allow-writes",
             action="store_const",
             const="write",
             dest="access",
             help="allow writes by tokens that may write; the same as --access write",
         )
-    for name, (choices, explanation) in SOURCE_RULES.items():
-        text = f"{explanation} (default: {choices[0]})" if new else explanation
-        rights.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=text)
-    rights.add_argument(
-        "--max-rows-changed",
-        type=row_limit,
-        metavar="N",
-        help="refuse a change of more than N rows, also in a transaction"
-        + (" (default: none)" if new else "; none removes the limit"),
-    )
-    rights.add_argument(
-        "--function",
-        action="append",
-        default=[],
-        metavar="SCHEMA.NAME",
-        help="a function that a user of the database wrote and that reads may call, whatever it "
-        "does; not in changes, nor for callers from whom something is hidden; may be repeated",
-    )
-    _hiding_options(parser)
-    _run_as_options(parser)
-    _engine_options(parser)
+    for setting in settings:
+        if setting.name == "run_as":
+            _run_as_options(groups[setting.about.group])
+        else:
+            _setting_option(groups[setting.about.group], setting, new=new)
+    for hook in command_hooks():
+        hook.add_source_options(groups["the engine"])
 
 
-def _hiding_options(parser: argparse.ArgumentParser) -> None:
-    """What callers do not see."""
-    hidden = parser.add_argument_group("what callers do not see")
-    hidden.add_argument(
-        "--mask",
-        action="append",
-        default=[],
-        type=mask,
-        metavar="COLUMN[=SHOW]",
-        help="mask a column, such as customers.email; SHOW is nothing, hash or partial (default: "
-        "nothing); may be repeated",
-    )
-    hidden.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        type=row_filter,
-        metavar="TABLE:CONDITION",
-        help="show only the rows of a table that meet a condition, such as 'orders: tenant_id = "
-        "7'; may be repeated",
-    )
+def _setting_option(group: Options, setting: SourceSetting, *, new: bool) -> None:
+    option, meaning = setting.option, setting.about.meaning
+    if setting.form == "words":
+        text = f"{meaning} (default: {setting.default})" if new else meaning
+        group.add_argument(option, choices=setting.words, help=text)
+    elif setting.form == "number":
+        text = f"{meaning} (default: none)" if new else f"{meaning}; none removes the limit"
+        group.add_argument(option, type=row_limit, metavar=setting.about.value, help=text)
+    else:
+        group.add_argument(
+            option,
+            action="append",
+            default=[],
+            type=_ENTRIES.get(setting.name, str),
+            metavar=setting.about.value,
+            help="; ".join(filter(None, (meaning, setting.about.syntax, "may be repeated"))),
+        )
 
 
-def _run_as_options(parser: argparse.ArgumentParser) -> None:
+def _run_as_options(roles: Options) -> None:
     """As which role of the database its callers run."""
-    roles = parser.add_argument_group("the role in the database")
     roles.add_argument(
         "--run-as-role",
         metavar="ROLE",
@@ -164,19 +93,24 @@ def _run_as_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _engine_options(parser: argparse.ArgumentParser) -> None:
-    """What the source's engine is given in addition to its URL."""
-    engine = parser.add_argument_group("the engine")
-    engine.add_argument(
-        "--option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option that the source's engine has in addition to its URL; a secret is a "
-        "reference, ${ENV:NAME} or ${FILE:/path}; may be repeated",
-    )
-    for hook in command_hooks():
-        hook.add_source_options(engine)
+def _clearable() -> list[str]:
+    """The settings that are lists or tables: `--clear` empties them."""
+    from tidegate.model.source_settings import source_settings
+
+    lists = [each for each in source_settings() if each.form in ("entries", "other")]
+    return [setting.name.replace("_", "-") for setting in lists]
+
+
+def _no_changes() -> dict[str, Any]:
+    """The arguments of `source update` where nothing is given."""
+    from tidegate.model.source_settings import source_settings
+
+    return {
+        **{setting.dest: None for setting in source_settings()},
+        **dict.fromkeys(("run_as", "run_as_variable", "clear"), ()),
+        **dict.fromkeys(("url", "run_as_role", "keep_in")),
+        **dict.fromkeys(("ask_password", "password_stdin"), False),
+    }
 
 
 def _password_options(parser: argparse.ArgumentParser) -> None:
@@ -238,8 +172,11 @@ def _add(actions: Commands) -> argparse.ArgumentParser:
         metavar="URL",
         help="such as sqlite:////data/shop.db, or files:///data for a folder of files",
     )
-    add.show_most_used(*_MOST_USED)
-    _source_rules(add, new=True)
+    from tidegate.model.source_settings import source_settings
+
+    common = [setting.option for setting in source_settings() if setting.about.common]
+    add.show_most_used("--allow-writes", *common, "--ask-password")
+    _setting_options(add, new=True)
     _password_options(add)
     consent_option(add)
     return add
@@ -257,13 +194,13 @@ def _update(actions: Commands) -> argparse.ArgumentParser:
     update.add_argument("name", metavar="NAME", help="a saved source")
     update.show_most_used("--url", "--access", "--approval-for", "--mask", "--clear")
     update.add_argument("--url", metavar="URL", help="the new address")
-    _source_rules(update, new=False)
+    _setting_options(update, new=False)
     consent_option(update)
     update.add_argument(
         "--clear",
         action="append",
         default=[],
-        choices=CLEARABLE,
+        choices=_clearable(),
         help="remove all of these first, then add the given ones; may be repeated",
     )
     _password_options(update)
@@ -281,7 +218,7 @@ def _edit(actions: Commands) -> argparse.ArgumentParser:
     )
     edit.add_argument("name", metavar="NAME", help="a saved source")
     consent_option(edit)
-    edit.set_defaults(**_NO_CHANGES)
+    edit.set_defaults(**_no_changes())
     anyway_option(edit)
     return edit
 
@@ -356,3 +293,7 @@ def row_filter(text: str) -> RowFilter:
     if not (table and condition):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form 'TABLE: CONDITION'")
     return RowFilter(table, condition)
+
+
+_ENTRIES = {"masks": mask, "filters": row_filter}
+"""What reads an entry of a setting whose entries have parts."""

@@ -48,7 +48,6 @@ from tidegate.secrets import without_password
 from tidegate.store.passwords import Passwords, place_of_password
 
 
-
 def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`."""
     if arguments.action == "add":
