@@ -108,6 +108,7 @@ def test_a_request_is_shown_at_once_narrowed_and_granted_by_no_enter(
     expect(page.locator("#said")).to_contain_text("Approved.")
     (body,) = site.posted("access/pairings/7F3K-92QM/approve")
     assert (body["scope"], body["sources"], body["owner"]) == ("readOnly", ["shop"], "ann")
+    site.access["pairings"] = []
     site.publish("pairing", {"pairings": []})
     expect(request).to_have_count(0)
     expect(page.get_by_role("link", name="waiting")).to_have_count(0)
