@@ -13,8 +13,7 @@ from support.audit_records import records
 from support.cloud_surface import ADDRESS, Desk, merged, running_desk, write_desk
 from support.wire_server import WireServer, wire_server
 from tidegate.app import App
-from tidegate.config.loading import convert_table
-from tidegate.config.model import Config
+from tidegate.config.loading import convert_settings
 
 
 class Backing(NamedTuple):
@@ -69,7 +68,7 @@ async def proxy_of(
         "surface": {"cloud": merged(calls, surface or {})},
         **settings,
     }
-    app = App.open(convert_table(whole, Config))
+    app = App.open(convert_settings(whole))
     try:
         yield app
     finally:

@@ -17,8 +17,7 @@ import msgspec
 from support.surface_client import OWNER
 from support.thread_server import thread_http_server
 from tidegate.app import App
-from tidegate.config.loading import convert_table
-from tidegate.config.model import Config
+from tidegate.config.loading import convert_settings
 from tidegate.model.actors import Actor
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.session import Session
@@ -377,7 +376,7 @@ async def opened(
 ) -> AsyncIterator[App]:
     """An application with the source `apis` and these settings of the surface."""
     whole = settings_of(directory, surface, desk, source) | settings
-    app = App.open(convert_table(whole, Config))
+    app = App.open(convert_settings(whole))
     try:
         yield app
     finally:

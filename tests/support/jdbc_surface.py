@@ -13,8 +13,7 @@ import msgspec
 from support.http_application import Answer, ask
 from support.surface_client import READER, Notes, Peer
 from tidegate.app import App
-from tidegate.config.loading import convert_table
-from tidegate.config.model import Config
+from tidegate.config.loading import convert_settings
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Actor
 from tidegate.protocol.session_state import settled
@@ -112,7 +111,7 @@ async def served(directory: Path, **settings: Any) -> AsyncIterator[JdbcUnderTes
         "temporary_sources": temporary,
         **settings,
     }
-    app = App.open(convert_table(msgspec.json.decode(msgspec.json.encode(whole)), Config))
+    app = App.open(convert_settings(msgspec.json.decode(msgspec.json.encode(whole))))
     try:
         yield JdbcUnderTest(app, files)
     finally:
