@@ -52,21 +52,21 @@ declared type, and a geometry fits none of these words.
 """
 
 
-class JdbcType(msgspec.Struct, frozen=True):
-    """What a JDBC driver says of a column: its code of `java.sql.Types`, the driver's name of the
-    type, and the Java class of its values."""
+class DriverType(msgspec.Struct, frozen=True):
+    """What an engine's driver says of a column: the driver's code and name of its type, and the
+    class of its values in the driver's language."""
 
     code: int
     name: str
-    java_class: str
+    value_class: str
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """A result column; `type` is the database's own name for it, empty if it has none.
 
     `precision` and `scale` are the declared digits of a decimal, or the declared length of a text
-    or of bytes as `precision`; None where the database declares none. `jdbc` is there for a result
-    that came through a JDBC driver; `products/jdbc/result_types.py` has it for other databases.
+    or of bytes as `precision`; None where the database declares none. `driver_type` is
+    there where the engine's driver has types of its own.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: ColumnKind = "other"
     precision: int | None = None
     scale: int | None = None
-    jdbc: JdbcType | None = None
+    driver_type: DriverType | None = None
 
 
 class BoundedArray(list[Any]):

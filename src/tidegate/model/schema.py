@@ -12,7 +12,7 @@ import msgspec
 class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it.
     `masked` says what is shown of its values (`nothing`, `hash`, `partial`) to a caller from whom
-    they are hidden. `jdbc_code` is the type's code of `java.sql.Types` where a JDBC driver says it.
+    they are hidden. `driver_type_code` is the type's code where the engine's driver has its own.
     `type_definition` says what a type that a user made, or that of an array's elements, stands for
     (`enum('a', 'b')`, `domain over text CHECK (…)`, `composite (x integer)`), where its name does
     not; `labels` are all values that such an enum has.
@@ -28,7 +28,7 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     comment: str | None = None
     extra: str | None = None
     masked: Literal["nothing", "hash", "partial"] | None = None
-    jdbc_code: int | None = None
+    driver_type_code: int | None = None
     type_definition: str | None = None
     labels: tuple[str, ...] = ()
 

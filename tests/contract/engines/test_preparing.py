@@ -28,7 +28,7 @@ def _known(columns, case):
     of a column in its values."""
     if case.name != "jdbc-sqlite":
         return columns
-    return tuple([structs.replace(each, jdbc=None) for each in columns])
+    return tuple([structs.replace(each, driver_type=None) for each in columns])
 
 
 async def test_the_columns_of_a_query_are_those_of_its_result(case):

@@ -155,7 +155,7 @@ _MOST_NAMED = 20
 
 def _as_json(page: Page) -> dict[str, Any]:
     return {
-        "columns": [msgspec.structs.replace(column, jdbc=None) for column in page.columns],
+        "columns": [msgspec.structs.replace(column, driver_type=None) for column in page.columns],
         "rows": msgspec.Raw(page.rows),
         "row_count": page.row_count,
         "truncations": page.truncations,

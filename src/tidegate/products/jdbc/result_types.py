@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidegate.model.results import Column, JdbcType
+from tidegate.model.results import Column, DriverType
 from tidegate.results.column_types import JDBC_CODES
 from tidegate.sql.dialects import find
 
@@ -200,24 +200,24 @@ _SQLITE = {
 _SQLITE_FLOATS = ("REAL", "FLOA", "DOUB", "DEC", "NUM")
 
 
-def jdbc_type(column: Column, dialect: str, first: Any = None) -> JdbcType:
+def jdbc_type(column: Column, dialect: str, first: Any = None) -> DriverType:
     """The type of a result's column. `first` is the column's first value as JSON: SQLite's driver
     looks at it."""
-    if column.jdbc is not None:
-        return column.jdbc
+    if column.driver_type is not None:
+        return column.driver_type
     name = column.type.lower()
     plain = _ARGUMENTS.sub("", name)
     if dialect == CONNECTOR_J:
         known = _connector_j(name, plain)
-        return JdbcType(*known) if known else _by_kind(column)
-    driver = find(dialect).jdbc_driver
+        return DriverType(*known) if known else _by_kind(column)
+    driver = find(dialect).driver_types
     if driver == "sqlite-jdbc":
         return _sqlite(column.type, first)
     if driver == "pgjdbc":
         return _postgres(plain)
     if driver == "connector-j":
         found = _MYSQL_WHOLE.get(name) or _MYSQL.get(plain)
-        return JdbcType(*found) if found else _by_kind(column)
+        return DriverType(*found) if found else _by_kind(column)
     if driver == "duckdb-jdbc":
         return _duckdb(column.type, plain)
     return _by_kind(column)
@@ -230,7 +230,7 @@ def listed_code(type_name: str, dialect: str) -> int:
     if dialect == CONNECTOR_J:
         known = _connector_j(name, plain)
         return known[0] if known and plain != "uuid" else OTHER
-    driver = find(dialect).jdbc_driver
+    driver = find(dialect).driver_types
     if driver == "sqlite-jdbc":
         return _sqlite_listed(type_name)
     if driver == "pgjdbc":
@@ -254,34 +254,34 @@ def _connector_j(name: str, plain: str) -> tuple[int, str, str] | None:
     return _CONNECTOR_J_WHOLE.get(name) or _CONNECTOR_J.get(plain)
 
 
-def _postgres(plain: str) -> JdbcType:
+def _postgres(plain: str) -> DriverType:
     if plain.endswith("[]"):
         element = plain.rstrip("[]")
-        return JdbcType(2003, f"_{_POSTGRES_ELEMENTS.get(element, element)}", _ARRAY)
+        return DriverType(2003, f"_{_POSTGRES_ELEMENTS.get(element, element)}", _ARRAY)
     found = _POSTGRES.get(plain)
-    return JdbcType(*found) if found else JdbcType(OTHER, plain, _STRING)
+    return DriverType(*found) if found else DriverType(OTHER, plain, _STRING)
 
 
-def _duckdb(name: str, plain: str) -> JdbcType:
+def _duckdb(name: str, plain: str) -> DriverType:
     if plain.endswith("]"):
-        return JdbcType(2003, name, "org.duckdb.DuckDBArray")
+        return DriverType(2003, name, "org.duckdb.DuckDBArray")
     base = "struct" if plain.startswith("struct") else plain
     code, java_class = _DUCKDB.get(base, (OTHER, _STRING))
-    return JdbcType(code, name, java_class)
+    return DriverType(code, name, java_class)
 
 
-def _sqlite(declared: str, first: Any) -> JdbcType:
+def _sqlite(declared: str, first: Any) -> DriverType:
     if declared:
         name = _ARGUMENTS.sub("", declared).strip()
-        return JdbcType(_SQLITE.get(name.upper(), 2), name.upper(), _class_of(first))
+        return DriverType(_SQLITE.get(name.upper(), 2), name.upper(), _class_of(first))
     if first is None:
-        return JdbcType(2, "NUMERIC", _OBJECT)
+        return DriverType(2, "NUMERIC", _OBJECT)
     if isinstance(first, int):
         small = -(2**31) <= first < 2**31
-        return JdbcType(4 if small else -5, "INTEGER", _class_of(first))
+        return DriverType(4 if small else -5, "INTEGER", _class_of(first))
     if isinstance(first, float):
-        return JdbcType(6, "FLOAT", _DOUBLE)
-    return JdbcType(12, "TEXT", _STRING)
+        return DriverType(6, "FLOAT", _DOUBLE)
+    return DriverType(12, "TEXT", _STRING)
 
 
 def _class_of(value: Any) -> str:
@@ -299,6 +299,6 @@ def _sqlite_listed(declared: str) -> int:
     return 6 if name.startswith(_SQLITE_FLOATS) or "DOUB" in name else 12
 
 
-def _by_kind(column: Column) -> JdbcType:
+def _by_kind(column: Column) -> DriverType:
     code = JDBC_CODES[column.kind]
-    return JdbcType(code, column.type, _CLASSES.get(code, _STRING))
+    return DriverType(code, column.type, _CLASSES.get(code, _STRING))

@@ -328,9 +328,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """What one who writes statements of this dialect has to know."""
 
     # JDBC.
-    jdbc_driver: Literal["", "pgjdbc", "connector-j", "sqlite-jdbc", "duckdb-jdbc"] = ""
+    driver_types: Literal["", "pgjdbc", "connector-j", "sqlite-jdbc", "duckdb-jdbc"] = ""
     """The driver whose types clients of JDBC expect (`products/jdbc/result_types.py`)."""
-    jdbc_functions: dict[str, str] = {}
+    escape_functions: dict[str, str] = {}
     """Functions of JDBC's escapes that are called otherwise here."""
     typed_literals: bool = True
     """DATE '2026-01-31' is a literal; otherwise dates, times and decimals are kept as texts."""

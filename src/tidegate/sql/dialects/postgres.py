@@ -522,8 +522,8 @@ DIALECT = _Postgres(
     plan_format="nodes",
     plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="ctid",
-    jdbc_driver="pgjdbc",
-    jdbc_functions={
+    driver_types="pgjdbc",
+    escape_functions={
         "char": "chr",
         "ifnull": "coalesce",
         "log": "ln",

@@ -14,7 +14,7 @@ from tidegate.engines.jvm.runtime import find_runtime
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Browse, Query
-from tidegate.model.results import Column, JdbcType
+from tidegate.model.results import Column, DriverType
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.products.jdbc.engine.messages import Loaded, TableFacts
@@ -107,7 +107,7 @@ async def _check(native, driver, query, dialect, different=frozenset()):
         column.name: jdbc_type(column, dialect, value)
         for column, value in zip(columns, row, strict=True)
     }
-    wanted = {column.name: column.jdbc for column in expected}
+    wanted = {column.name: column.driver_type for column in expected}
     assert {name for name in wanted if found[name] != wanted[name]} == different
     assert len(wanted) == len(found)
 
@@ -126,7 +126,7 @@ async def test_postgres_reports_what_pgjdbc_reports():
     known = await _listed_by_driver("postgresql", url, login)
     listed = {each.name: listed_code(each.type, "postgres") for each in await _listed(native)}
     assert {name for name in known if known[name] != listed[name]} == {"e", "co", "dm"}
-    assert {each.name: each.jdbc_code for each in await _listed(driver)} == known
+    assert {each.name: each.driver_type_code for each in await _listed(driver)} == known
 
 
 async def test_mariadb_reports_what_its_driver_reports():
@@ -176,12 +176,12 @@ async def test_sqlite_reports_what_sqlite_jdbc_reports(tmp_path):
 )
 def test_duckdb_reports_what_the_source_of_its_driver_says(type_name, code, java_class):
     column = Column("c", type_name)
-    assert jdbc_type(column, "duckdb") == JdbcType(code, type_name, java_class)
+    assert jdbc_type(column, "duckdb") == DriverType(code, type_name, java_class)
     assert listed_code(type_name, "duckdb") == code
 
 
 def test_a_type_of_an_unknown_database_has_the_code_of_its_kind():
-    assert jdbc_type(Column("c", "number", "decimal"), "oracle") == JdbcType(
+    assert jdbc_type(Column("c", "number", "decimal"), "oracle") == DriverType(
         3, "number", "java.math.BigDecimal"
     )
 

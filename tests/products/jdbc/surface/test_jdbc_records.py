@@ -11,12 +11,12 @@ from support import mysql_server
 from support.eventually import until
 from support.jdbc_surface import QUERY, make_file, served
 from support.server_keeper import PASSWORD
-from tidegate.model.results import Column, JdbcType
+from tidegate.model.results import Column, DriverType
 from tidegate.products.jdbc.extraction.extraction import extract
 from tidegate.products.jdbc.surface.confirmations import MOST_OF_OWNER, Confirmations, Seen
 from tidegate.products.jdbc.surface.result_shape import dsl_hints
 
-TEXT, NUMBER = JdbcType(12, "text", "java.lang.String"), JdbcType(4, "int", "java.lang.Integer")
+TEXT, NUMBER = DriverType(12, "text", "java.lang.String"), DriverType(4, "int", "java.lang.Integer")
 
 
 @pytest.mark.parametrize("other", [f"{QUERY} ", QUERY.lower(), f"{QUERY} AND 1 = 1", "SELECT 1"])

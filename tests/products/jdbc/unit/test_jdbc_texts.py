@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import Column, JdbcType
+from tidegate.model.results import Column, DriverType
 from tidegate.products.jdbc.engine.messages import JdbcColumn, Portion
 from tidegate.products.jdbc.engine.texts import first_word, for_jdbc, with_values, without_end
 from tidegate.products.jdbc.engine.types import column_of, rows_of
@@ -124,8 +124,8 @@ def test_no_rows_are_an_empty_list():
 )
 def test_columns_have_a_kind_that_no_database_owns(given, expected):
     found = column_of(given)
-    assert structs.replace(found, jdbc=None) == expected
-    assert found.jdbc == JdbcType(given.code, given.type_name, given.class_name)
+    assert structs.replace(found, driver_type=None) == expected
+    assert found.driver_type == DriverType(given.code, given.type_name, given.class_name)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def _column(column: TableColumn, keys: dict[str, int], product: Product) -> Colu
         None if column.default == "NULL" else column.default,  # MariaDB says so of none
         keys.get(column.name, 0),
         column.comment or None,
-        jdbc_code=column.code,
+        driver_type_code=column.code,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.engines.api import Row
 from tidegate.model.decimals import is_long
-from tidegate.model.results import Column, ColumnKind, JdbcType
+from tidegate.model.results import Column, ColumnKind, DriverType
 from tidegate.products.jdbc.engine.messages import JdbcColumn, Portion
 from tidegate.products.jdbc.engine.products import Product
 from tidegate.results.column_kinds import MAX_NAME, read_type
@@ -67,7 +67,7 @@ def column_of(column: JdbcColumn) -> Column:
     elif kind in _CLOCKS and column.scale > _MICROSECONDS:
         scale = column.scale
     label = column.label[:MAX_NAME]
-    driver_type = JdbcType(column.code, column.type_name[:MAX_NAME], column.class_name[:MAX_NAME])
+    driver_type = DriverType(column.code, column.type_name[:MAX_NAME], column.class_name[:MAX_NAME])
     return Column(label, column.type_name.lower(), kind, precision, scale, driver_type)
 
 

@@ -271,7 +271,7 @@ class _Writer:
         if found["empty"] and name in _WITHOUT_BRACKETS:
             self._replace(at, found.end(), _WITHOUT_BRACKETS[name])
             return found.end()
-        own = {**_STANDARD_NAMES, **self._dialect.jdbc_functions}.get(name)
+        own = {**_STANDARD_NAMES, **self._dialect.escape_functions}.get(name)
         if own is None:
             self._replace(at, end, "")
             return end

@@ -96,7 +96,7 @@ def _shown(prepared: Prepared, types_of: str) -> dict[str, Any]:
                 "name": column.name,
                 "jdbcType": type_.code,
                 "jdbcTypeName": type_.name,
-                "javaClassName": type_.java_class,
+                "javaClassName": type_.value_class,
             }
             for index, (column, type_) in enumerate(zip(prepared.columns, types, strict=True), 1)
         ]

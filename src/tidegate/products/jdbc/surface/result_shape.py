@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.results import Column, JdbcType, Page
+from tidegate.model.results import Column, DriverType, Page
 from tidegate.products.jdbc.extraction.model import Condition, Extraction
 from tidegate.products.jdbc.fixtures import FixtureResult, Language, fixture_code
 from tidegate.products.jdbc.result_types import TEXT_CODES, jdbc_type
@@ -100,7 +100,7 @@ def executed(query: str, pages: Sequence[Page], dialect: str, left_out: int) -> 
     return reply
 
 
-def dsl_hints(columns: Sequence[Column], types: Sequence[JdbcType]) -> dict[str, Any]:
+def dsl_hints(columns: Sequence[Column], types: Sequence[DriverType]) -> dict[str, Any]:
     """What an Acolyte fixture of the result needs: its row list, and what does not fit one."""
     count = len(columns)
     text = count > 0 and all(each.code in TEXT_CODES for each in types)
@@ -173,13 +173,13 @@ def _filter(each: Condition) -> dict[str, Any]:
     return shown
 
 
-def _column(index: int, column: Column, type_: JdbcType) -> dict[str, Any]:
+def _column(index: int, column: Column, type_: DriverType) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "index": index,
         "name": column.name,
         "jdbcType": type_.code,
         "jdbcTypeName": type_.name,
-        "javaClassName": type_.java_class,
+        "javaClassName": type_.value_class,
     }
     encoding = _ENCODINGS.get(column.kind)
     if encoding is not None:
