@@ -102,6 +102,33 @@ def test_the_tools_of_a_package_go_through_the_gate(ledger: Path, tmp_path: Path
     assert "sum(cents)" in record and "list_accounts" in record
 
 
+def test_the_settings_of_a_package_are_read_and_checked_as_those_of_the_gate(
+    ledger: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    words = ("--surface", "ledger", "--source", f"books=ledger:///{ledger}")
+    words = (*words, "--config", str(settings))
+
+    def write(text: str) -> None:
+        settings.write_text(text)
+        settings.chmod(0o600)
+
+    write('[ledger]\ncurrency = "EUR"\n')
+    asked = [call(2, "balance", {"account": "rent"})]
+    found = converse(*words, messages=asked, state=tmp_path / "state")
+    assert found[2]["content"][0]["text"] == '[[-12,"EUR"]]'
+    for text, refusal in (
+        ('[ledger]\ncurrency = "euro"\n', "`ledger.currency` is `euro`, which is no currency"),
+        ('[ledger]\ncurency = "EUR"\n', "There is no setting `ledger.curency`"),
+        ("[ledger]\ncurrency = 5\n", "`ledger.currency`: Expected `str`, got `int`"),
+    ):
+        write(text)
+        checked = run("config", "check", "--config", str(settings), path=PACKAGE)
+        assert checked.returncode == 78 and refusal in checked.stderr, checked.stderr
+    without = run("config", "check", "--config", str(settings), path=TESTS)
+    assert "There is no setting `ledger`" in without.stderr
+
+
 def test_a_step_of_a_package_is_passed_by_calls_on_its_own_engine(
     ledger: Path, tmp_path: Path
 ) -> None:

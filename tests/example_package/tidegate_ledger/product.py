@@ -15,5 +15,6 @@ PRODUCT = Product(
     surfaces={"ledger": SurfaceEntry("tidegate_ledger.surface")},
     dialects={"ledger": "tidegate_ledger.dialect"},
     commands={"ledger": CommandEntry("tidegate_ledger.commands:add_ledger", "databases")},
+    settings={"ledger": "tidegate_ledger.settings:LedgerSettings"},
     steps={"approve": "tidegate_ledger.steps:refuse_rewriting"},
 )

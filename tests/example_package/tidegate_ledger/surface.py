@@ -14,6 +14,7 @@ from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.surface import Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
+from tidegate_ledger.settings import LedgerSettings
 
 
 class NoArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,9 +29,12 @@ async def _list_accounts(context: ToolContext, _: NoArgs) -> ToolResult:
     return await _query(context, "SELECT DISTINCT account FROM entries ORDER BY 1")
 
 
-async def _balance(context: ToolContext, args: BalanceArgs) -> ToolResult:
-    sql = "SELECT sum(cents) FROM entries WHERE account = ?"
-    return await _query(context, sql, args.account)
+async def _balance(context: ToolContext, args: BalanceArgs, currency: str) -> ToolResult:
+    if not currency:
+        sql = "SELECT sum(cents) FROM entries WHERE account = ?"
+        return await _query(context, sql, args.account)
+    sql = "SELECT sum(cents), ? FROM entries WHERE account = ?"
+    return await _query(context, sql, currency, args.account)
 
 
 async def _query(context: ToolContext, sql: str, *values: str) -> ToolResult:
@@ -41,6 +45,11 @@ async def _query(context: ToolContext, sql: str, *values: str) -> ToolResult:
 def surface(
     gate: Gate, *, config: Config, on_rejected_call: OnRejectedCall | None = None
 ) -> Surface:
+    currency = config.section(LedgerSettings).currency
+
+    async def balance(context: ToolContext, args: BalanceArgs) -> ToolResult:
+        return await _balance(context, args, currency)
+
     return Surface(
         gate,
         name="ledger",
@@ -49,7 +58,7 @@ def surface(
         capabilities={"tools": {}},
         tools=(
             SurfaceTool("list_accounts", "List the accounts", NoArgs, _list_accounts),
-            SurfaceTool("balance", "The balance of an account, in cents", BalanceArgs, _balance),
+            SurfaceTool("balance", "The balance of an account, in cents", BalanceArgs, balance),
         ),
         render_error=render_error,
         on_rejected_call=on_rejected_call,
