@@ -70,7 +70,7 @@ def test_the_last_stage_has_no_stand_in_and_the_first_all() -> None:
 def test_the_real_parts_are_back_behind_a_stage_that_failed() -> None:
     real = steps.STATEMENT_STEPS
     with pytest.raises(ZeroDivisionError), layers.swapped(layers.stand_ins("pipeline")):
-        assert steps.STATEMENT_STEPS != real
+        assert real != steps.STATEMENT_STEPS
         raise ZeroDivisionError
     assert steps.STATEMENT_STEPS is real
 
