@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import tidegate
 from support.surface_client import Peer
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.config.model import Config
@@ -38,6 +39,13 @@ def example(title: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
 
 
+def test_the_map_of_the_contributing_guide_has_every_folder() -> None:
+    shown = re.findall(r"^\| `(\w+)` \|", CONTRIBUTING.read_text(), re.MULTILINE)
+    source = Path(tidegate.__file__).parent
+    folders = {each.parent.name for each in source.glob("*/__init__.py")}
+    assert sorted(set(shown) & folders) == sorted(folders)
+
+
 def test_the_surface_of_the_contributing_guide_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +54,7 @@ def test_the_surface_of_the_contributing_guide_works(
     folder.mkdir()
     (folder / "__init__.py").write_text(module)
     monkeypatch.syspath_prepend(str(tmp_path))
-    place = line.replace("tidegate.surfaces.counting", "counting")
+    place = line.replace("tidegate.products.counting.surface", "counting")
     added: dict[str, SurfaceEntry] = eval("{" + place + "}", {"SurfaceEntry": SurfaceEntry})
     monkeypatch.setattr(registry, "SURFACES", registry.SURFACES | added)
     with sqlite3.connect(tmp_path / "shop.db") as connection:
@@ -76,7 +84,7 @@ def trino(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module, line = example("## Add a dialect")
     (tmp_path / "trino_of_the_guide.py").write_text(module)
     monkeypatch.syspath_prepend(str(tmp_path))
-    place = line.replace("tidegate.sql.dialects.trino", "trino_of_the_guide")
+    place = line.replace("tidegate.products.trino.dialect", "trino_of_the_guide")
     added: dict[str, str] = eval("{" + place + "}")
     monkeypatch.setattr(dialects, "DIALECTS", dialects.DIALECTS | added)
     dialects.find.cache_clear()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MADE_BY_READERS = frozenset({"sql/dialects/trino.py", "surfaces/counting/__init__.py"})
+MADE_BY_READERS = frozenset({"products/trino/dialect.py", "products/counting/surface/__init__.py"})
 """Those that CONTRIBUTING.md has its reader make."""
 OF_THE_PAST = frozenset({"sqlite/threads.py", "worker/worker_statement.py", "worker/pool.py"})
 """Those that decision 20 says it took the place of."""

@@ -1,0 +1,1 @@
+"""The signed record of every call: written, read, proved."""

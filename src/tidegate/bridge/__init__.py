@@ -1,0 +1,1 @@
+"""Connects a client on stdio to a server that runs already."""

@@ -1,0 +1,1 @@
+"""The command line of the kernel: its arguments, its commands, what they share."""

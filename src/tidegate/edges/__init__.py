@@ -1,0 +1,1 @@
+"""Where requests come in: stdio and HTTP. They translate, and decide nothing."""

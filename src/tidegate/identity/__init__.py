@@ -1,0 +1,1 @@
+"""Who calls: tokens, operators, pairing, OAuth."""

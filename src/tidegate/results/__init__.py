@@ -1,0 +1,1 @@
+"""Rows as values and as replies: kinds, formats, pages, limits. Pure."""

@@ -1,0 +1,1 @@
+"""Finds tables and texts: by words, by vectors, by likely joins."""

@@ -1,0 +1,1 @@
+"""The state: its interface, and its database of SQLite."""

@@ -1,0 +1,1 @@
+"""What tools are made of, the surface `core`, and the registry of all surfaces."""

@@ -1,0 +1,1 @@
+"""The rows of changes that can be taken back."""
