@@ -162,7 +162,9 @@ class _HelpAll(argparse.Action):
     """Prints the help with every option, and ends."""
 
     def __call__(self, parser: Any, *_: Any) -> None:
-        print(parser.format_all(), end="")
+        from tidegate.cli.terminal import show
+
+        show(parser.format_all().rstrip("\n"))
         parser.exit()
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -78,47 +79,30 @@ class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
 
 class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The sources that a session may open for itself while the server runs. By default none, but
-    for the tool `connect` of the surface `jdbc`, see `stdio_hosts`.
+    for what the sections `jdbc` and `datalog` say.
 
     `hosts` lists database servers as `host` or `host:port`, `directories` the absolute paths of
     directories with database files. A temporary source is read-only and ends with its session, at
     the latest after `lifetime_s` seconds; a session has at most `per_owner` of them.
-
-    What follows is for `connect` alone. `stdio_hosts` are hosts in addition, for a client on stdio:
-    the user who starts that server can reach their own machine without it. `environment` are
-    patterns of environment variables that a call may name; without it `DB_*` and `JDBC_*` on stdio,
-    and none over HTTP. A URL that comes from a variable need not be on the lists. `driver_path` are
-    the jars, or a folder of jars, of the drivers for databases that need one.
-
-    `datalog_directories`, `datalog_hosts` and `datalog_changes` are for `datalevin_open_database`
-    and `datalevin_open_kv` of the surface `datalog`. Without the first two a client on stdio may
-    open what the user who started it can reach, and one over HTTP what `directories` and `hosts`
-    list. With `datalog_changes` a token that may write may change what it opens over HTTP; on stdio
-    `--allow-writes` decides. With `datalog_private_copy_mb` a directory that a caller may only read
-    is read from a private copy of at most so many megabytes, and not a byte of it changes.
     """
 
     hosts: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    stdio_hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
-    environment: tuple[str, ...] | None = None
-    driver_path: str = ""
-    datalog_directories: tuple[str, ...] | None = None
-    datalog_hosts: tuple[str, ...] | None = None
-    datalog_changes: bool = False
-    datalog_private_copy_mb: Annotated[int, msgspec.Meta(ge=1)] | None = None
     lifetime_s: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
     per_owner: Annotated[int, msgspec.Meta(ge=1)] = 16
 
     def __post_init__(self) -> None:
-        for name in ("directories", "datalog_directories"):
-            for directory in getattr(self, name) or ():
-                if not directory.startswith("/"):
-                    raise invalid(
-                        f"`temporary_sources.{name}` holds `{directory[:80]}`, which is not an"
-                        " absolute path.",
-                        hint="Write the path from `/` on.",
-                    )
+        check_directories("temporary_sources.directories", self.directories)
+
+
+def check_directories(setting: str, directories: Iterable[str]) -> None:
+    """Raises: TidegateError CONFIG_INVALID for one that is not an absolute path."""
+    for directory in directories:
+        if not directory.startswith("/"):
+            raise invalid(
+                f"`{setting}` holds `{directory[:80]}`, which is not an absolute path.",
+                hint="Write the path from `/` on.",
+            )
 
 
 _TABLE = ("table", "schema.table")

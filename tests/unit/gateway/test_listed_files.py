@@ -196,7 +196,7 @@ async def test_no_driver_opens_a_file_that_a_link_leads_to(
     jars = driver_path(product)
     outside = tmp_path / "outside"
     shutil.copytree(template(product, SCRIPT), outside)
-    async with served(tmp_path, temporary_sources={"driver_path": jars}) as under_test:
+    async with served(tmp_path, jdbc={"driver_path": jars}) as under_test:
         files = under_test.files
         for each in sorted(outside.rglob("*")):
             place = files / each.relative_to(outside)
@@ -259,7 +259,8 @@ async def test_the_derived_file_of_a_saved_source_is_refused_under_another_name(
     async with served(
         tmp_path,
         sources=[source],
-        temporary_sources={"driver_path": jars, "directories": [str(tmp_path)]},
+        jdbc={"driver_path": jars},
+        temporary_sources={"directories": [str(tmp_path)]},
     ) as under_test:
         peer = under_test.peer()
         (under_test.files / "twin.mv.db").symlink_to(saved / "shop.mv.db")

@@ -29,6 +29,7 @@ from tidegate.model.actors import Scope
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
 from tidegate.products.datalog.requests import OpenDatalog, OpenedDatalog
+from tidegate.products.datalog.settings import OpeningSettings
 from tidegate.secrets import HeldSecret, split_password, with_password
 
 STDIO_LIFETIME_S = 30 * 86_400.0
@@ -39,15 +40,23 @@ STDIO_SOURCES = 256
 
 def make_handler(parts: HandlerParts, request: type[Request]) -> RequestHandler:
     """What answers `OpenDatalog`."""
-    return DatalogSources(parts.connections, parts.config.temporary_sources).open
+    config = parts.config
+    own = config.section(OpeningSettings)
+    return DatalogSources(parts.connections, config.temporary_sources, own).open
 
 
 class DatalogSources:
     """Answers `OpenDatalog` requests by the settings."""
 
-    def __init__(self, connections: SourceConnections, settings: TemporarySourceSettings) -> None:
+    def __init__(
+        self,
+        connections: SourceConnections,
+        settings: TemporarySourceSettings,
+        own: OpeningSettings,
+    ) -> None:
         self._connections = connections
         self._settings = settings
+        self._own = own
 
     async def open(self, call: Call, _: tuple[Source, ...]) -> OpenedDatalog:
         """Add the source. The engine is opened by the first call on it.
@@ -90,11 +99,11 @@ class DatalogSources:
         check: Callable[[], Awaitable[None]] | None,
     ) -> Source:
         on_stdio, limits = not call.address, self._settings
-        changes = call.actor.scope.covers(Scope.READ_WRITE) and (on_stdio or limits.datalog_changes)
+        changes = call.actor.scope.covers(Scope.READ_WRITE) and (on_stdio or self._own.changes)
         written = with_password(url, held.reference) if held is not None else url
         options: dict[str, str] = {}
-        if limits.datalog_private_copy_mb is not None and not (changes or _is_remote(url)):
-            options["private_copy_mb"] = str(limits.datalog_private_copy_mb)
+        if self._own.private_copy_mb is not None and not (changes or _is_remote(url)):
+            options["private_copy_mb"] = str(self._own.private_copy_mb)
         access = "write" if changes else "read"
         source = source_from_settings(
             SourceSettings(name=name, url=written, access=access, options=options)
@@ -118,13 +127,13 @@ class DatalogSources:
         settings = self._settings
         path = entry.path_of(url)
         if path is not None:
-            directories = settings.datalog_directories
+            directories = self._own.directories
             if directories is None:
                 directories = ("/",) if not call.address else settings.directories
             if not is_below(path, directories):
                 raise denied("The directory is in none that the operator has listed.")
             return directories
-        hosts = settings.datalog_hosts
+        hosts = self._own.hosts
         if hosts is None:
             if not call.address:
                 return ()

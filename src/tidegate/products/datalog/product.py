@@ -20,6 +20,7 @@ PRODUCT = Product(
         )
     },
     vocabularies={"datalog": "tidegate.products.datalog.attributes"},
+    settings={"datalog": "tidegate.products.datalog.settings:OpeningSettings"},
     demo_source="tidegate.products.datalog.demo_facts:facts_of",
     commands={
         "datalog": CommandEntry(

@@ -58,7 +58,10 @@ PRODUCT = Product(
         for name in ("h2", "hsqldb", "derby", "spark")
     },
     command_hooks="tidegate.products.jdbc.commands.hooks:HOOKS",
-    settings={"drivers": "tidegate.products.jdbc.settings:DriverSettings"},
+    settings={
+        "drivers": "tidegate.products.jdbc.settings:DriverSettings",
+        "jdbc": "tidegate.products.jdbc.settings:OpeningSettings",
+    },
     commands={
         "driver": CommandEntry("tidegate.products.jdbc.commands.arguments:add_driver", "databases"),
         "fixture": CommandEntry(

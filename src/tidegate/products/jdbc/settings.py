@@ -46,3 +46,20 @@ class DriverSettings(Section, frozen=True, forbid_unknown_fields=True):
                 "`drivers.password` holds the password itself.",
                 hint="Write `${ENV:NAME}` or `${FILE:/path}` in its place.",
             )
+
+
+class OpeningSettings(Section, frozen=True, forbid_unknown_fields=True):
+    """What the tool `connect` of the surface `jdbc` may open beside what `temporary_sources` lists.
+
+    `stdio_hosts` are hosts for a client on stdio: the user who starts that server can reach their
+    own machine without it. `environment` are patterns of environment variables that a call may
+    name; without it `DB_*` and `JDBC_*` on stdio, and none over HTTP. A URL that comes from a
+    variable need not be on the lists. `driver_path` are the jars, or a folder of jars, of the
+    drivers for databases that need one.
+    """
+
+    NAME: ClassVar[str] = "jdbc"
+
+    stdio_hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+    environment: tuple[str, ...] | None = None
+    driver_path: str = ""

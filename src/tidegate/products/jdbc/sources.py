@@ -50,6 +50,7 @@ from tidegate.products.jdbc.engine.url import (
     parse_jdbc_url,
 )
 from tidegate.products.jdbc.requests import OpenedJdbc, OpenJdbc
+from tidegate.products.jdbc.settings import OpeningSettings
 from tidegate.secrets import MASK, HeldSecret
 
 STDIO_VARIABLES = ("DB_*", "JDBC_*")
@@ -101,7 +102,10 @@ class _Given(NamedTuple):
 def make_handler(parts: HandlerParts, request: type[Request]) -> RequestHandler:
     """What answers `OpenJdbc`."""
     sources = JdbcSources(
-        parts.connections, parts.config.temporary_sources, partial(prepare_source, parts)
+        parts.connections,
+        parts.config.temporary_sources,
+        parts.config.section(OpeningSettings),
+        partial(prepare_source, parts),
     )
     return sources.open
 
@@ -110,10 +114,15 @@ class JdbcSources:
     """Answers `OpenJdbc` requests by the settings."""
 
     def __init__(
-        self, connections: SourceConnections, settings: TemporarySourceSettings, locate: Locate
+        self,
+        connections: SourceConnections,
+        settings: TemporarySourceSettings,
+        own: OpeningSettings,
+        locate: Locate,
     ) -> None:
         self._connections = connections
         self._settings = settings
+        self._opening = own
         self._locate = locate
         self._own = str(uuid.uuid4())
         """Keeps the processes of callers apart from those that saved sources name."""
@@ -227,8 +236,8 @@ class JdbcSources:
                 for name, value in settings.options.items()
                 if name not in ("driver_coordinate", "driver_repository")
             }
-            if self._settings.driver_path:
-                options["driver_path"] = self._settings.driver_path
+            if self._opening.driver_path:
+                options["driver_path"] = self._opening.driver_path
             return structs.replace(settings, options=options), error
         return settings, None
 
@@ -266,7 +275,7 @@ class JdbcSources:
     def _resolve(self, call: Call, request: OpenJdbc) -> _Given:
         """Put the values of environment variables in their places. Raises: TidegateError
         ARGUMENT_INVALID."""
-        settings = self._settings.environment
+        settings = self._opening.environment
         allowed = settings if settings is not None else () if call.address else STDIO_VARIABLES
         values: dict[str, str | None] = {}
         resolved: set[str] = set()
@@ -284,7 +293,7 @@ class JdbcSources:
     def _check_allowed(self, call: Call, native: NativeUrl | None, parsed: JdbcUrl | None) -> None:
         """Apply the rule `source.temporary`. Raises: TidegateError POLICY_DENIED."""
         settings = self._settings
-        hosts = settings.hosts if call.address else (*settings.hosts, *settings.stdio_hosts)
+        hosts = settings.hosts if call.address else (*settings.hosts, *self._opening.stdio_hosts)
         local = parsed is not None and parsed.kind in ("file", "memory")
         if local or (native is not None and not native.is_server):
             path = native.path if native else file_of(parsed) if parsed else None
@@ -344,8 +353,8 @@ class JdbcSources:
             options["driver_coordinate"] = dependency
             if values["repository"] is not None:
                 options["driver_repository"] = values["repository"]
-        elif self._settings.driver_path:
-            options["driver_path"] = self._settings.driver_path
+        elif self._opening.driver_path:
+            options["driver_path"] = self._opening.driver_path
         if driver is not None:
             options["driver"] = driver
         if user is not None:
@@ -436,7 +445,7 @@ def _variable(name: str, field: str, allowed: tuple[str, ...]) -> str:
             f"The environment variable '{name[:80]}' may not be used for connect parameter"
             f" '{field}'.",
             hint=f"Allowed here: {', '.join(allowed) or 'none'}. The operator lists others under"
-            " `temporary_sources.environment`.",
+            " `jdbc.environment`.",
             details={"rule": RULE, "field": field},
         )
     value = os.environ.get(name)

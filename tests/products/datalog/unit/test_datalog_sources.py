@@ -15,14 +15,22 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
 from tidegate.products.datalog.requests import OpenDatalog, OpenedDatalog
+from tidegate.products.datalog.settings import OpeningSettings
 
 READER = Actor("r", "r", Scope.READ_ONLY)
 WRITER = Actor("w", "w", Scope.READ_WRITE)
 HTTP = "192.0.2.7"
+DEFAULT = OpeningSettings()
 
 
 def opened(
-    tmp_path: Path, url: str, *, actor: Actor = READER, address: str = "", **settings: Any
+    tmp_path: Path,
+    url: str,
+    *,
+    actor: Actor = READER,
+    address: str = "",
+    own: OpeningSettings = DEFAULT,
+    **settings: Any,
 ) -> OpenedDatalog:
     """What the gate answers a caller on stdio, or with an address over HTTP."""
 
@@ -31,6 +39,7 @@ def opened(
             state=str(tmp_path / "state"),
             temporary_sources=TemporarySourceSettings(**settings),
             sources=(SourceSettings(name="saved", url=f"datalevin://{tmp_path}/saved"),),
+            sections={"datalog": own},
         )
         app = App.open(config)
         try:
@@ -57,8 +66,8 @@ def test_a_client_on_stdio_opens_what_its_user_can_reach(tmp_path: Path) -> None
     assert opened(tmp_path, url).source.access == "read"
     assert opened(tmp_path, url, actor=WRITER).source.access == "write"
     assert opened(tmp_path, "dtlv://h.example/db").place == "dtlv://h.example/db"
-    denied(tmp_path, url, datalog_directories=("/elsewhere",))
-    denied(tmp_path, "dtlv://h.example/db", datalog_hosts=("other.example",))
+    denied(tmp_path, url, own=OpeningSettings(directories=("/elsewhere",)))
+    denied(tmp_path, "dtlv://h.example/db", own=OpeningSettings(hosts=("other.example",)))
 
 
 def test_nothing_is_open_over_http_unless_it_is_listed(tmp_path: Path) -> None:
@@ -70,7 +79,7 @@ def test_nothing_is_open_over_http_unless_it_is_listed(tmp_path: Path) -> None:
     assert opened(tmp_path, url, address=HTTP, **listed).source.access == "read"
     written = opened(tmp_path, url, actor=WRITER, address=HTTP, **listed)
     assert written.source.access == "read"
-    changed: dict[str, Any] = {**listed, "datalog_changes": True}
+    changed: dict[str, Any] = {**listed, "own": OpeningSettings(changes=True)}
     assert opened(tmp_path, url, actor=WRITER, address=HTTP, **changed).source.access == "write"
     assert opened(tmp_path, url, address=HTTP, **changed).source.access == "read"
 
@@ -99,7 +108,7 @@ def test_a_password_is_nowhere_in_the_answer(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_only_read_is_copied_where_the_operator_says_so(tmp_path: Path) -> None:
     url = f"datalevin://{tmp_path}/facts"
-    strict: dict[str, Any] = {"datalog_private_copy_mb": 100}
+    strict: dict[str, Any] = {"own": OpeningSettings(private_copy_mb=100)}
     assert opened(tmp_path, url, **strict).source.options == (("private_copy_mb", "100"),)
     assert opened(tmp_path, url).source.options == ()
     assert opened(tmp_path, url, actor=WRITER, **strict).source.options == ()

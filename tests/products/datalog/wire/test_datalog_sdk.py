@@ -72,8 +72,7 @@ def test_an_official_client_uses_every_tool_over_http(
     state = tmp_path / "state"
     settings = tmp_path / "settings.toml"
     settings.write_text(
-        f'state = "{state}"\n[temporary_sources]\ndatalog_changes = true\n'
-        f'datalog_directories = ["{tmp_path}/data"]\n'
+        f'state = "{state}"\n[datalog]\nchanges = true\ndirectories = ["{tmp_path}/data"]\n'
     )
     settings.chmod(0o600)
     token = tidegate("token", "create", "peer", "--scope", "readWrite", state=state).out.strip()

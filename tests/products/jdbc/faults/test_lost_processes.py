@@ -31,7 +31,7 @@ async def run(peer: JdbcPeer, id: str, what: str) -> dict[str, object]:
 async def test_the_answer_names_what_a_lost_process_held(tmp_path, jar, monkeypatch, what, code):
     monkeypatch.setenv("JDBC_URL", "jdbc:hostile:x")
     limits = {"timeout_s": 0.5 if what == "hang" else 60.0}
-    settings = {"limits": limits, "temporary_sources": {"driver_path": str(jar)}}
+    settings = {"limits": limits, "jdbc": {"driver_path": str(jar)}}
     async with served(tmp_path, **settings) as jdbc:
         peer, stranger = jdbc.peer(), jdbc.peer(OTHER)
         connect = {"url": "${JDBC_URL}", "driver": "HostileDriver"}

@@ -132,8 +132,8 @@ async def test_over_http_bare_calls_need_no_session(tmp_path):
     ],
 )
 async def test_a_place_that_no_one_has_listed_is_refused(tmp_path, settings, url):
-    temporary = {"driver_path": "/nowhere", **settings}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": "/nowhere", **settings}
+    async with served(tmp_path, jdbc=own) as jdbc:
         refused = await jdbc.peer().bare("connect", url=url)
         assert refused["code"] in ("policy.denied", "source.url"), refused
 
@@ -151,7 +151,7 @@ async def test_a_place_that_no_one_has_listed_is_refused(tmp_path, settings, url
     ],
 )
 async def test_parameters_that_could_run_code_are_refused(tmp_path, url):
-    async with served(tmp_path, temporary_sources={"driver_path": "/nowhere"}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": "/nowhere"}) as jdbc:
         refused = await jdbc.peer().bare("connect", url=url)
         assert refused["error"].startswith("Invalid URL"), refused
 
@@ -179,16 +179,16 @@ async def test_a_database_file_is_not_made(tmp_path):
 async def test_what_a_driver_reads_as_a_file_is_no_server_and_no_memory(
     tmp_path, product, beginning
 ):
-    temporary = {"driver_path": jdbc_drivers.driver_path(product)}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": jdbc_drivers.driver_path(product)}
+    async with served(tmp_path, jdbc=own) as jdbc:
         refused = await jdbc.peer().bare("connect", url=f"{beginning}{tmp_path}/made")
         assert refused["code"] == "policy.denied", refused
         assert not list(tmp_path.glob("made*"))
 
 
 async def test_a_url_cannot_have_a_database_made_or_a_file_opened_for_writing(tmp_path):
-    temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": jdbc_drivers.driver_path("h2")}
+    async with served(tmp_path, jdbc=own) as jdbc:
         (jdbc.files / "made").mkdir()
         for parameter in ("IFEXISTS=FALSE", "ACCESS_MODE_DATA=rw"):
             url = f"jdbc:h2:{jdbc.files}/made;{parameter}"
@@ -358,7 +358,7 @@ async def test_a_stateless_client_finds_its_connection_by_its_id(tmp_path):
 
 async def test_a_database_that_needs_a_driver(tmp_path):
     path = jdbc_drivers.driver_path("h2")
-    async with served(tmp_path, temporary_sources={"driver_path": path}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": path}) as jdbc:
         peer = jdbc.peer()
         connected = await peer.bare("connect", url="jdbc:h2:mem:x", user="sa", password="")
         assert connected["driver"] == "org.h2.Driver"
@@ -382,8 +382,8 @@ def processes(jdbc: JdbcUnderTest) -> list[Any]:
 
 @pytest.mark.parametrize("form", ["bare", "mcp"])
 async def test_ids_whose_process_was_killed_are_invalid_and_those_of_others_live(tmp_path, form):
-    temporary = {"driver_path": jdbc_drivers.driver_path("h2")}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": jdbc_drivers.driver_path("h2")}
+    async with served(tmp_path, jdbc=own) as jdbc:
         peer, stranger = jdbc.peer(), jdbc.peer(OTHER)
         await peer.open()
 
@@ -415,8 +415,8 @@ async def test_ids_whose_process_was_killed_are_invalid_and_those_of_others_live
 
 async def test_a_process_ends_with_the_last_connection_of_its_caller(tmp_path):
     paths = [jdbc_drivers.driver_path(product) for product in ("h2", "hsqldb")]
-    temporary = {"driver_path": os.pathsep.join(paths)}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": os.pathsep.join(paths)}
+    async with served(tmp_path, jdbc=own) as jdbc:
         calls = [jdbc.post("connect", url=f"jdbc:h2:mem:{name}") for name in "xy"]
         ids = [answer.json["result"]["id"] for answer in await asyncio.gather(*calls)]
         process, same = processes(jdbc)
@@ -490,7 +490,7 @@ async def test_an_explicit_driver_goes_to_java(tmp_path):
     name = server.new_database()
     server.ask(USERS, name)
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/{name}"
-    async with served(tmp_path, temporary_sources={"driver_path": path}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": path}) as jdbc:
         peer = jdbc.peer()
         connected = await peer.bare(
             "connect", url=url, user="postgres", password=PASSWORD, driver="org.postgresql.Driver"
@@ -521,7 +521,7 @@ async def test_a_session_that_the_database_ended_is_opened_again(tmp_path):
     name = server.new_database()
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/{name}"
     account = {"user": "postgres", "password": PASSWORD}
-    async with served(tmp_path, temporary_sources={"driver_path": path}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": path}) as jdbc:
         peer = jdbc.peer()
         for more in ({}, {"driver": "org.postgresql.Driver"}):
             id = await peer.connected(url, **account, **more)

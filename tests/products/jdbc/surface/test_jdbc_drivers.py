@@ -24,7 +24,7 @@ async def test_a_file_that_an_engine_of_ours_reads_is_read_by_its_driver_where_o
     library = jdbc_drivers.SQLITE_LIBRARY
     if not os.path.isdir(library):
         pytest.skip("needs SQLite's library for Java (the package libxerial-sqlite-jdbc-jni)")
-    async with served(tmp_path, temporary_sources={"driver_path": _path("sqlite")}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": _path("sqlite")}) as jdbc:
         peer = jdbc.peer()
         named = await peer.bare("connect", url=jdbc.url, driver="org.sqlite.JDBC")
         assert (named.get("engine"), named.get("driver")) == ("jdbc", "org.sqlite.JDBC"), named
@@ -269,7 +269,7 @@ async def test_hsqldb_does_not_call_an_unknown_name_a_missing_right(tmp_path):
     files = tmp_path / "files"
     files.mkdir()
     url = jdbc_drivers.new_database("hsqldb", files, script)
-    async with served(tmp_path, temporary_sources={"driver_path": _path("hsqldb")}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": _path("hsqldb")}) as jdbc:
         peer = jdbc.peer()
         id = await peer.connected(url, user="READER", password="x")
         assert (await peer.recorded(id, "SELECT id FROM seen"))["rows"] == []

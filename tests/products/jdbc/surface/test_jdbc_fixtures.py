@@ -108,7 +108,7 @@ async def test_an_offset_of_h2_stays(tmp_path):
         " '00000000-0000-0000-0000-000000000007')",
     )
     url = new_database("h2", tmp_path / "files", script)
-    async with served(tmp_path, temporary_sources={"driver_path": driver_path("h2")}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": driver_path("h2")}) as jdbc:
         peer = jdbc.peer()
         id = await peer.connected(url)
         done = await peer.recorded(id, "SELECT * FROM t", generate=["java"])

@@ -85,7 +85,7 @@ async def connected(product, tmp_path):
             driver = {"driver": CLASSES[product]}
         if product == "sqlite" and not os.path.isdir(jdbc_drivers.SQLITE_LIBRARY):
             pytest.skip("needs SQLite's library for Java (the package libxerial-sqlite-jdbc-jni)")
-    async with served(tmp_path, temporary_sources={"driver_path": path}) as jdbc:
+    async with served(tmp_path, jdbc={"driver_path": path}) as jdbc:
         url, account = _database(product, jdbc.files)
         peer = jdbc.peer()
         yield peer, await peer.connected(url, **account, **driver)

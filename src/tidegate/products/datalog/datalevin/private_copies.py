@@ -273,7 +273,7 @@ def _check_size(original: Path, mark: Mark, copy: Path, most: int) -> None:
             f"A private copy of {original} would take {size / 1024**2:.0f} MB, and the limit is"
             f" {most // 1024**2}.",
             hint="Have the operator raise `private_copy_mb` of the source, or"
-            " `temporary_sources.datalog_private_copy_mb`.",
+            " `datalog.private_copy_mb`.",
         )
     if shutil.disk_usage(copy).free < size + ROOM_LEFT:
         raise TidegateError(
