@@ -92,7 +92,7 @@ class Home:
         saved = structs.replace(self.harness.source, ephemeral=False)
         url = self.shop.url
         open_source = Source(
-            *(saved.id, saved.name, url, saved.engine, saved.dialect, "write"), undo="keep"
+            *(saved.id, saved.name, url, saved.engine, saved.dialect), access="write", undo="keep"
         )
 
         async def work() -> None:
