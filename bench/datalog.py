@@ -40,11 +40,11 @@ from tidegate.model.requests import Call
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.products.datalog.datalevin.engine import DatalevinEngine
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.startup_cache import StartupCache
-from tidegate.products.datalog.datalevin.url import Place, place_of
-from tidegate.products.datalog.datalevin.workers import HEAP, Worker, workers
+from tidegate.products.datalog.engine.engine import DatalevinEngine
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.startup_cache import StartupCache
+from tidegate.products.datalog.engine.url import Place, place_of
+from tidegate.products.datalog.engine.workers import HEAP, Worker, workers
 from tidegate.products.datalog.requests import (
     DatalogOperation,
     DatalogRequest,

@@ -11,8 +11,8 @@ A package of its own names its product in its metadata:
     snowflake = "tidegate_snowflake.product:PRODUCT"
 
 Packages are looked for only when something is named that is not here, or when all is to be listed:
-to read the metadata of every installed package takes longer than to start the gate. So no package
-can take the place of what is here.
+to read the metadata of every installed package takes longer than to start the gate. The entries
+of the products that are here take precedence.
 """
 
 from __future__ import annotations
@@ -48,16 +48,17 @@ class EngineEntry(NamedTuple):
     `writes_by_settings`: a source that is named on the command line admits changes where the
     setting `allow_writes` does, without `--allow-writes`.
 
-    Places of functions, each of a URL that is not opened: `dialect_reader` gives the dialect where
-    one engine speaks several; `locator` gives what a listing shows of a URL that is written in a
-    way of its own (`engines.common.url.Location`); `path_reader` gives the absolute path of the
-    file or folder that it names, None where it names none. `reader` reads a URL and the source's
-    options as the engine does, and raises TidegateError for what it cannot be opened with.
+    Places (`module:function`) of functions that read a URL without opening it: `dialect_reader`
+    gives the dialect where one engine speaks several; `locator` gives what a listing shows of a URL
+    that is written in a way of its own (`engines.common.url.Location`); `path_reader` gives the
+    absolute path of the file or folder that it names, None where it names none. `reader` reads a
+    URL and the source's options as the engine does, and raises TidegateError for what it cannot be
+    opened with.
     `absolute_url` gives a URL with its file as an absolute path. `preparer`, async, gives from
     `gateway.handlers.HandlerParts`, a source and a report the source as it is opened.
     `shared_settings` gives, of the settings and the state's directory, the text that each source
-    without one gets as its option `settings`. `session_gate` gives, of an `App`, what sessions on
-    such a source send their calls through, in the gateway's place.
+    without one gets as its option `settings`. `session_gate` takes an `App` and gives the gateway
+    that sessions of wire protocols on such a source use in place of the usual one.
     """
 
     engine: str

@@ -21,10 +21,10 @@ from tidegate.model.requests import Browse, EngineRequest, Explain, Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.products.datalog.datalevin.engine import DatalevinEngine
-from tidegate.products.datalog.datalevin.library import find_library, installed_version
-from tidegate.products.datalog.datalevin.startup_cache import StartupCache
-from tidegate.products.datalog.datalevin.workers import workers
+from tidegate.products.datalog.engine.engine import DatalevinEngine
+from tidegate.products.datalog.engine.library import find_library, installed_version
+from tidegate.products.datalog.engine.startup_cache import StartupCache
+from tidegate.products.datalog.engine.workers import workers
 from tidegate.products.datalog.requests import (
     DatalogOperation,
     DatalogRequest,

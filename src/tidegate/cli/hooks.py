@@ -37,11 +37,11 @@ class CommandHooks:
     def found_sources(
         self, config: Config, named: Sequence[SourceSettings]
     ) -> tuple[SourceSettings, ...]:
-        """Sources that are there beside those of the settings and those that are named."""
+        """Additional sources, besides those of the settings and of the command line."""
         return ()
 
     def read_serve_settings(self, config: Config, arguments: argparse.Namespace) -> Config:
-        """The settings of `serve` with what the product's own say of the whole server. Raises:
+        """The settings of `serve`, with what the product says of the whole server. Raises:
         TidegateError CONFIG_INVALID."""
         return config
 
@@ -95,8 +95,8 @@ def prepare_source(config: Config, settings: SourceSettings, arguments: argparse
 
 
 def command_hooks() -> tuple[CommandHooks, ...]:
-    """The hooks of the products that are here, by the names of these, then those of the packages
-    that were found already: who uses one names its engine, surface or section in the settings."""
+    """The hooks of the products that are here, then those of packages that are loaded already. A
+    package is loaded when the settings name its engine, surface or section."""
     return tuple(
         cast("CommandHooks", load(each.command_hooks))
         for each in found_already()

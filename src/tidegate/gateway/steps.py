@@ -1,9 +1,10 @@
 """The steps of a call, in their order.
 
-Each is a function of the `CallContext`, and a call that a step does not concern passes it by. Who
-reads `STATEMENT_STEPS` from top to bottom knows what happens to a statement. The order protects:
-nothing is asked of a database before the policy was, data is hidden before the database gives its
-opinion, a person is asked about what is known then, and nothing runs before it is on record.
+Each is a function of the `CallContext`; steps that do not apply to a call are skipped.
+`STATEMENT_STEPS`, read from top to bottom, is what happens to a statement. The order protects: the
+policy is checked before the database is contacted, masks and filters are applied before the
+database inspects the statement, a person is asked after that inspection, and nothing runs before it
+is on record.
 
 A product may add steps (`Product.steps`): see `steps_of`.
 """

@@ -6,6 +6,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -76,8 +77,14 @@ class HttpClient:
         raise exchange.fail(Code.PROVIDER_REPLY, "redirects too many times")
 
     def send_blocking(self, request: HttpRequest, sink: Sink | None = None) -> HttpResponse:
-        """The same for a thread without an event loop; keeps no connection."""
-        return asyncio.run(self.send(request, sink))
+        """The same for callers that wait, such as commands; keeps no connection. If the thread has
+        an event loop, that waits as well."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.send(request, sink))
+        with ThreadPoolExecutor(1, "tidegate-http") as thread:
+            return thread.submit(asyncio.run, self.send(request, sink)).result()
 
     async def close(self) -> None:
         """End the connections that are kept."""

@@ -13,7 +13,7 @@ from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.http_client.client import HttpClient
 from tidegate.http_client.rules import ClientRules, HttpRequest, RequestFailed
-from tidegate.provider_http import retry_after
+from tidegate.retrying_http import retry_after
 from tidegate.webhook.signature import read_secret, sign
 
 TIMEOUT_S = 10.0

@@ -1,1 +1,1 @@
-"""The windows and tabs of a session."""
+"""The windows and tabs of an operator."""

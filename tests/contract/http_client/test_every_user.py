@@ -19,12 +19,12 @@ from support.cloud_api import write_farm
 from support.http_site import Site, reply, serve_proxy, serve_site
 from support.permits import permit_for
 from support.webhook_receiver import SECRET as WEBHOOK_SECRET
-from tidegate import downloads
+from tidegate import file_fetcher as downloads
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.webhook import WebhookSettings
-from tidegate.downloads import Access, Downloader, Login, Origin
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.errors import Code, TidegateError
+from tidegate.file_fetcher import Access, Downloader, Login, Origin
 from tidegate.identity import jwks
 from tidegate.identity.jwks import KeyFetcher, Keys
 from tidegate.model.cancellation import Cancellation
@@ -33,7 +33,7 @@ from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.products.cloud.engine import provider_calls
-from tidegate.provider_http import Endpoint, post_json
+from tidegate.retrying_http import Endpoint, post_json
 from tidegate.webhook.delivery import deliver
 
 SECRET = "s3cret-of-the-caller"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.audit.call_file import CallFile, CallRecord
 from tidegate.errors import Code, TidegateError
+from tidegate.products.cloud.surface.call_file import CallFile, CallRecord
 
 MIB = 1_048_576
 

@@ -16,8 +16,8 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.products.datalog.commands.datalog import prepared
 from tidegate.products.datalog.commands.import_file import send_records
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.startup_cache import StartupCache
 from tidegate.products.datalog.language.import_records import as_vectors, infer, records_of
 
 NAME = "shop-facts"

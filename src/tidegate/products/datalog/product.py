@@ -3,11 +3,11 @@
 from tidegate.product import CommandEntry, EngineEntry, Product, SurfaceEntry
 
 _DATALEVIN = EngineEntry(
-    *("datalevin", "datalog", "tidegate.products.datalog.datalevin", "DatalevinEngine", "datalog"),
+    *("datalevin", "datalog", "tidegate.products.datalog.engine", "DatalevinEngine", "datalog"),
     language="tidegate.products.datalog.language.datalog",
     options=("heap", "java", "journal", "private_copy_mb"),
-    locator="tidegate.products.datalog.datalevin.url:locate",
-    path_reader="tidegate.products.datalog.datalevin.url:path_of",
+    locator="tidegate.products.datalog.engine.url:locate",
+    path_reader="tidegate.products.datalog.engine.url:path_of",
 )
 
 PRODUCT = Product(

@@ -40,8 +40,8 @@ from tidegate.gateway.temporary_sources import (
 from tidegate.model.requests import Call, Progress, Request
 from tidegate.model.sources import Source
 from tidegate.paths import expand
+from tidegate.products.jdbc.engine.known_databases import known_database_of
 from tidegate.products.jdbc.engine.native_url import NativeUrl, native_url, split_login
-from tidegate.products.jdbc.engine.products import product_of
 from tidegate.products.jdbc.engine.url import (
     JdbcUrl,
     coordinate_of,
@@ -347,7 +347,7 @@ class JdbcSources:
             )
         options = {
             "restart": "false",  # its caller shall know that a session was lost
-            "process": f"{self._own} {actor} {driver or product_of(url).driver}",
+            "process": f"{self._own} {actor} {driver or known_database_of(url).driver}",
         }
         if dependency is not None:
             options["driver_coordinate"] = dependency

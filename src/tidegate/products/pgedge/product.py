@@ -14,7 +14,9 @@ PRODUCT = Product(
             settings="tidegate.products.pgedge.surface.settings:PostgresSettings",
             variants=(
                 Variant(
-                    "/mcp/v1", "document", "tidegate.edges.http.plain_json:PlainJsonConventions"
+                    "/mcp/v1",
+                    "document",
+                    "tidegate.products.pgedge.plain_json:PlainJsonConventions",
                 ),
             ),
             check="tidegate.products.pgedge.surface.prompts:check_prompts",

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from tidegate.model.transactions import Isolation, TransactionModes
 from tidegate.products.wire.command_tokens import CommandTokens
-from tidegate.products.wire.commands import (
+from tidegate.products.wire.copy_command import read_copy
+from tidegate.products.wire.parsed_commands import (
     Begin,
     Characteristics,
     CloseCursor,
@@ -31,7 +32,6 @@ from tidegate.products.wire.commands import (
     Unlisten,
     UnlockAll,
 )
-from tidegate.products.wire.copy_command import read_copy
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import words
 from tidegate.sql.finding import Refusal

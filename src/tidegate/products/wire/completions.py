@@ -15,7 +15,7 @@ from tidegate.products.wire.errors import (
     truncation_notice,
 )
 from tidegate.products.wire.rows import Client
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.session_settings import SessionSettings
 
 
 class Completions:

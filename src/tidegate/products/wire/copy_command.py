@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.products.wire.command_tokens import CommandTokens
-from tidegate.products.wire.commands import Command, CopyOut, Refused
+from tidegate.products.wire.parsed_commands import Command, CopyOut, Refused
 
 
 def read_copy(reader: CommandTokens) -> Command | None:

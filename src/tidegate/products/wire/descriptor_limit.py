@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from tidegate.errors import Code, TidegateError
-from tidegate.products.wire.server_settings import PgWireSettings
+from tidegate.products.wire.settings import PgWireSettings
 
 OTHERS = 256
 """Descriptors for all but the clients of the wire protocol: files, databases, clients of HTTP."""

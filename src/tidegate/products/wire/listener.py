@@ -12,7 +12,7 @@ from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.model.sources import Source
 from tidegate.product import load
-from tidegate.products.wire.server_settings import PgWireSettings
+from tidegate.products.wire.settings import PgWireSettings
 from tidegate.serve.edges import Listener, session_gate_of
 
 if TYPE_CHECKING:

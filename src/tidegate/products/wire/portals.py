@@ -14,9 +14,9 @@ from tidegate.model.cancellation import READ_ENOUGH, Cancellation
 from tidegate.model.replies import Reply
 from tidegate.model.results import Column, Page
 from tidegate.model.sources import Source
-from tidegate.products.wire.commands import Command
 from tidegate.products.wire.errors import refused
 from tidegate.products.wire.memory_quota import SessionMemory
+from tidegate.products.wire.parsed_commands import Command
 from tidegate.products.wire.placeholders import Placed
 from tidegate.results.row_stream import RowChannel
 

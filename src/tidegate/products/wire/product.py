@@ -4,7 +4,7 @@ from tidegate.product import Product
 
 PRODUCT = Product(
     "wire",
-    settings={"pg": "tidegate.products.wire.server_settings:PgWireSettings"},
-    command_hooks="tidegate.products.wire.hooks:HOOKS",
+    settings={"pg": "tidegate.products.wire.settings:PgWireSettings"},
+    command_hooks="tidegate.products.wire.commands.hooks:HOOKS",
     listener="tidegate.products.wire.listener:make_listener",
 )

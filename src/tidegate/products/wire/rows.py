@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tidegate.model.results import Column, ColumnKind, DataRows
 from tidegate.products.wire import messages
-from tidegate.products.wire.commands import CopyOut
+from tidegate.products.wire.parsed_commands import CopyOut
 from tidegate.products.wire.row_encoder import RowEncoder, row_encoder
 from tidegate.products.wire.values import is_whole_type, wire_type
 from tidegate.sql.dialects import find

@@ -33,10 +33,10 @@ from tidegate.products.wire.gate import WireGate
 from tidegate.products.wire.logins import Logins
 from tidegate.products.wire.memory_quota import MemoryQuota
 from tidegate.products.wire.reading import reading_turns
-from tidegate.products.wire.server_settings import PgWireSettings
 from tidegate.products.wire.session import Session, SessionTurns
+from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.setting_changes import SettingChanges
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.settings import PgWireSettings
 from tidegate.products.wire.statement_runner import SURFACE
 from tidegate.sql.dialects import find
 

@@ -19,12 +19,12 @@ from tidegate.products.wire.catalog.catalogs import SystemCatalogs
 from tidegate.products.wire.catalog.shared import SharedCatalogs
 from tidegate.products.wire.catalog.translation import reads_catalogs
 from tidegate.products.wire.command_reader import MOST_READ, read_command, split
-from tidegate.products.wire.commands import Begin, Command, CopyOut, Declare
 from tidegate.products.wire.completions import Completions
 from tidegate.products.wire.errors import refused
 from tidegate.products.wire.gate import WireGate
 from tidegate.products.wire.memory_quota import MemoryQuota, SessionMemory
 from tidegate.products.wire.parameters import read_parameter
+from tidegate.products.wire.parsed_commands import Begin, Command, CopyOut, Declare
 from tidegate.products.wire.placeholders import place_parameters
 from tidegate.products.wire.portals import (
     MAX_EACH,
@@ -37,7 +37,7 @@ from tidegate.products.wire.reading import StatementReader
 from tidegate.products.wire.row_encoder import RowEncoder
 from tidegate.products.wire.rows import Client, RowSender
 from tidegate.products.wire.session_commands import SessionCommands
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.spellings import spell
 from tidegate.products.wire.statement_runner import StatementRunner
 from tidegate.products.wire.tags import may_return_rows

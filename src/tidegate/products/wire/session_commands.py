@@ -11,7 +11,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Column
 from tidegate.model.transactions import MarkTransaction, TransactionModes
 from tidegate.products.wire import messages
-from tidegate.products.wire.commands import (
+from tidegate.products.wire.completions import Completions
+from tidegate.products.wire.errors import refused, warning
+from tidegate.products.wire.parsed_commands import (
     Begin,
     Characteristics,
     CloseCursor,
@@ -31,16 +33,14 @@ from tidegate.products.wire.commands import (
     Show,
     UnlockAll,
 )
-from tidegate.products.wire.completions import Completions
-from tidegate.products.wire.errors import refused, warning
 from tidegate.products.wire.placeholders import place_parameters
 from tidegate.products.wire.portals import Portal, PreparedStatement, SessionObjects
 from tidegate.products.wire.row_encoder import RowEncoder
 from tidegate.products.wire.rows import Client, CopySender, RowSender
+from tidegate.products.wire.session_settings import ISOLATIONS, SessionSettings
 from tidegate.products.wire.setting_changes import SettingChanges
 from tidegate.products.wire.setting_defaults import REPORTED
 from tidegate.products.wire.setting_values import is_on, shown_as
-from tidegate.products.wire.settings import ISOLATIONS, SessionSettings
 from tidegate.products.wire.statement_runner import StatementRunner
 from tidegate.products.wire.transaction import NO_MODES, TransactionBlock
 from tidegate.sql.dialects import find

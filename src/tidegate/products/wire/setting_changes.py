@@ -15,8 +15,8 @@ from tidegate.errors import TidegateError
 from tidegate.model.requests import Browse, Request
 from tidegate.model.schema import DatabaseSettings
 from tidegate.products.wire.errors import refused
+from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.setting_defaults import REPORTED
-from tidegate.products.wire.settings import SessionSettings
 
 Changed = tuple[str, str] | None
 """What is to be reported: a setting by its name for clients, and its value."""

@@ -34,7 +34,7 @@ from tidegate.products.wire.gate import WireGate
 from tidegate.products.wire.portals import Portal, Rows, RunningResult
 from tidegate.products.wire.row_encoder import RowEncoder
 from tidegate.products.wire.rows import Client, CopySender, RowSender, with_kinds_of
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.tags import command_tag
 from tidegate.products.wire.transaction import NO_MODES, TransactionBlock, does_not_run_together
 from tidegate.results.row_stream import RowChannel

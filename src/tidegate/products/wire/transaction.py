@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.transactions import TransactionModes
-from tidegate.products.wire.commands import Command, End, Savepoint
 from tidegate.products.wire.errors import refused
+from tidegate.products.wire.parsed_commands import Command, End, Savepoint
 
 NO_MODES = TransactionModes()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from tidegate.errors import Code, TidegateError
-from tidegate.provider_http import Endpoint, post_json
+from tidegate.retrying_http import Endpoint, post_json
 from tidegate.search.embeddings.api import Vector, checked_vectors
 from tidegate.search.requests import Purpose
 

@@ -36,7 +36,7 @@ def provider_of(settings: ModelSettings) -> Provider:
         from tidegate.search.embeddings.local import LocalProvider
 
         return LocalProvider(settings)
-    from tidegate.provider_http import Endpoint
+    from tidegate.retrying_http import Endpoint
     from tidegate.search.embeddings import http_providers
 
     kinds = {

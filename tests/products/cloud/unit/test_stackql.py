@@ -13,7 +13,7 @@ from tidegate.config.durations import seconds
 from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
-from tidegate.products.cloud.commands.server import with_cloud_server
+from tidegate.products.cloud.commands.server_settings import with_cloud_server
 from tidegate.surfaces.registry import check_surfaces, read_settings
 
 WHOLE: dict[str, Any] = {

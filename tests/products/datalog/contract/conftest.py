@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.datalog import CACHE_HOME, Datalog, Opened, prepared
-from tidegate.products.datalog.datalevin import workers
+from tidegate.products.datalog.engine import workers
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,11 @@ import pytest
 from support.datalog import NEVER, Datalog, Opened
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Limits
-from tidegate.products.datalog.datalevin import private_copies
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.startup_cache import StartupCache
-from tidegate.products.datalog.datalevin.url import place_of
-from tidegate.products.datalog.datalevin.workers import HEAP, Worker
+from tidegate.products.datalog.engine import private_copies
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.startup_cache import StartupCache
+from tidegate.products.datalog.engine.url import place_of
+from tidegate.products.datalog.engine.workers import HEAP, Worker
 
 NAMES = "[:find [?n ...] :where [_ :name ?n]]"
 

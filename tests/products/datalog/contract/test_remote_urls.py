@@ -8,9 +8,9 @@ from support.free_ports import claim_port
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
-from tidegate.products.datalog.datalevin.errors import Fault, translate
-from tidegate.products.datalog.datalevin.url import locate, path_of, place_of
-from tidegate.products.datalog.datalevin.workers import discreet
+from tidegate.products.datalog.engine.errors import Fault, translate
+from tidegate.products.datalog.engine.url import locate, path_of, place_of
+from tidegate.products.datalog.engine.workers import discreet
 
 
 def test_a_password_is_in_no_text_that_people_see(monkeypatch: pytest.MonkeyPatch) -> None:

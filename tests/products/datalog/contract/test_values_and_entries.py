@@ -10,7 +10,7 @@ import pytest
 
 from support.datalog import Datalog, Opened
 from tidegate.errors import Code, TidegateError
-from tidegate.products.datalog.datalevin.errors import Fault, translate
+from tidegate.products.datalog.engine.errors import Fault, translate
 from tidegate.products.datalog.language.judge import judge_operation
 from tidegate.products.datalog.language.query import judge_query
 from tidegate.products.datalog.language.reader import read

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from support.free_ports import claim_port
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.startup_cache import StartupCache
 
 PROGRAM = Path(__file__).with_suffix(".clj")
 PASSWORD = "s/cr:t p@ss%41"

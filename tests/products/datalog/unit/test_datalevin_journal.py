@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.products.datalog.datalevin.journal import Fact, Journal, Record, inverse
+from tidegate.products.datalog.engine.journal import Fact, Journal, Record, inverse
 
 REPORT = json.dumps(
     {

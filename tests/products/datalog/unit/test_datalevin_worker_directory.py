@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.products.datalog.datalevin.worker_directory import (
+from tidegate.products.datalog.engine.worker_directory import (
     PREFIX,
     make_directory,
     remove_directory,
@@ -17,7 +17,7 @@ from tidegate.products.datalog.datalevin.worker_directory import (
 
 LEAVES = """
 import os, signal
-from tidegate.products.datalog.datalevin.worker_directory import make_directory
+from tidegate.products.datalog.engine.worker_directory import make_directory
 print(make_directory(), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

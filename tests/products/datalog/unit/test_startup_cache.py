@@ -15,8 +15,8 @@ import pytest
 
 from tidegate.engines.jvm.runtime import Java
 from tidegate.errors import Code, TidegateError
-from tidegate.products.datalog.datalevin.library import Library
-from tidegate.products.datalog.datalevin.startup_cache import BUILT, CLASSES, StartupCache
+from tidegate.products.datalog.engine.library import Library
+from tidegate.products.datalog.engine.startup_cache import BUILT, CLASSES, StartupCache
 
 JAVA = """\
 #!/bin/sh
@@ -104,8 +104,8 @@ def test_a_build_that_is_killed_is_made_by_the_next(tmp_path: Path) -> None:
     script = textwrap.dedent(
         f"""
         from pathlib import Path
-        from tidegate.products.datalog.datalevin.library import Library
-        from tidegate.products.datalog.datalevin.startup_cache import StartupCache
+        from tidegate.products.datalog.engine.library import Library
+        from tidegate.products.datalog.engine.startup_cache import StartupCache
         from tidegate.engines.jvm.runtime import Java
         java = Java({hanging.library.java.program!r}, 25, "25")
         library = Library(Path({str(hanging.library.jar)!r}), "1.2.8", java)

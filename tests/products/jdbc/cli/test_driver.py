@@ -12,7 +12,7 @@ from support import jdbc_drivers
 from support.command_line import tidegate
 from support.maven_repository import DEBIAN, MavenRepository, jar_of, serve_repository
 from support.operator_terminal import operator_terminal
-from tidegate.products.jdbc.engine.products import product_of
+from tidegate.products.jdbc.engine.known_databases import known_database_of
 
 DRIVER = "org.other:driver:1"
 
@@ -163,12 +163,12 @@ def test_a_source_is_saved_anyway_with_the_coordinate_that_a_name_stands_for(
     words = ("jdbc:h2:./hr", "--driver-coordinate", "h2", "--config", str(path))
     state = tmp_path / "state"
     refused = tidegate("source", "add", "hr", *words, state=state)
-    assert refused.status == 69 and "http://127.0.0.1:1" in refused.err
+    assert refused.status == 69 and "127.0.0.1:1" in refused.err
     assert tidegate("source", "list", "--json", state=state).json == {"sources": []}
     saved = tidegate("source", "add", "hr", *words, "--anyway", state=state)
     assert saved.status == 0 and "it does not work now" in saved.err, saved.err
     shown = tidegate("source", "show", "hr", "--json", state=state)
-    coordinate = product_of("jdbc:h2:").coordinate
+    coordinate = known_database_of("jdbc:h2:").coordinate
     assert shown.json["options"] == [["driver_coordinate", coordinate]]
 
 

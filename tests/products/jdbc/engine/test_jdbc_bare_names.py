@@ -16,7 +16,7 @@ from tidegate.engines.registry import engine_of, open_engine
 from tidegate.errors import Code
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
-from tidegate.products.jdbc.engine.products import OTHER, PRODUCTS
+from tidegate.products.jdbc.engine.known_databases import KNOWN_DATABASES, OTHER
 from tidegate.sql.judge import judge
 
 SCRIPT = (
@@ -54,9 +54,9 @@ WITH q AS (SELECT my_func AS a FROM t) SELECT a FROM q
 async def opinions(
     texts: str, facts: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Judgement | None]:
-    product = structs.replace(PRODUCTS["jdbc:h2:"], **facts)
+    product = structs.replace(KNOWN_DATABASES["jdbc:h2:"], **facts)
     url = jdbc_drivers.new_database("h2", tmp_path, SCRIPT) + ";MODE=Oracle"
-    monkeypatch.setitem(PRODUCTS, "jdbc:h2:", product)
+    monkeypatch.setitem(KNOWN_DATABASES, "jdbc:h2:", product)
     options = {
         "driver_path": jdbc_drivers.driver_path("h2"),
         "jvm_options": jdbc_drivers.QUICK,
@@ -101,7 +101,7 @@ async def test_of_an_unknown_database_names_are_compared_without_case(tmp_path, 
 
 
 def test_oracle_and_unknown_databases_are_asked_for_their_columns():
-    assert [each.name for each in (*PRODUCTS.values(), OTHER) if each.calls_bare] == [
+    assert [each.name for each in (*KNOWN_DATABASES.values(), OTHER) if each.calls_bare] == [
         "oracle",
         "other",
     ]

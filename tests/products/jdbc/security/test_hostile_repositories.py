@@ -13,7 +13,7 @@ import pytest
 
 from support.certificates import Authority
 from support.maven_repository import MavenRepository, jar_of, pom_of, serve_repository
-from tidegate import downloads
+from tidegate import file_fetcher as downloads
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.maven import repository as repository_module
 from tidegate.products.jdbc.maven.bundle import import_bundle, write_bundle

@@ -109,7 +109,7 @@ async def test_mariadb_and_a_jdbc_driver_describe_as_well(tmp_path):
     )
     url = new_database("h2", tmp_path / "files", ("CREATE TABLE T (A INT, B DECIMAL(10, 2))",))
     settings = {"driver_path": driver_path("h2")}
-    async with served(tmp_path, temporary_sources=settings) as jdbc:
+    async with served(tmp_path, jdbc=settings) as jdbc:
         peer = jdbc.peer()
         mariadb = await peer.connected(
             f"jdbc:mariadb://127.0.0.1:{server.port}/{name}", user="word", password=PASSWORD

@@ -9,7 +9,7 @@ import pytest
 
 from support import jdbc_drivers, mysql_server, postgres_server
 from support.jdbc_surface import QUERY, served
-from tidegate.products.jdbc.engine.products import PRODUCTS
+from tidegate.products.jdbc.engine.known_databases import KNOWN_DATABASES
 
 H2 = "com.h2database:h2"
 
@@ -184,8 +184,8 @@ async def test_a_driver_that_is_there_is_used_where_the_named_library_cannot_be_
     tmp_path, dependency
 ):
     drivers = {"repository": "http://127.0.0.1:1"}
-    temporary = {"driver_path": _path("h2")}
-    async with served(tmp_path, temporary_sources=temporary, drivers=drivers) as jdbc:
+    own = {"driver_path": _path("h2")}
+    async with served(tmp_path, jdbc=own, drivers=drivers) as jdbc:
         peer = jdbc.peer()
         given = {"url": "jdbc:h2:mem:x", "driver": "org.h2.Driver", "dependency": dependency}
         connected = await peer.bare("connect", **given)
@@ -203,15 +203,15 @@ async def test_a_driver_that_is_there_is_used_where_the_named_library_cannot_be_
 @pytest.mark.parametrize("jars", [False, True])
 async def test_a_missing_driver_says_what_to_give(tmp_path, url, jars):
     """The document's cure: name the library as `dependency`."""
-    temporary = {"driver_path": _path("h2")} if jars else {}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": _path("h2")} if jars else {}
+    async with served(tmp_path, jdbc=own) as jdbc:
         refused = await jdbc.peer().bare("connect", url=url)
     assert refused["error"].startswith("Driver not found")
     assert refused["status"] == "driver_missing"
     assert "`dependency`" in refused["hint"]
     assert "source's" not in refused["hint"]
     if "oracle" in url:
-        assert PRODUCTS["jdbc:oracle:"].coordinate in refused["hint"]
+        assert KNOWN_DATABASES["jdbc:oracle:"].coordinate in refused["hint"]
 
 
 async def test_an_empty_text_is_a_parameter_that_was_left_out(tmp_path):
@@ -250,8 +250,8 @@ async def test_a_login_that_derby_or_postgres_refuses_is_an_authentication_that_
 
     server = postgres_server.shared()
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres"
-    temporary = {"driver_path": _path("postgresql")}
-    async with served(tmp_path, temporary_sources=temporary) as jdbc:
+    own = {"driver_path": _path("postgresql")}
+    async with served(tmp_path, jdbc=own) as jdbc:
         given = {"url": url, "user": "postgres", "driver": "org.postgresql.Driver"}
         refused = await jdbc.peer().bare("connect", **given)
     assert refused["error"].startswith("Failed to connect: Authentication failed: "), refused

@@ -86,7 +86,7 @@ async def test_values_of_postgres_come_from_the_database_and_not_from_json(tmp_p
     name = server.new_database()
     more = {"driver": "org.postgresql.Driver"} if driver else {}
     settings = {"driver_path": driver_path("postgresql")} if driver else {}
-    async with served(tmp_path, temporary_sources=settings) as jdbc:
+    async with served(tmp_path, jdbc=settings) as jdbc:
         peer = jdbc.peer()
         url = f"jdbc:postgresql://127.0.0.1:{server.port}/{name}"
         id = await peer.connected(url, user="postgres", password=PASSWORD, **more)

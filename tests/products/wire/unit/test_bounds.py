@@ -17,7 +17,7 @@ from tidegate.products.wire.catalog.translation import reads_catalogs, translate
 from tidegate.products.wire.command_reader import read_command, split
 from tidegate.products.wire.placeholders import place_parameters
 from tidegate.products.wire.portals import RunningResult
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.results.row_stream import RowChannel
 
 

@@ -14,7 +14,7 @@ from tidegate.products.wire.catalog.database import CatalogDatabase
 from tidegate.products.wire.catalog.schema_names import named_schemas
 from tidegate.products.wire.catalog.tables import catalog_rows
 from tidegate.products.wire.catalog.translation import translate
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.session_settings import SessionSettings
 
 PARTS = Table(
     "main", "part", "table",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate.model.transactions import TransactionModes
 from tidegate.products.wire.command_reader import begins_statement, read_command, split
-from tidegate.products.wire.commands import (
+from tidegate.products.wire.parsed_commands import (
     Begin,
     Characteristics,
     CloseCursor,

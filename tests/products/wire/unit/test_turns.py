@@ -15,7 +15,7 @@ from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.products.wire import connection
 from tidegate.products.wire.server import WireServer
-from tidegate.products.wire.server_settings import PgWireSettings
+from tidegate.products.wire.settings import PgWireSettings
 
 READY = b"Z\0\0\0\5I"
 START = struct.pack("!I", 196_608) + b"user\0x\0database\0shop\0\0"

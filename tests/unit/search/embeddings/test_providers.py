@@ -20,7 +20,7 @@ from support.embedding_server import (
 )
 from tidegate.config.embeddings import ModelSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.provider_http import Endpoint, post_json
+from tidegate.retrying_http import Endpoint, post_json
 from tidegate.search.embeddings.providers import provider_of
 
 KEY = "sk-live-0123456789abcdef0123456789"

@@ -68,7 +68,7 @@ class CloudHooks(CommandHooks):
     def read_serve_settings(self, config: Config, arguments: argparse.Namespace) -> Config:
         if _NAME not in config.surface:
             return config
-        from tidegate.products.cloud.commands.server import with_cloud_server
+        from tidegate.products.cloud.commands.server_settings import with_cloud_server
 
         return with_cloud_server(config, arguments)
 

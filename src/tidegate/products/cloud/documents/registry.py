@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tidegate.downloads import Access, Downloader, Origin, Stop, never
 from tidegate.errors import Code, TidegateError
+from tidegate.file_fetcher import Access, Downloader, Origin, Stop, never
 from tidegate.paths import expand
 from tidegate.products.cloud.documents.archive import unpack_provider
 from tidegate.products.cloud.documents.signatures import Verifier

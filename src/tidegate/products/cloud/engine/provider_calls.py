@@ -29,7 +29,7 @@ from tidegate.products.cloud.http.requests import ApiRequest, build_request, sig
 from tidegate.products.cloud.http.responses import ApiPage, read_page
 from tidegate.products.cloud.language.descriptions import columns_of
 from tidegate.products.cloud.login.credentials import AuthorizedRequest, Credentials, CredentialUse
-from tidegate.provider_http import retry_after
+from tidegate.retrying_http import retry_after
 from tidegate.secrets import mask_shapes
 
 READS: Final = frozenset({"GET", "HEAD"})

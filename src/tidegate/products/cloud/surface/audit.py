@@ -17,11 +17,11 @@ from typing import Any, Protocol
 import msgspec
 
 from tidegate.approvals.approvals import ApprovalNeeded
-from tidegate.audit.call_file import CallFile, CallRecord
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.language.statements import read_statement
+from tidegate.products.cloud.surface.call_file import CallFile, CallRecord
 from tidegate.products.cloud.surface.errors import error_text
 from tidegate.products.cloud.surface.settings import AuditFile, CloudSurfaceSettings
 from tidegate.secrets import cut_and_redact, mentions_secret, redact

@@ -12,8 +12,8 @@ from tidegate.cli.terminal import print_status, show_json, show_table
 from tidegate.products.datalog.commands.import_file import import_file
 from tidegate.products.datalog.commands.maintenance import maintain
 from tidegate.products.datalog.commands.undo import undo
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.startup_cache import Built, StartupCache
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.startup_cache import Built, StartupCache
 
 STEPS = 100
 

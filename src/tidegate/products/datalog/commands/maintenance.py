@@ -22,9 +22,9 @@ from tidegate.model.requests import Call
 from tidegate.model.results import Document, Limits
 from tidegate.model.sources import Source
 from tidegate.paths import expand
-from tidegate.products.datalog.datalevin.directory import DATA, VERSION, users_of
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.url import place_of
+from tidegate.products.datalog.engine.directory import DATA, VERSION, users_of
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.url import place_of
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
 _LIMITS = Limits(max_bytes=16 * 1024 * 1024, timeout_s=3_600.0)

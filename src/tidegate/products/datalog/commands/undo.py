@@ -17,7 +17,7 @@ from tidegate.identity.builtin_actors import cli
 from tidegate.model.requests import Browse, Call, Request
 from tidegate.model.results import Limits
 from tidegate.model.schema import Catalog
-from tidegate.products.datalog.datalevin.journal import Journal, Record, exact, inverse
+from tidegate.products.datalog.engine.journal import Journal, Record, exact, inverse
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 
 MOST_FACTS = 1_000

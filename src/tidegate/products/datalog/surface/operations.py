@@ -18,9 +18,9 @@ from tidegate.products.datalog.surface.argument_texts import read_texts
 from tidegate.products.datalog.surface.errors import invalid
 from tidegate.products.datalog.surface.handles import ARGUMENT, HandleTable, unknown
 from tidegate.products.datalog.surface.opening import text_of
+from tidegate.products.datalog.surface.reply_size import first_fitting
 from tidegate.protocol.model import ToolResult
 from tidegate.results.truncation import TruncationLimits, forms
-from tidegate.surfaces.reply_size import first_fitting
 from tidegate.surfaces.tool_context import ToolContext
 
 _DONE = {

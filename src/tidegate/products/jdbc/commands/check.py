@@ -25,7 +25,7 @@ from tidegate.model.sources import Source
 from tidegate.products.jdbc.drivers import drivers_of
 from tidegate.products.jdbc.engine.drivers import find_jars
 from tidegate.products.jdbc.engine.engine import fence_warnings
-from tidegate.products.jdbc.engine.products import Product
+from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.startup import start_worker
 from tidegate.products.jdbc.engine.url import JdbcUrl, locate_jdbc, parse_jdbc_url
 from tidegate.secrets import resolve_option
@@ -183,7 +183,7 @@ async def _check_tls(url: JdbcUrl, host: str, port: int, patience_s: float) -> F
     return ok("tls", "the server encrypts, and the URL asks for it")
 
 
-async def _offers_tls(product: Product, host: str, port: int) -> bool | None:
+async def _offers_tls(product: KnownDatabase, host: str, port: int) -> bool | None:
     """None if the product's protocol is not known. Raises: OSError, EOFError, ValueError."""
     if not product.tls_offer:
         return None

@@ -4,7 +4,7 @@ Only reads run: a change of Spark's has no transaction, and leaves files. Of its
 left out that call Java (`reflect`, `java_method`) or programs (TRANSFORM ... USING), or say where
 files are. A raw string (`r'...'`) knows no escapes, other strings do, and a comment goes on after a
 backslash at the end of its line: what would be read differently is refused. "format.`path`" is any
-file of Spark's server; `products/jdbc/engine/products.py` switches that off as well.
+file of Spark's server; `products/jdbc/engine/known_databases.py` switches that off as well.
 Source: `SqlBaseLexer.g4` and the list of built-in functions of Spark 4.
 """
 

@@ -10,13 +10,13 @@ from msgspec import structs
 
 from tidegate.errors import Code
 from tidegate.model.statements import Effect, Judgement
+from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.messages import TableFacts
-from tidegate.products.jdbc.engine.products import Product
 from tidegate.sql.bare_names import BareName, TableName
 
 
 def places_of(
-    names: Sequence[BareName], product: Product
+    names: Sequence[BareName], product: KnownDatabase
 ) -> tuple[tuple[str | None, str | None], ...]:
     """Which tables to ask the driver for, each by schema and name; None for all. It takes names as
     they are kept, and only of Oracle it is known how that is."""
@@ -32,7 +32,7 @@ def unexplained(
     judgement: Judgement,
     names: Sequence[BareName],
     found: Sequence[TableFacts],
-    product: Product,
+    product: KnownDatabase,
     schema: str | None,
 ) -> Judgement | None:
     """The refusal of the first name that is no column of its tables; None if there is none.
@@ -80,7 +80,7 @@ def refused(judgement: Judgement, code: Code, reason: str, hint: str) -> Judgeme
 
 
 def _columns(
-    table: TableName, found: Sequence[TableFacts], product: Product, schema: str | None
+    table: TableName, found: Sequence[TableFacts], product: KnownDatabase, schema: str | None
 ) -> frozenset[str]:
     """The columns of a table: of several that it may be, those that all have."""
     exact = product.dialect == "oracle"

@@ -9,8 +9,8 @@ from operator import attrgetter
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.schema import ColumnInfo, ForeignKey, Index, Table
+from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.messages import IndexPart, KeyPart, TableColumn, TableFacts
-from tidegate.products.jdbc.engine.products import Product
 
 _KINDS = {
     "TABLE": "table",
@@ -29,7 +29,7 @@ _SIZED = frozenset({1, 12, -15, -9, 2, 3, -2, -3})
 _MOST_DIGITS = 1_000_000
 
 
-def tables_of(found: Sequence[TableFacts], product: Product) -> tuple[Table, ...]:
+def tables_of(found: Sequence[TableFacts], product: KnownDatabase) -> tuple[Table, ...]:
     """The tables, without those of the system, sorted by schema and name."""
     tables = [
         _table(each, product)
@@ -67,7 +67,7 @@ def find_table(
     )
 
 
-def _table(found: TableFacts, product: Product) -> Table:
+def _table(found: TableFacts, product: KnownDatabase) -> Table:
     keys = dict(found.primary)
     kind = _KINDS.get(found.kind.upper(), "table")
     return Table(
@@ -83,7 +83,7 @@ def _table(found: TableFacts, product: Product) -> Table:
     )
 
 
-def _column(column: TableColumn, keys: dict[str, int], product: Product) -> ColumnInfo:
+def _column(column: TableColumn, keys: dict[str, int], product: KnownDatabase) -> ColumnInfo:
     # A key has no NULL; in SQLite only one of integers.
     is_set = column.name in keys and (not product.loose or column.type_name.upper() == "INTEGER")
     return ColumnInfo(

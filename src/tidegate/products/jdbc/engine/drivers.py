@@ -18,7 +18,7 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.paths import expand
-from tidegate.products.jdbc.engine.products import PRODUCTS
+from tidegate.products.jdbc.engine.known_databases import KNOWN_DATABASES
 from tidegate.products.jdbc.engine.url import JdbcUrl, coordinate_of
 from tidegate.products.jdbc.maven.cache import DriverCache, Report
 from tidegate.products.jdbc.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
@@ -35,7 +35,7 @@ def known_libraries() -> frozenset[tuple[str, str]]:
     return frozenset(
         [
             parse_coordinate(coordinate)[:2]
-            for product in PRODUCTS.values()
+            for product in KNOWN_DATABASES.values()
             for coordinate in (product.coordinate, product.server_coordinate)
             if coordinate
         ]
@@ -48,7 +48,7 @@ def named_coordinates(text: str) -> tuple[Coordinate, ...]:
 
     Raises: TidegateError ARGUMENT_INVALID.
     """
-    for product in PRODUCTS.values():
+    for product in KNOWN_DATABASES.values():
         if text.lower() == product.name and product.coordinate:
             return (parse_coordinate(product.coordinate),)
     return parse_coordinates(text)

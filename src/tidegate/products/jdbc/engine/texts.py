@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Prepare
-from tidegate.products.jdbc.engine.products import Product
+from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect, words
 from tidegate.sql.finding import Refusal
@@ -50,7 +50,7 @@ def to_prepare(text: str, dialect: str) -> str:
     return _with_marks(text, (None,) * min(count, len(places)), tokens)[0]
 
 
-def check_described(request: Prepare, product: Product) -> None:
+def check_described(request: Prepare, product: KnownDatabase) -> None:
     """See that a statement without columns may have none: MariaDB's driver keeps quiet where the
     server did not prepare it.
 

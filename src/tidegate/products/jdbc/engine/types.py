@@ -14,8 +14,8 @@ import msgspec
 from tidegate.engines.api import Row
 from tidegate.model.decimals import is_long
 from tidegate.model.results import Column, ColumnKind, DriverType
+from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.messages import JdbcColumn, Portion
-from tidegate.products.jdbc.engine.products import Product
 from tidegate.results.column_kinds import MAX_NAME, read_type
 from tidegate.results.json_values import json_raw
 
@@ -92,7 +92,7 @@ def parameter_of(value: Any) -> Any:
     return {"uuid": str(value)}
 
 
-def parameter_types(types: Sequence[str], product: Product) -> tuple[str, ...]:
+def parameter_types(types: Sequence[str], product: KnownDatabase) -> tuple[str, ...]:
     """The types of a statement's parameters, empty where the database has none for one, whatever
     its driver says then."""
     return tuple(["" if product.loose or each in _NO_TYPE else each for each in types])

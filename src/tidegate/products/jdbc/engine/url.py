@@ -2,7 +2,7 @@
 
 A URL begins with `jdbc:` and a name of the database; what follows is the driver's own. Parameters
 follow a `?`, with `&` between them, or a `;`. Only those are taken that
-`products.Product.parameters` lists: drivers have others that run code, read files or send
+`products.KnownDatabase.parameters` lists: drivers have others that run code, read files or send
 credentials elsewhere.
 """
 
@@ -19,7 +19,7 @@ import msgspec
 from tidegate.engines.common.url import UNREADABLE, Location, parse_server_url
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
-from tidegate.products.jdbc.engine.products import OTHER, Product, product_of
+from tidegate.products.jdbc.engine.known_databases import OTHER, KnownDatabase, known_database_of
 
 Kind = Literal["server", "file", "memory", "other"]
 
@@ -41,7 +41,7 @@ class JdbcUrl(msgspec.Struct, frozen=True):
     anywhere."""
 
     text: str
-    product: Product
+    product: KnownDatabase
     kind: Kind
     target: str
     parameters: Mapping[str, str]
@@ -69,7 +69,7 @@ def parse_jdbc_url(url: str) -> JdbcUrl:
             "Invalid URL: a JDBC URL begins with `jdbc:` and the name of a database.",
             hint="Write it like jdbc:postgresql://host:port/database.",
         )
-    product = product_of(url)
+    product = known_database_of(url)
     head, mark, tail = _split(url)
     target = _SCHEME.sub("", head, count=1)
     kind = _kind(product, target)
@@ -81,7 +81,7 @@ def parse_jdbc_url(url: str) -> JdbcUrl:
 
 def dialect_of(url: str) -> str:
     """The dialect of the database behind a URL."""
-    return product_of(url).dialect
+    return known_database_of(url).dialect
 
 
 def path_of(url: str) -> str | None:
@@ -129,7 +129,7 @@ def file_of(url: JdbcUrl) -> str | None:
 
 def coordinate_of(url: str) -> str:
     """The coordinate that is known of the driver for a URL; empty for one that is not known."""
-    product = product_of(url)
+    product = known_database_of(url)
     try:
         serves = parse_jdbc_url(url).kind == "server"
     except TidegateError:
@@ -160,7 +160,7 @@ def _split(url: str) -> tuple[str, str, str]:
     return (url, "", "") if found is None else (url[: found.start()], found[0], url[found.end() :])
 
 
-def _kind(product: Product, target: str) -> Kind:
+def _kind(product: KnownDatabase, target: str) -> Kind:
     if not product.in_process:
         return "server" if "//" in target or product.port else "other"
     if target.startswith(product.servers):
@@ -177,7 +177,7 @@ def _kind(product: Product, target: str) -> Kind:
     return "file"
 
 
-def _parameters(tail: str, mark: str, product: Product, kind: Kind) -> dict[str, str]:
+def _parameters(tail: str, mark: str, product: KnownDatabase, kind: Kind) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in re.split(r"&" if mark == "?" else r";", tail):
         if not part:
@@ -191,7 +191,7 @@ def _parameters(tail: str, mark: str, product: Product, kind: Kind) -> dict[str,
     return found
 
 
-def _check_parameter(name: str, value: str, product: Product, kind: Kind) -> None:
+def _check_parameter(name: str, value: str, product: KnownDatabase, kind: Kind) -> None:
     if kind == "memory" and name in _IN_MEMORY:
         return
     if name in _CREATES:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegate.downloads import (
+from tidegate.errors import Code, TidegateError
+from tidegate.file_fetcher import (
     Access,
     Downloader,
     Login,
@@ -20,7 +21,6 @@ from tidegate.downloads import (
     check_download_url,
     never,
 )
-from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.maven.coordinates import Coordinate
 from tidegate.products.jdbc.maven.lock_file import (
     LockedDriver,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from tidegate.downloads import Login
 from tidegate.errors import Code, TidegateError
+from tidegate.file_fetcher import Login
 from tidegate.paths import home_directory
 from tidegate.products.jdbc.maven.xml_documents import read_document
 from tidegate.xml_tree import Element

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from tidegate.downloads import Downloader
 from tidegate.errors import Code, TidegateError
+from tidegate.file_fetcher import Downloader
 from tidegate.products.jdbc.maven.coordinates import Coordinate, make_coordinate
 from tidegate.products.jdbc.maven.jar_checks import check_jar
 from tidegate.products.jdbc.maven.pom import Warn

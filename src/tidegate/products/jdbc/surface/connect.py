@@ -14,8 +14,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect, ListSources
 from tidegate.model.sources import Source
+from tidegate.products.jdbc.engine.known_databases import known_database_of
 from tidegate.products.jdbc.engine.native_url import DRIVERS
-from tidegate.products.jdbc.engine.products import product_of
 from tidegate.products.jdbc.requests import OpenedJdbc, OpenJdbc
 from tidegate.products.jdbc.result_types import CONNECTOR_J
 from tidegate.products.jdbc.surface.connections import Connection, ConnectionTable
@@ -148,7 +148,7 @@ def _driver_of(source: Source, state: ConnectionState) -> _Driver:
     if source.engine == "jdbc":
         options = dict(source.options)
         loaded = state.current.driver if state.current is not None else ""
-        name = loaded or options.get("driver") or product_of(source.url).driver
+        name = loaded or options.get("driver") or known_database_of(source.url).driver
         return _Driver(name, False, options.get("driver_coordinate"))
     # Two databases have one engine, and drivers of their own.
     scheme = source.url.partition(":")[0].lower()

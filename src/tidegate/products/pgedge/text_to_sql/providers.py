@@ -13,7 +13,7 @@ from typing import Any, cast
 from tidegate.errors import Code, TidegateError
 from tidegate.products.pgedge.settings import DEFAULT_URLS, ModelSettings
 from tidegate.products.pgedge.text_to_sql.model import Message, ModelReply
-from tidegate.provider_http import Endpoint, post_json
+from tidegate.retrying_http import Endpoint, post_json
 from tidegate.secrets import resolve_option
 
 MAX_REPLY_BYTES = 4_194_304
@@ -25,7 +25,7 @@ _BYTES_PER_TOKEN = 3
 async def ask_provider(
     settings: ModelSettings, system: str, messages: Sequence[Message]
 ) -> ModelReply:
-    """The model's reply. Raises: TidegateError PROVIDER_* (see `provider_http`), CONFIG_INVALID if
+    """The model's reply. Raises: TidegateError PROVIDER_* (see `retrying_http`), CONFIG_INVALID if
     the key's reference leads nowhere."""
     key = _key(settings)
     endpoint = Endpoint(

@@ -17,6 +17,7 @@ from tidegate.gateway.handlers import HandlerParts, RequestHandler
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
+from tidegate.model_limits import CallerLimits, ProviderLimits
 from tidegate.products.pgedge.settings import LanguageSettings, ModelSettings
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge, read_knowledge
 from tidegate.products.pgedge.text_to_sql.model import ModelReply
@@ -30,7 +31,6 @@ from tidegate.products.pgedge.text_to_sql.requests import (
     ReadGuidance,
     RemovePair,
 )
-from tidegate.provider_limits import CallerLimits, ProviderLimits
 from tidegate.store.api import QuestionStore
 from tidegate.store.records import AnswerEntry, PairEntry
 

@@ -25,7 +25,7 @@ from tidegate.products.wire.catalog.tables import catalog_rows, shown_schema
 from tidegate.products.wire.catalog.translation import CatalogQuery, translate
 from tidegate.products.wire.errors import not_emulated
 from tidegate.products.wire.reading import StatementReader
-from tidegate.products.wire.settings import SessionSettings
+from tidegate.products.wire.session_settings import SessionSettings
 
 SHOWN_SOURCES = 1_000
 MOST_SCHEMAS = 50

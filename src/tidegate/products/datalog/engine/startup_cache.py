@@ -28,7 +28,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import of_platform
-from tidegate.products.datalog.datalevin.library import MAIN, PROGRAM, Library
+from tidegate.products.datalog.engine.library import MAIN, PROGRAM, Library
 
 CLASSES = "classes.jar"
 BUILT = "built.json"
@@ -406,7 +406,7 @@ def _size(directory: Path) -> int:
 
 
 def _main() -> None:
-    from tidegate.products.datalog.datalevin.library import find_library
+    from tidegate.products.datalog.engine.library import find_library
 
     with suppress(TidegateError):
         StartupCache(find_library(sys.argv[1])).build()

@@ -25,10 +25,10 @@ from weakref import WeakKeyDictionary
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import of_platform
-from tidegate.products.datalog.datalevin.directory import DATA, LOCK
-from tidegate.products.datalog.datalevin.startup_cache import require_private
-from tidegate.products.datalog.datalevin.url import Place
-from tidegate.products.datalog.datalevin.workers import Worker
+from tidegate.products.datalog.engine.directory import DATA, LOCK
+from tidegate.products.datalog.engine.startup_cache import require_private
+from tidegate.products.datalog.engine.url import Place
+from tidegate.products.datalog.engine.workers import Worker
 
 HEADER_BYTES = 65_536
 """The beginning of `data.mdb`, which has both headers whatever the size of a page is."""

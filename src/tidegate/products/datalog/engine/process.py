@@ -14,8 +14,8 @@ import msgspec
 from tidegate.engines.worker.framed_process import FramedProcess, unsendable
 from tidegate.engines.worker.frames import HEADER
 from tidegate.errors import Code, TidegateError
-from tidegate.products.datalog.datalevin.errors import Fault
-from tidegate.products.datalog.datalevin.worker_directory import make_directory, remove_directory
+from tidegate.products.datalog.engine.errors import Fault
+from tidegate.products.datalog.engine.worker_directory import make_directory, remove_directory
 
 START_S = 60.0
 """How long a worker may take until it greets: seconds where there is a cache, and longer on a

@@ -28,26 +28,26 @@ from tidegate.model.results import Document, Limits
 from tidegate.model.schema import Counts, Databases, Ddl, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
-from tidegate.products.datalog.datalevin.catalog import Attribute, catalog_of
-from tidegate.products.datalog.datalevin.cursor import Table, TableCursor
-from tidegate.products.datalog.datalevin.directory import (
+from tidegate.products.datalog.engine.catalog import Attribute, catalog_of
+from tidegate.products.datalog.engine.cursor import Table, TableCursor
+from tidegate.products.datalog.engine.directory import (
     DATA,
     check_directory,
     held_for_change,
     marks_of,
 )
-from tidegate.products.datalog.datalevin.dry_run import LIMITS, try_change
-from tidegate.products.datalog.datalevin.journal import MOST_JOURNALED, Journal
-from tidegate.products.datalog.datalevin.library import find_library
-from tidegate.products.datalog.datalevin.private_copies import (
+from tidegate.products.datalog.engine.dry_run import LIMITS, try_change
+from tidegate.products.datalog.engine.journal import MOST_JOURNALED, Journal
+from tidegate.products.datalog.engine.library import find_library
+from tidegate.products.datalog.engine.private_copies import (
     PrivateCopies,
     give_back_copies,
     most_mb_of,
     take_copies,
 )
-from tidegate.products.datalog.datalevin.process import Answer
-from tidegate.products.datalog.datalevin.url import Place, place_of
-from tidegate.products.datalog.datalevin.workers import HEAP, Worker, workers
+from tidegate.products.datalog.engine.process import Answer
+from tidegate.products.datalog.engine.url import Place, place_of
+from tidegate.products.datalog.engine.workers import HEAP, Worker, workers
 from tidegate.products.datalog.language.options import check_options
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
 

@@ -12,7 +12,7 @@ from tidegate.cli.arguments.options import filled
 from tidegate.cli.hooks import CommandHooks
 from tidegate.cli.settings import check_without_auth
 from tidegate.config.model import Config
-from tidegate.products.wire.server_settings import PgWireSettings
+from tidegate.products.wire.settings import PgWireSettings
 
 
 class WireHooks(CommandHooks):

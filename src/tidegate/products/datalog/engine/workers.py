@@ -15,18 +15,18 @@ from weakref import WeakKeyDictionary
 from tidegate.engines.common.errors import stopped
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
-from tidegate.products.datalog.datalevin.errors import (
+from tidegate.products.datalog.engine.errors import (
     Fault,
     translate,
     unknown_outcome,
     warming,
     worker_lost,
 )
-from tidegate.products.datalog.datalevin.library import Library
-from tidegate.products.datalog.datalevin.process import Answer, DatalevinProcess, Lost
-from tidegate.products.datalog.datalevin.startup_cache import Built, StartupCache
-from tidegate.products.datalog.datalevin.url import Place
-from tidegate.products.datalog.datalevin.worker_directory import remove_directory
+from tidegate.products.datalog.engine.library import Library
+from tidegate.products.datalog.engine.process import Answer, DatalevinProcess, Lost
+from tidegate.products.datalog.engine.startup_cache import Built, StartupCache
+from tidegate.products.datalog.engine.url import Place
+from tidegate.products.datalog.engine.worker_directory import remove_directory
 
 MOST_WORKERS = 4
 """JVMs at a time; an idle one has about 250 MB."""

@@ -13,7 +13,7 @@ import msgspec
 Fence = Literal["driver", "statement", "connection", "none"]
 
 
-class Product(msgspec.Struct, frozen=True, kw_only=True):
+class KnownDatabase(msgspec.Struct, frozen=True, kw_only=True):
     """One database.
 
     `fence` says what keeps a read from writing, in addition to the gate's judgement: the `driver`,
@@ -86,8 +86,8 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 _SQL_STANDARD = ("INFORMATION_SCHEMA", "information_schema")
 _MYSQL_SYSTEM = (*_SQL_STANDARD, "mysql", "performance_schema", "sys")
 
-PRODUCTS: dict[str, Product] = {
-    "jdbc:postgresql:": Product(
+KNOWN_DATABASES: dict[str, KnownDatabase] = {
+    "jdbc:postgresql:": KnownDatabase(
         name="postgresql",
         dialect="postgres",
         driver="org.postgresql.Driver",
@@ -107,7 +107,7 @@ PRODUCTS: dict[str, Product] = {
         port=5432,
         tls_offer="answer",
     ),
-    "jdbc:mariadb:": Product(
+    "jdbc:mariadb:": KnownDatabase(
         name="mariadb",
         dialect="mysql",
         driver="org.mariadb.jdbc.Driver",
@@ -130,7 +130,7 @@ PRODUCTS: dict[str, Product] = {
         port=3306,
         tls_offer="greeting",
     ),
-    "jdbc:mysql:": Product(
+    "jdbc:mysql:": KnownDatabase(
         name="mysql",
         dialect="mysql",
         driver="com.mysql.cj.jdbc.Driver",
@@ -153,7 +153,7 @@ PRODUCTS: dict[str, Product] = {
         port=3306,
         tls_offer="greeting",
     ),
-    "jdbc:h2:": Product(
+    "jdbc:h2:": KnownDatabase(
         name="h2",
         dialect="h2",
         driver="org.h2.Driver",
@@ -176,7 +176,7 @@ PRODUCTS: dict[str, Product] = {
         file_parameters={"IFEXISTS": "TRUE"},
         read_file_parameters={"ACCESS_MODE_DATA": "r"},
     ),
-    "jdbc:hsqldb:": Product(
+    "jdbc:hsqldb:": KnownDatabase(
         name="hsqldb",
         dialect="hsqldb",
         driver="org.hsqldb.jdbc.JDBCDriver",
@@ -198,7 +198,7 @@ PRODUCTS: dict[str, Product] = {
         file_parameters={"ifexists": "true"},
         read_file_parameters={"readonly": "true"},
     ),
-    "jdbc:derby:": Product(
+    "jdbc:derby:": KnownDatabase(
         name="derby",
         dialect="derby",
         driver="org.apache.derby.jdbc.EmbeddedDriver",
@@ -218,7 +218,7 @@ PRODUCTS: dict[str, Product] = {
         servers=("//",),
         memory=("memory:",),
     ),
-    "jdbc:sqlite:": Product(
+    "jdbc:sqlite:": KnownDatabase(
         name="sqlite",
         dialect="sqlite",
         driver="org.sqlite.JDBC",
@@ -235,7 +235,7 @@ PRODUCTS: dict[str, Product] = {
         in_process=True,
         memory=(":memory:", ""),
     ),
-    "jdbc:hive2:": Product(
+    "jdbc:hive2:": KnownDatabase(
         name="spark",
         dialect="spark",
         driver="org.apache.hive.jdbc.HiveDriver",
@@ -253,7 +253,7 @@ PRODUCTS: dict[str, Product] = {
         prepares=False,
         port=10_000,
     ),
-    "jdbc:oracle:": Product(
+    "jdbc:oracle:": KnownDatabase(
         name="oracle",
         dialect="oracle",
         driver="oracle.jdbc.OracleDriver",
@@ -265,7 +265,7 @@ PRODUCTS: dict[str, Product] = {
         system_schema="SYS",
         port=1521,
     ),
-    "jdbc:sqlserver:": Product(
+    "jdbc:sqlserver:": KnownDatabase(
         name="sqlserver",
         dialect="tsql",
         driver="com.microsoft.sqlserver.jdbc.SQLServerDriver",
@@ -283,7 +283,7 @@ PRODUCTS: dict[str, Product] = {
 }
 """By the prefix of their URLs."""
 
-OTHER = Product(
+OTHER = KnownDatabase(
     name="other",
     dialect="default",
     driver="",
@@ -295,10 +295,10 @@ OTHER = Product(
 own to keep a read from writing, if anything."""
 
 
-def product_of(url: str) -> Product:
+def known_database_of(url: str) -> KnownDatabase:
     """What is known of the database behind a JDBC URL."""
     lowered = url.lower()
-    for prefix, product in PRODUCTS.items():
+    for prefix, product in KNOWN_DATABASES.items():
         if lowered.startswith(prefix):
             return product
     return OTHER

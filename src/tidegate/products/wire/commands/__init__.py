@@ -1,0 +1,1 @@
+"""What the PostgreSQL wire protocol adds to `serve`."""
