@@ -211,7 +211,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("text", ["SELECT count(*) FROM range(100000000000000)", UNINTERRUPTIBLE])
 async def test_a_worker_ends_with_the_gate_whatever_it_does(tmp_path, text):
-    tests = Path(__file__).parents[2]
+    tests = Path(__file__).parents[3]
     reported = subprocess.run(
         [sys.executable, "-c", ORPHAN, str(tests), str(tmp_path), text],
         capture_output=True,

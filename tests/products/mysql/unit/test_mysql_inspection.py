@@ -81,7 +81,7 @@ class _Server:
     def forget(self, statement: int) -> None:
         self.forgotten.append(statement)
 
-    async def own(self, text: bytes) -> list[tuple[Any, ...]]:
+    async def query_internal(self, text: bytes) -> list[tuple[Any, ...]]:
         self.asked.append(text)
         if text == catalog.STORED_FUNCTIONS:
             return [(name,) for name in self.functions]
