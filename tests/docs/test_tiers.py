@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,10 @@ TESTS = ROOT / "tests"
 
 
 def dry_run(*words: str) -> str:
-    """What `make` would run."""
+    """What `make` would run, whatever the `make` that started these tests was given."""
     return subprocess.run(
         ["make", "--no-print-directory", "-n", *words],
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
 
 
