@@ -19,7 +19,7 @@ from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
-from tidegate.config.descriptors import descriptor_exhaustion
+from tidegate.config.file_descriptors import descriptor_exhaustion
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url

@@ -128,11 +128,13 @@ need; to say who may do what, and answer calls that wait; to see what was done, 
 
 
 class CommandEntry(NamedTuple):
-    """A command: the place of the function that adds its arguments to the parser, and the group in
-    which the first screen of `tidegate` lists it."""
+    """A command: the place of the function that adds its arguments to the parser, the group in
+    which the first screen of `tidegate` lists it, and an example of it, or of each of its actions,
+    by their words."""
 
     place: str
     group: CommandGroup
+    examples: Mapping[str, str] = MappingProxyType({})
 
 
 class UrlAdvice(NamedTuple):
@@ -140,6 +142,17 @@ class UrlAdvice(NamedTuple):
 
     message: str
     hint: str
+
+
+class DemoSource(NamedTuple):
+    """A further source of the demo, for the option of the product's name: the place of the function
+    that makes it from the file of the shop and the state's directory, the option's help, and a
+    query with a part of its answer."""
+
+    place: str
+    help: str
+    query: str
+    answer: str
 
 
 NONE: Mapping[str, Any] = MappingProxyType({})
@@ -153,11 +166,10 @@ class Product(NamedTuple):
     `vocabularies`: by a dialect that is no SQL, the module with the functions of
     `search.vocabulary.Vocabulary`. `commands`: by the word of the command line.
     `settings`: by the name of a section of the settings, the place of its struct, a
-    `config.sections.Section`. `url_advice`: by the scheme of another library's URLs. `demo_source`:
-    the place of the function that makes a source of the demo's shop, from its file and the state's
-    directory. `steps`: by the name of the
-    step of the gate before which they come (`gateway.steps`), the places of functions of the
-    `CallContext`; those of a package are passed by calls on sources of its own engines alone.
+    `config.sections.Section`. `url_advice`: by the scheme of another library's URLs. `steps`: by
+    the name of the step of the gate before which they come (`gateway.steps`), the places of
+    functions of the `CallContext`; those of a package are passed by calls on sources of its own
+    engines alone.
 
     `command_hooks`: the place of a `cli.hooks.CommandHooks`. `settings_format`: the place of a
     `config.loading.SettingsFormat`, of settings that are written for another program. `listener`:
@@ -174,7 +186,7 @@ class Product(NamedTuple):
     commands: Mapping[str, CommandEntry] = NONE
     settings: Mapping[str, str] = NONE
     url_advice: Mapping[str, UrlAdvice] = NONE
-    demo_source: str = ""
+    demo_source: DemoSource | None = None
     steps: Mapping[str, str] = NONE
     command_hooks: str = ""
     settings_format: str = ""

@@ -12,7 +12,17 @@ import pytest
 from cli.conftest import Run
 from tidegate.cli.arguments.examples import EXAMPLES, example_of
 from tidegate.cli.parser import Parser, build
+from tidegate.product import built_in
 
+ALL = {
+    **EXAMPLES,
+    **{
+        name: text
+        for product in built_in()
+        for entry in product.commands.values()
+        for name, text in entry.examples.items()
+    },
+}
 READS = (
     *("source list", "token list", "pair list", "audit verify", "audit key", "completion"),
     *("version", "judge", "driver list"),
@@ -31,12 +41,12 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[Parser, bool]]:
 
 def test_every_command_has_an_example_and_every_example_a_command() -> None:
     leaves = {parser.prog.partition(" ")[2] for parser, group in parsers(build()) if not group}
-    assert leaves == EXAMPLES.keys()
+    assert leaves == ALL.keys()
 
 
-@pytest.mark.parametrize("command", EXAMPLES)
+@pytest.mark.parametrize("command", ALL)
 def test_an_example_is_a_use_of_its_command(command: str) -> None:
-    words = shlex.split(EXAMPLES[command])
+    words = shlex.split(ALL[command])
     assert words[: len(command.split())] == command.split()
     parsed = build().parse_args(words)
     assert parsed.module
@@ -50,7 +60,7 @@ def test_every_help_shows_an_example_on_one_line() -> None:
 
 @pytest.mark.parametrize("command", READS)
 def test_an_example_that_reads_runs(run: Run, towns: Path, command: str) -> None:
-    ended = run(*shlex.split(EXAMPLES[command]))
+    ended = run(*shlex.split(ALL[command]))
     assert (ended.status, "tidegate:" in ended.err) == (0, False), ended.err
 
 

@@ -6,11 +6,13 @@ It lists, describes and queries, tries a DELETE that must be refused, and counts
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.terminal import color, show
 from tidegate.errors import Code, TidegateError
+from tidegate.product import DemoSource
 
 _BY_COUNTRY = """
 SELECT n.name AS country, count(*) AS orders, sum(o.total_cents) / 100 AS revenue
@@ -23,22 +25,19 @@ WHERE language IN ('el', 'uk', 'ar', 'he', 'hi', 'zh', 'ja', 'ko') GROUP BY lang
 _COUNT = "SELECT count(*) AS reviews FROM reviews"
 _DELETE = "DELETE FROM reviews WHERE rating = 1"
 
-_PARENTS = (
-    "[:find ?name (count ?c) :where [?c :categories/parent_id ?id]"
-    " [?p :categories/id ?id] [?p :categories/name ?name] :order-by [?name :asc]]"
-)
-
 _WIDEST = 96
 _MOST_LINES = 10
 
 
 class DemoSession:
-    """The demo's calls with `client`; an unexpected answer is a TidegateError. `facts` is the shop
-    as a Datalog source: with two sources each call names one."""
+    """The demo's calls with `client`; an unexpected answer is a TidegateError. `others`
+    are the names of further sources with a query: with several sources each call names one."""
 
-    def __init__(self, client: DemoMcpClient, facts: str | None = None) -> None:
+    def __init__(
+        self, client: DemoMcpClient, others: Sequence[tuple[str, DemoSource]] = ()
+    ) -> None:
         self._client = client
-        self._facts = facts
+        self._others = others
 
     def hold(self) -> None:
         """Make and show all calls. Raises: TidegateError INTERNAL, SOURCE_UNREACHABLE."""
@@ -54,8 +53,8 @@ class DemoSession:
         after = self._ask("query", {"sql": _COUNT})
         if before != after:
             raise _fault(f"The refused DELETE changed the table: {before} became {after}")
-        if self._facts is not None:
-            self._expect("Home", self._ask("query", {"sql": _PARENTS}, source=self._facts))
+        for name, other in self._others:
+            self._expect(other.answer, self._ask("query", {"sql": other.query}, source=name))
         show(color("✓ the DELETE was refused and not a row is missing", "32"))
         show("Next, with a database of yours: tidegate setup")
 
@@ -67,7 +66,7 @@ class DemoSession:
         source: str = "shop",
         refused: bool = False,
     ) -> str:
-        named = {"source": source} if self._facts is not None and tool != "sources" else {}
+        named = {"source": source} if self._others and tool != "sources" else {}
         text, is_error = self._client.call(tool, arguments | named)
         words = " ".join(
             value if isinstance(value, str) else json.dumps(value) for value in arguments.values()

@@ -22,7 +22,7 @@ from tidegate.cli.arguments.access import (
     add_token,
 )
 from tidegate.cli.arguments.changes import add_changes, add_undo
-from tidegate.cli.arguments.console import add_console, add_operator, add_webhook
+from tidegate.cli.arguments.console import add_operator, add_webhook
 from tidegate.cli.arguments.options import Commands
 from tidegate.cli.arguments.search import add_embed, add_search
 from tidegate.cli.arguments.serving import (
@@ -247,7 +247,6 @@ _GROUPS: dict[CommandGroup, tuple[str, dict[str, Callable[[Commands], None]]]] =
             "token": add_token,
             "pair": add_pair,
             "approvals": add_approvals,
-            "console": add_console,
             "operator": add_operator,
             "passphrase": add_passphrase,
             "webhook": add_webhook,

@@ -17,22 +17,13 @@ from tidegate.sql.dialects import find
 from tidegate.sql.own_functions import key_of
 
 _MOST = 10_000
-_NAMES = {
-    "postgres": "SELECT DISTINCT routine_schema, routine_name FROM information_schema.routines"
-    " WHERE routine_type = 'FUNCTION' AND routine_schema <> 'pg_catalog'",
-    "mysql": "SELECT DISTINCT ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES"
-    " WHERE ROUTINE_TYPE = 'FUNCTION'",
-    "duckdb": "SELECT DISTINCT schema_name, function_name FROM duckdb_functions()"
-    " WHERE NOT internal",
-}
-"""The functions of users that an account may call, by dialect."""
 
 
 async def unmatched_functions(app: App, source: Source, tool: str) -> list[str]:
     """What is wrong with the setting, one sentence each; nothing where all names match."""
     if not source.functions:
         return []
-    query = Query(Statement(_NAMES[source.dialect]), limits=Limits(max_rows=_MOST))
+    query = Query(Statement(find(source.dialect).function_names), limits=Limits(max_rows=_MOST))
     try:
         page = await ask(app, tool, query, source.name, Page)
     except TidegateError as error:

@@ -49,8 +49,6 @@ from tidegate.store.passwords import Passwords, place_of_password
 _TOOL = "source harden"
 _USER = re.compile(r"^([A-Za-z][\w+.-]*://)(?:[^/?#@]*@)?")
 _ROLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}")
-_ADMINISTRATORS = {"postgres": "postgres", "mysql": "root"}
-"""Whose name is proposed, by engine."""
 
 
 class _Plan(NamedTuple):
@@ -136,7 +134,7 @@ async def _plan(app: App, arguments: argparse.Namespace) -> _Plan:
     user = locate(source.url).user
     password = reference = None
     is_new = False
-    if guide.HAS_USERS and user != role:
+    if guide.ADMINISTRATOR and user != role:
         passwords = Passwords(app.directory)
         kept = passwords.find(f"{source.name}.{role}")
         is_new = kept is None
@@ -178,7 +176,7 @@ def _chosen(app: App, arguments: argparse.Namespace) -> tuple[Source, AccountGui
 async def _prepared(app: App, arguments: argparse.Namespace) -> _Plan:
     """The plan of what is to be applied, if that can be done here. Raises: TidegateError."""
     source, guide, _ = _chosen(app, arguments)
-    if not guide.HAS_USERS:
+    if not guide.ADMINISTRATOR:
         raise TidegateError(
             Code.UNSUPPORTED,
             f"Accounts of a source on `{source.engine}` are those of the operating system, which"
@@ -221,7 +219,8 @@ def _administrator(source: Source, given: str | None) -> Generator[str]:
             " postgresql://postgres:${ENV:ADMIN_PASSWORD}@host/database.",
         )
     if given is None:
-        proposed = _ADMINISTRATORS.get(source.engine, "")
+        guide = account_guide(source)
+        proposed = "" if guide is None else guide.ADMINISTRATOR
         user = ask_line(f"Administrator's account at {place_of(source.url)}", proposed)
         url = _with_user(source.url, quote(user, safe=""))
     else:

@@ -23,9 +23,22 @@ from tidegate.config.errors import invalid
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.sections import Section, SectionT
 from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
-from tidegate.config.undo import UndoSettings
 from tidegate.config.webhook import WebhookSettings
 from tidegate.model.source_settings import Mask, RowFilter
+
+
+class UndoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long and how large changes are kept, on the sources that have `undo` on.
+
+    Each change is encrypted with a key of its own; after `keep_days` the key and the rows are
+    removed. A change whose rows take more than `max_bytes` is not kept. All together take at most
+    `total_bytes` of the state: the oldest go first.
+    """
+
+    keep_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
+    max_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=268_435_456)] = 16_777_216
+    total_bytes: Annotated[int, msgspec.Meta(ge=1_024)] = 1_073_741_824
+
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]

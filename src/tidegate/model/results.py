@@ -46,9 +46,8 @@ ColumnKind = Literal[
 ]
 """What the values of a column are, in words that no database owns.
 
-The set is closed: `results/column_types.py` maps each kind to a JDBC type code, a PostgreSQL type
-oid and a JSON Schema. `other` says that the engine does not know: an expression of SQLite has no
-declared type, and a geometry fits none of these words.
+The set is closed: edges map each kind to the types of their protocols. `other` says that the engine
+does not know: an expression of SQLite has no declared type, and these words have no geometry.
 """
 
 

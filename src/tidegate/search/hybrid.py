@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, cast
 
 import msgspec
@@ -22,8 +23,6 @@ from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
 from tidegate.search.bm25 import score, terms, words
 from tidegate.search.chunks import Chunk, cut
-from tidegate.search.fusion import fuse, places
-from tidegate.search.mmr import choose
 from tidegate.search.model import (
     ChunkHit,
     Mode,
@@ -36,6 +35,7 @@ from tidegate.search.model import (
 from tidegate.search.privileges import NOT_PERMITTED, readable_catalog
 from tidegate.search.ranking import Handle, Legs, Search, VectorRanking, WordRanking
 from tidegate.search.requests import Embeddings, EmbedTexts
+from tidegate.search.selection import choose, fuse, places
 from tidegate.search.statements import MOST_TEXT, Key, Sql, rows_of
 from tidegate.search.target import Target, VectorColumn, find_table, target_of
 from tidegate.search.word_scan import by_scan
@@ -145,20 +145,14 @@ def words_weight(wanted: SimilaritySearch) -> float:
 
 def _legs(dialect: str) -> Legs:
     """Raises: TidegateError UNSUPPORTED."""
-    kept = find(dialect).vectors
-    if kept == "typed":
-        from tidegate.search import postgres as module
-    elif kept == "bytes":
-        from tidegate.search import sqlite as module
-    elif kept == "arrays":
-        from tidegate.search import duckdb as module
-    else:
+    module = find(dialect).search
+    if not module:
         raise TidegateError(
             Code.UNSUPPORTED,
             f"Search by similarity is not available for {dialect}",
             hint="Use a source on PostgreSQL, SQLite or DuckDB.",
         )
-    return cast("Legs", module)
+    return cast("Legs", import_module(module))
 
 
 _Embedded = list[tuple[VectorColumn, Embeddings]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import structs
 
-from tidegate.config.undo import UndoSettings
+from tidegate.config.model import UndoSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ChangeEntry, ChangeImage, ChangeList, ListChanges
 from tidegate.model.requests import Call

@@ -14,7 +14,11 @@ PRODUCT = Product(
     },
     surfaces={"ledger": SurfaceEntry("tidegate_ledger.surface")},
     dialects={"ledger": "tidegate_ledger.dialect"},
-    commands={"ledger": CommandEntry("tidegate_ledger.commands:add_ledger", "databases")},
+    commands={
+        "ledger": CommandEntry(
+            "tidegate_ledger.commands:add_ledger", "databases", {"ledger": "ledger new books.db"}
+        )
+    },
     settings={"ledger": "tidegate_ledger.settings:LedgerSettings"},
     steps={"approve": "tidegate_ledger.steps:refuse_rewriting"},
 )

@@ -1,12 +1,15 @@
-"""An example of each command, for its help. A test parses every one, and runs those that only
-read."""
+"""An example of each command of the kernel, for its help. A test parses every one, and runs those
+that only read."""
 
 from __future__ import annotations
 
-EXAMPLES: dict[str, str] = {
+from collections.abc import Mapping
+
+from tidegate.product import found_already
+
+EXAMPLES: Mapping[str, str] = {
     "setup": "setup --url postgresql://ann@db.example/shop --client cursor",
     "serve": "serve --http 127.0.0.1:8080",
-    "dtlv mcp": "dtlv mcp",
     "bridge": "bridge --surface core",
     "install": "install claude-desktop",
     "status": "status --json",
@@ -23,32 +26,8 @@ EXAMPLES: dict[str, str] = {
     "source show": "source show shop",
     "source test": "source test shop",
     "source harden": "source harden shop --apply",
-    "datalog warm-up": "datalog warm-up --status",
-    "datalog copy": "datalog copy facts ~/facts-copy",
-    "datalog dump": "datalog dump facts facts.edn",
-    "datalog load": "datalog load restored facts.edn",
-    "datalog stat": "datalog stat facts",
-    "datalog migrate": "datalog migrate old --copy-to ~/facts-new",
-    "datalog undo": "datalog undo facts",
-    "datalog import": "datalog import facts people.csv --key people/name",
-    "driver fetch": "driver fetch com.h2database:h2:2.3.232",
-    "driver list": "driver list",
-    "driver verify": "driver verify",
-    "driver remove": "driver remove com.h2database:h2:2.3.232",
-    "driver bundle": "driver bundle drivers.zip com.h2database:h2:2.3.232",
-    "driver import": "driver import drivers.zip",
-    "driver doctor": "driver doctor jdbc:h2:mem:shop",
-    "cloud check": "cloud check registry --json",
-    "cloud pull": "cloud pull github",
-    "cloud import": "cloud import openapi.yaml --provider shop",
-    "cloud snapshot": "cloud snapshot cloud 'SELECT name FROM aws.s3.buckets' --output old.json",
-    "cloud diff": "cloud diff old.json new.json --key name",
-    "cloud shell": "cloud shell",
     "query": "query shop 'SELECT * FROM orders WHERE id = ?' 7 --format csv",
-    "ask": "ask shop 'How many orders came last week?'",
     "export": "export shop orders customers --directory out --format parquet",
-    "fixture check": "fixture check tests/shop.toml",
-    "fixture refresh": "fixture refresh tests/shop.toml --confirm",
     "tables": "tables shop",
     "describe": "describe shop orders customers",
     "embed": "embed shop customers note --status",
@@ -64,7 +43,6 @@ EXAMPLES: dict[str, str] = {
     "approvals show": "approvals show 5a4df4765f",
     "approvals allow": "approvals allow 5a4df4765f",
     "approvals deny": "approvals deny 5a4df4765f --reason 'not on a Friday'",
-    "console": "console --print",
     "operator add": "operator add ada --role approver --source shop",
     "operator roles": "operator roles ada --role viewer",
     "operator passphrase": "operator passphrase ada",
@@ -92,7 +70,11 @@ EXAMPLES: dict[str, str] = {
 
 def example_of(command: str) -> str | None:
     """The example of a command, or of the first action of a group; "" is the whole."""
-    found = EXAMPLES.get(command)
+    word = command.partition(" ")[0]
+    entries = (each.commands[word] for each in found_already() if word in each.commands)
+    entry = next(entries, None)
+    examples = EXAMPLES if entry is None else entry.examples
+    found = examples.get(command)
     if found is None:
-        found = next((text for name, text in EXAMPLES.items() if name.startswith(command)), None)
+        found = next((text for name, text in examples.items() if name.startswith(command)), None)
     return None if found is None else f"tidegate {found}"

@@ -18,6 +18,7 @@ from tidegate.cli.arguments.options import (
     state_option,
 )
 from tidegate.cli.hooks import command_hooks
+from tidegate.product import built_in
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
@@ -341,11 +342,16 @@ def add_demo(commands: Commands) -> None:
     )
     demo.set_defaults(module="demo")
     demo.add_argument("--once", action="store_true", help="exit after the calls")
-    demo.add_argument(
-        "--datalog",
-        action="store_true",
-        help="have the shop as a Datalog source as well, shop-facts (needs the extra `datalog`)",
-    )
+    for product in built_in():
+        if product.demo_source is not None:
+            demo.add_argument(
+                f"--{product.name}",
+                dest="demo_sources",
+                action="append_const",
+                const=product.demo_source,
+                default=[],
+                help=product.demo_source.help,
+            )
     demo.add_argument(
         "--port",
         type=int,

@@ -35,7 +35,7 @@ from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant, Scope
 from tidegate.paths import expand
-from tidegate.product import built_in, load
+from tidegate.product import load
 from tidegate.serve.edges import open_http
 from tidegate.serve.lifecycle import Shutdown, serve
 
@@ -50,13 +50,6 @@ REASON = "These three are on sale this week: 10 % off."
 """What an agent asks for at the desk, and what it says that it is for."""
 
 Session = Callable[[DemoMcpClient], DemoSession]
-
-
-def _facts_of(shop: Path, state: Path) -> SourceSettings:
-    """The shop as a source of Datalog. Raises: TidegateError, as the product says."""
-    place = next(each.demo_source for each in built_in() if each.name == "datalog")
-    source: SourceSettings = load(place)(shop, state)
-    return source
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,14 +69,16 @@ def run(arguments: argparse.Namespace) -> int:
                     ) from None
         shop = SourceSettings(NAME, f"sqlite:///{path}")
         with _alone(state):
-            facts = _facts_of(path, state) if arguments.datalog else None
-            sources = (shop,) if facts is None else (shop, facts)
+            others = [load(each.place)(path, state) for each in arguments.demo_sources]
+            sources = (shop, *others)
             config = _config(state, sources)
             names = [source.name for source in sources]
             made = with_app(App.open(config), partial(_prepare, state, names))
         port = arguments.port if is_free(HOST, arguments.port) else 0
         app = App.open(config, default_actor="server")
-        session = partial(DemoSession, facts=None if facts is None else facts.name)
+        session = partial(
+            DemoSession, others=list(zip(names[1:], arguments.demo_sources, strict=True))
+        )
         asyncio.run(_serve(app, state, made, port, session, once=arguments.once))
     return 0
 

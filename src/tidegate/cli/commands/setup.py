@@ -296,7 +296,7 @@ def _offer_reader(config: Config, name: str, arguments: argparse.Namespace) -> N
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     print_status(f"note: without the gate this account could do more: {found[0]}{more}")
     guide = account_guide(source)
-    if guide is None or not guide.HAS_USERS:
+    if guide is None or not guide.ADMINISTRATOR:
         print_status(f"`{harden}` prints how to have one that can only read")
         return
     print_status(f"`{harden} --apply` makes one that can only read, as an administrator")

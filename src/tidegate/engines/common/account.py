@@ -51,10 +51,11 @@ class ReadingRequest(NamedTuple):
 
 
 class AccountGuide(Protocol):
-    """An engine's module `account`. `HAS_USERS`: its accounts have names and passwords."""
+    """An engine's module `account`. `ADMINISTRATOR`: the account that a fresh server has for its
+    administrator; empty if accounts have no names and passwords."""
 
     RISKS_QUERY: str | None
-    HAS_USERS: bool
+    ADMINISTRATOR: str
 
     def risks(self, facts: AccountFacts) -> list[Risk]:
         """What the account could do, the worst first."""

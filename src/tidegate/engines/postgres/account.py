@@ -63,7 +63,7 @@ RISKS_QUERY = (
 """One row about the account that asks."""
 
 
-HAS_USERS = True
+ADMINISTRATOR = "postgres"
 
 
 def risks(facts: AccountFacts) -> list[Risk]:

@@ -40,7 +40,19 @@ PRODUCT = Product(
     },
     dialects={"cloud": "tidegate.products.cloud.dialect"},
     commands={
-        "cloud": CommandEntry("tidegate.products.cloud.commands.arguments:add_cloud", "databases")
+        "cloud": CommandEntry(
+            "tidegate.products.cloud.commands.arguments:add_cloud",
+            "databases",
+            {
+                "cloud check": "cloud check registry --json",
+                "cloud pull": "cloud pull github",
+                "cloud import": "cloud import openapi.yaml --provider shop",
+                "cloud snapshot": "cloud snapshot cloud 'SELECT name FROM aws.s3.buckets'"
+                " --output old.json",
+                "cloud diff": "cloud diff old.json new.json --key name",
+                "cloud shell": "cloud shell",
+            },
+        )
     },
     settings_format="tidegate.products.cloud.settings_import:FORMAT",
     command_hooks="tidegate.products.cloud.commands.hooks:HOOKS",

@@ -1,5 +1,15 @@
 """What the console adds to the kernel."""
 
-from tidegate.product import Product
+from tidegate.product import CommandEntry, Product
 
-PRODUCT = Product("console", pages="tidegate.products.console.serving:make_pages")
+PRODUCT = Product(
+    "console",
+    pages="tidegate.products.console.serving:make_pages",
+    commands={
+        "console": CommandEntry(
+            "tidegate.products.console.commands.arguments:add_console",
+            "people",
+            {"console": "console --print"},
+        )
+    },
+)

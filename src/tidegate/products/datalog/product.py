@@ -1,6 +1,6 @@
 """What Datalog adds to the kernel."""
 
-from tidegate.product import CommandEntry, EngineEntry, Product, SurfaceEntry
+from tidegate.product import CommandEntry, DemoSource, EngineEntry, Product, SurfaceEntry
 
 _DATALEVIN = EngineEntry(
     *("datalevin", "datalog", "tidegate.products.datalog.engine", "DatalevinEngine", "datalog"),
@@ -21,11 +21,32 @@ PRODUCT = Product(
     },
     vocabularies={"datalog": "tidegate.products.datalog.attributes"},
     settings={"datalog": "tidegate.products.datalog.settings:OpeningSettings"},
-    demo_source="tidegate.products.datalog.demo_facts:facts_of",
+    demo_source=DemoSource(
+        "tidegate.products.datalog.demo_facts:facts_of",
+        "have the shop as a Datalog source as well, shop-facts (needs the extra `datalog`)",
+        "[:find ?name (count ?c) :where [?c :categories/parent_id ?id]"
+        " [?p :categories/id ?id] [?p :categories/name ?name] :order-by [?name :asc]]",
+        "Home",
+    ),
     commands={
         "datalog": CommandEntry(
-            "tidegate.products.datalog.commands.arguments:add_datalog", "databases"
+            "tidegate.products.datalog.commands.arguments:add_datalog",
+            "databases",
+            {
+                "datalog warm-up": "datalog warm-up --status",
+                "datalog copy": "datalog copy facts ~/facts-copy",
+                "datalog dump": "datalog dump facts facts.edn",
+                "datalog load": "datalog load restored facts.edn",
+                "datalog stat": "datalog stat facts",
+                "datalog migrate": "datalog migrate old --copy-to ~/facts-new",
+                "datalog undo": "datalog undo facts",
+                "datalog import": "datalog import facts people.csv --key people/name",
+            },
         ),
-        "dtlv": CommandEntry("tidegate.products.datalog.commands.arguments:add_dtlv", "databases"),
+        "dtlv": CommandEntry(
+            "tidegate.products.datalog.commands.arguments:add_dtlv",
+            "databases",
+            {"dtlv mcp": "dtlv mcp"},
+        ),
     },
 )

@@ -311,6 +311,9 @@ DIALECT = _Duckdb(
     driver_types="duckdb-jdbc",
     escape_functions={"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},
     vectors="arrays",
+    search="tidegate.products.duckdb.search",
+    function_names="SELECT DISTINCT schema_name, function_name FROM duckdb_functions()"
+    " WHERE NOT internal",
     writing_rules=("The database is DuckDB. Its functions are much like those of PostgreSQL.",),
     samples_rows=True,
     knows_bounds=True,

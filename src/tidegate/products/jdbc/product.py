@@ -63,9 +63,26 @@ PRODUCT = Product(
         "jdbc": "tidegate.products.jdbc.settings:OpeningSettings",
     },
     commands={
-        "driver": CommandEntry("tidegate.products.jdbc.commands.arguments:add_driver", "databases"),
+        "driver": CommandEntry(
+            "tidegate.products.jdbc.commands.arguments:add_driver",
+            "databases",
+            {
+                "driver fetch": "driver fetch com.h2database:h2:2.3.232",
+                "driver list": "driver list",
+                "driver verify": "driver verify",
+                "driver remove": "driver remove com.h2database:h2:2.3.232",
+                "driver bundle": "driver bundle drivers.zip com.h2database:h2:2.3.232",
+                "driver import": "driver import drivers.zip",
+                "driver doctor": "driver doctor jdbc:h2:mem:shop",
+            },
+        ),
         "fixture": CommandEntry(
-            "tidegate.products.jdbc.commands.fixture_arguments:add_fixture", "ask"
+            "tidegate.products.jdbc.commands.fixture_arguments:add_fixture",
+            "ask",
+            {
+                "fixture check": "fixture check tests/shop.toml",
+                "fixture refresh": "fixture refresh tests/shop.toml --confirm",
+            },
         ),
     },
     url_advice={

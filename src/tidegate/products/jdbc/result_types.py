@@ -14,9 +14,29 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidegate.model.results import Column, DriverType
-from tidegate.results.column_types import JDBC_CODES
+from tidegate.model.results import Column, ColumnKind, DriverType
 from tidegate.sql.dialects import find
+
+_CODES: dict[ColumnKind, int] = {
+    "boolean": 16,
+    "integer": -5,
+    "decimal": 3,
+    "float": 8,
+    "text": 12,
+    "bytes": -3,
+    "date": 91,
+    "time": 92,
+    "time_tz": 2013,
+    "timestamp": 93,
+    "timestamp_tz": 2014,
+    "interval": 1111,
+    "uuid": 1111,
+    "json": 1111,
+    "array": 2003,
+    "struct": 2002,
+    "other": 1111,
+}
+"""The code of a kind of column whose own type says no more."""
 
 OTHER = 1111
 _STRING, _OBJECT, _BYTES = "java.lang.String", "java.lang.Object", "[B"
@@ -300,5 +320,5 @@ def _sqlite_listed(declared: str) -> int:
 
 
 def _by_kind(column: Column) -> DriverType:
-    code = JDBC_CODES[column.kind]
+    code = _CODES[column.kind]
     return DriverType(code, column.type, _CLASSES.get(code, _STRING))

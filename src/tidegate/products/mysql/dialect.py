@@ -192,6 +192,8 @@ class _Mysql(Dialect, frozen=True):
 
 DIALECT = _Mysql(
     name="mysql",
+    function_names="SELECT DISTINCT ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES"
+    " WHERE ROUTINE_TYPE = 'FUNCTION'",
     null_order="least",
     # Its times may be longer than a day, or negative: then they come as a duration.
     ordered_kinds=words("integer decimal float text bytes date timestamp"),

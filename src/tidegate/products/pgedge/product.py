@@ -4,7 +4,15 @@ from tidegate.product import CommandEntry, Product, SurfaceEntry, Variant
 
 PRODUCT = Product(
     "pgedge",
-    commands={"ask": CommandEntry("tidegate.products.pgedge.commands.arguments:add_ask", "ask")},
+    commands={
+        "ask": CommandEntry(
+            "tidegate.products.pgedge.commands.arguments:add_ask",
+            "ask",
+            {
+                "ask": "ask shop 'How many orders came last week?'",
+            },
+        )
+    },
     settings_format="tidegate.products.pgedge.settings_import:FORMAT",
     command_hooks="tidegate.products.pgedge.commands.hooks:HOOKS",
     settings={"language": "tidegate.products.pgedge.settings:LanguageSettings"},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidegate.app import App
 from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.file_descriptors import ensure_descriptors
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.model.sources import Source
@@ -53,12 +54,14 @@ def open_pg(
 ) -> Edge:
     """The edge at an address; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID."""
     from tidegate.edges.http.edge import bind
-    from tidegate.products.wire.descriptor_limit import ensure_descriptors
     from tidegate.products.wire.logins import Logins
     from tidegate.products.wire.server import WireServer
 
     config = app.config
-    ensure_descriptors(settings)
+    ensure_descriptors(
+        settings.max_connections + settings.max_logins,
+        f"`pg.max_connections` {settings.max_connections}, `pg.max_logins` {settings.max_logins}",
+    )
     return WireServer(
         app.gateway,
         bind(host, port),

@@ -322,6 +322,10 @@ class Dialect(msgspec.Struct, frozen=True):
     vectors: Literal["", "typed", "arrays", "bytes"] = ""
     """How vectors are kept: in a type of their own that indexes know, as arrays of numbers, or as
     the bytes of 32-bit numbers."""
+    search: str = ""
+    """The module that searches tables of the dialect (`search.ranking.Legs`)."""
+    function_names: str = ""
+    """A query of the schema and the name of each function of a user that the account may call."""
     reused_parameters: bool = False
     """`?2` takes the second parameter."""
     writing_rules: tuple[str, ...] = ()

@@ -532,6 +532,9 @@ DIALECT = _Postgres(
         "truncate": "trunc",
     },
     vectors="typed",
+    search="tidegate.search.postgres",
+    function_names="SELECT DISTINCT routine_schema, routine_name FROM information_schema.routines"
+    " WHERE routine_type = 'FUNCTION' AND routine_schema <> 'pg_catalog'",
     writing_rules=(
         "The database is PostgreSQL. A name with capital letters must stand in double quotes.",
         "Cast to numeric before a division of integers that should have decimals.",

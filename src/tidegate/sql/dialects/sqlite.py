@@ -116,6 +116,7 @@ DIALECT = _Sqlite(
     escape_functions={"log": "ln", "rand": "random", "substring": "substr", "truncate": "trunc"},
     typed_literals=False,
     vectors="bytes",
+    search="tidegate.search.sqlite",
     reused_parameters=True,
     writing_rules=(
         "The database is SQLite. Dates are texts such as 2024-05-31; use strftime and date.",

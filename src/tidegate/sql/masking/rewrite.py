@@ -20,7 +20,6 @@ from tidegate.sql.dialects.model import Dialect
 from tidegate.sql.finding import Refusal
 from tidegate.sql.fingerprint import fingerprint, split_at_literals
 from tidegate.sql.lex import Token
-from tidegate.sql.masking.catalog_identity import KnownCatalog
 from tidegate.sql.masking.derived_tables import DerivedTables
 from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
 from tidegate.sql.masking.masked_statement import MaskedStatement
@@ -36,6 +35,7 @@ from tidegate.sql.masking.rewrite_templates import (
     framed,
     placed,
 )
+from tidegate.sql.masking.session_settings import KnownCatalog
 from tidegate.sql.masking.touched_columns import Touched
 from tidegate.sql.scan import scan
 

@@ -14,7 +14,22 @@ from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import words
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import NAME, NUMBER, OP, STRING, WORD, lex
-from tidegate.sql.masking.catalog_identity import KnownCatalog
+
+
+class KnownCatalog:
+    """A catalog, by its identity: to look it up costs nothing, and a new one is another."""
+
+    __slots__ = ("catalog",)
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def __hash__(self) -> int:
+        return id(self.catalog)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KnownCatalog) and other.catalog is self.catalog
+
 
 _PLAIN = words("""
     ALL AND ANY ARRAY BETWEEN CASE ELSE END ESCAPE FALSE ILIKE IN IS LIKE NOT NULL OR SOME THEN TRUE

@@ -18,8 +18,12 @@ from support.thread_server import running as running_server
 from tidegate.cli.main import main
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.registry import Available, Registry, verifier_of
-from tidegate.products.cloud.documents.registry_folder import RegistryFolder
-from tidegate.products.cloud.documents.versions import is_version, latest_stable, order_of
+from tidegate.products.cloud.documents.registry_folder import (
+    RegistryFolder,
+    is_version,
+    latest_stable,
+    order_of,
+)
 from tidegate.products.cloud.settings import CloudSettings
 
 LIST = b"""

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.config.durations import seconds
 from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.commands.server_settings import with_cloud_server
+from tidegate.products.cloud.surface.settings import seconds
 from tidegate.surfaces.registry import check_surfaces, read_settings
 
 WHOLE: dict[str, Any] = {

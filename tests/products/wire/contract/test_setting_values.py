@@ -11,7 +11,7 @@ import pytest
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer
 from tidegate.engines.postgres.search_path import pinned_path
-from tidegate.products.wire.keywords import QUOTED, RESERVED
+from tidegate.products.wire.command_tokens import QUOTED, RESERVED
 
 TIMES = [
     "0", "1500", "2min", "120000", "'1500ms'", "'2 min'", "' 2min '", "'1.5s'", "90.7", "'0x10'",

@@ -17,9 +17,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.file_fetcher import Access, Downloader, Origin, Stop, never
 from tidegate.paths import expand
 from tidegate.products.cloud.documents.archive import unpack_provider
+from tidegate.products.cloud.documents.registry_folder import is_version, latest_stable, order_of
 from tidegate.products.cloud.documents.signatures import Verifier
 from tidegate.products.cloud.documents.tree import mapping, sequence
-from tidegate.products.cloud.documents.versions import is_version, latest_stable, order_of
 from tidegate.products.cloud.documents.yaml_reader import read_yaml
 from tidegate.products.cloud.settings import CloudSettings
 

@@ -6,7 +6,7 @@ from tidegate.engines.common.account import AccountFacts, ReadingRequest, Risk
 from tidegate.engines.common.file_account import file_risks, file_script
 
 RISKS_QUERY = None
-HAS_USERS = False
+ADMINISTRATOR = ""
 
 _NOTE = "DuckDB lets several processes read a file that none writes: stop writers first."
 

@@ -31,7 +31,7 @@ _COULD = {
 
 
 RISKS_QUERY = None
-HAS_USERS = True
+ADMINISTRATOR = "root"
 
 
 def risks(facts: AccountFacts) -> list[Risk]:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate.search import bm25
 from tidegate.search.chunks import Chunk, count_tokens, cut
-from tidegate.search.fusion import fuse, places
-from tidegate.search.mmr import choose
+from tidegate.search.selection import choose, fuse, places
 
 
 def test_the_score_of_a_row_is_the_sum_of_its_weighted_reciprocal_places():

@@ -1,19 +1,8 @@
-"""Every kind of column has a code in every protocol."""
-
-from typing import get_args
+"""The kind of a column is read from the name of its type."""
 
 import pytest
 
-from tidegate.model.results import Column, ColumnKind
 from tidegate.results.column_kinds import read_type
-from tidegate.results.column_types import JDBC_CODES, POSTGRES_OIDS, json_schema
-
-KINDS = get_args(ColumnKind)
-
-
-def test_every_kind_has_a_jdbc_code_an_oid_and_a_schema():
-    assert set(JDBC_CODES) == set(POSTGRES_OIDS) == set(KINDS)
-    assert all(isinstance(json_schema(Column("a", "", kind=kind)), dict) for kind in KINDS)
 
 
 @pytest.mark.parametrize(
