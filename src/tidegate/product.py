@@ -45,6 +45,8 @@ class EngineEntry(NamedTuple):
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
 
+    `table_form`: how rules name its tables, where that is not `schema.table` but a path like
+    `provider.service.resource`; its catalog then has the tables of one schema at a time.
     `writes_by_settings`: a source that is named on the command line admits changes where the
     setting `allow_writes` does, without `--allow-writes`.
 
@@ -73,6 +75,7 @@ class EngineEntry(NamedTuple):
     compares_rows: bool = False
     reads_only: bool = False
     own_functions: bool = False
+    table_form: str = ""
     writes_by_settings: bool = False
     dialect_reader: str = ""
     locator: str = ""

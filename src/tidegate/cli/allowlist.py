@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.cli.local_actor import ask
 from tidegate.cli.terminal import print_status
+from tidegate.engines.registry import entry_of
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import check_tables
 from tidegate.model.actors import Actor, Scope
@@ -107,7 +108,8 @@ async def _find(app: App, tool: str, tables: Collection[str], sources: Iterable[
             closed.append(f"{source.name}: {error.message.rstrip('.')}")
             continue
         missing -= {table for table in missing if admitted((table,), catalog)}
-        if source.engine == "cloud":
+        entry = entry_of(source)
+        if entry is not None and entry.table_form:
             missing -= await _resources(app, tool, missing, source, catalog)
         names |= set(_spelled(catalog))
     for table in sorted(missing):

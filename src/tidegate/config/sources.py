@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.config.errors import invalid
 from tidegate.model.source_settings import DeclaredSettings, Mask, RowFilter, RunAs
+from tidegate.product import found_already
 from tidegate.secrets import check_references, refuse_literal, refuse_literal_option
 
 BLANKS = ("{actor.name}", "{actor.id}")
@@ -67,9 +68,7 @@ class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
         for name, value in self.options.items():
             check_references(value)
             refuse_literal_option(name, value)
-        scheme = self.url.partition(":")[0].lower()
-        of_cloud = None if scheme.startswith("$") else scheme == "cloud"
-        check_rules(self.masks, self.filters, of_cloud=of_cloud)
+        check_rules(self.masks, self.filters, self.url)
         for tag in self.tags:
             if not 1 <= len(tag) <= 64 or not tag.isprintable() or tag != tag.strip():
                 raise invalid(
@@ -106,16 +105,14 @@ def check_directories(setting: str, directories: Iterable[str]) -> None:
 
 
 _TABLE = ("table", "schema.table")
-_RESOURCE = ("provider.service.resource",)
 
 
 def check_rules(
-    masks: tuple[Mask, ...], filters: tuple[RowFilter, ...], *, of_cloud: bool | None = None
+    masks: tuple[Mask, ...], filters: tuple[RowFilter, ...], url: str | None = None
 ) -> None:
-    """`of_cloud` says whether the source is one of cloud providers; None for rules that are given
-    for every source. Raises: TidegateError CONFIG_INVALID for a rule whose table or column cannot
-    be made out."""
-    forms = {True: _RESOURCE, False: _TABLE, None: (*_TABLE, *_RESOURCE)}[of_cloud]
+    """`url` is that of their source; None for rules that are given for every source. Raises:
+    TidegateError CONFIG_INVALID for a rule whose table or column cannot be made out."""
+    forms = _table_forms(url)
     points = {form.count(".") for form in forms}
     for mask in masks:
         if mask.column.count(".") - 1 not in points or not all(mask.column.split(".")):
@@ -132,6 +129,20 @@ def check_rules(
         if not rule.where.strip():
             raise invalid(f"The row filter on `{rule.table}` has no condition.")
         check_blanks(rule.where, "where")
+
+
+def _table_forms(url: str | None) -> tuple[str, ...]:
+    """How rules for a source may name a table: every way, where its engine is not known."""
+    others = {
+        scheme: entry.table_form
+        for product in found_already()
+        for scheme, entry in product.engines.items()
+        if entry.table_form
+    }
+    scheme = "$" if url is None else url.partition(":")[0].lower()
+    if scheme.startswith("$"):
+        return (*_TABLE, *dict.fromkeys(others.values()))
+    return (others[scheme],) if scheme in others else _TABLE
 
 
 _SERVERS_OWN = ("pg_catalog", "information_schema", "mysql", "sys", "performance_schema")

@@ -7,6 +7,7 @@ PRODUCT = Product(
     engines={
         "cloud": EngineEntry(
             *("cloud", "cloud", "tidegate.products.cloud.engine", "CloudEngine"),
+            table_form="provider.service.resource",
             language="tidegate.products.cloud.language.cloud_sql",
             writes_by_settings=True,
             options=(

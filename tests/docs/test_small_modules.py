@@ -1,0 +1,75 @@
+"""A module of under 40 lines has a reason of its own: it is loaded by its name, several modules
+share it, or it is named here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+from support.documents import ROOT
+
+SOURCES = ROOT / "src"
+SMALL = 40
+
+REASONS = {
+    "tidegate.policy.quoted_rows": "a judgement is pure, and its one user asks the database",
+    "tidegate.products.cloud.surface.statements": "the one place where arguments become SQL",
+    "tidegate.products.jdbc.extraction.ordering": "reads texts, and its one user is a command",
+    "tidegate.products.wire.tls": "what asyncio and ssl lack; the connection itself is large",
+    "tidegate.serve.log": "the form of a line of the log; its one user is a command",
+    "tidegate.sql.masking.view_definition": "reads a definition; its one user is large",
+    "tidegate.store.secret_file": "reads and makes a file; its one user puts parts together",
+}
+"""Modules with one user, and why each is not a part of it."""
+
+BY_NAME = re.compile(
+    r"\.(?:cli\.commands|commands|jdbc\.dialects)\.\w+$|\.engine\.account$"
+    r"|\.engines\.\w+\.account(?:_setup)?$"
+)
+"""Modules that a rule finds by their names: commands, dialects of JDBC, accounts of engines."""
+
+
+def name_of(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {name_of(file): file for file in sorted(SOURCES.rglob("*.py"))}
+TEXTS = {name: file.read_text(encoding="utf-8") for name, file in FILES.items()}
+
+
+def imported(text: str) -> set[str]:
+    """The modules of ours that a module imports."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in FILES else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & FILES.keys()
+
+
+USERS = Counter(each for text in TEXTS.values() for each in imported(text))
+
+
+def is_small(name: str) -> bool:
+    return (
+        FILES[name].name not in ("__init__.py", "__main__.py", "product.py")
+        and TEXTS[name].count("\n") < SMALL
+    )
+
+
+def is_loaded_by_name(name: str) -> bool:
+    return BY_NAME.search(name) is not None or any(
+        re.search(rf'"{re.escape(name)}[":]', text) for text in TEXTS.values()
+    )
+
+
+def test_a_small_module_has_a_reason() -> None:
+    alone = {
+        name for name in FILES if is_small(name) and USERS[name] < 2 and not is_loaded_by_name(name)
+    }
+    assert alone == REASONS.keys()
