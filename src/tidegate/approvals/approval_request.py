@@ -47,7 +47,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
         """SHA-256 (hex) of what a grant is bound to: text, parameters, place, source and actor.
 
         The source's URL is in it: a grant does not outlive a source that points elsewhere. So is
-        what the statement would send: an approval of these requests is none of others.
+        what the statement would send: an approval of these requests covers no others.
         """
         bound = (
             self.statement.text,

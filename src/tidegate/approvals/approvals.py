@@ -262,8 +262,8 @@ class Approvals:
         lease_s: float = inf,
     ) -> bool:
         """Wait `wait_s` at most for an answer; whether there is one. Ends when the call does. The
-        question says for `lease_s` at a time that the caller waits, so that it does not say so for
-        long if the process is killed."""
+        question says for `lease_s` at a time that the caller waits, so that it does not claim this
+        for long if the process is killed."""
         gone = asyncio.Event()
         cancellation.listen(gone.set)
         loop = asyncio.get_running_loop()
@@ -489,7 +489,7 @@ class Approvals:
 
     def _counts_still(self, question: PendingApproval) -> bool:
         """Whether the yes by which a grant was given would count now. If not, the grant ends: it
-        was given before there were two operators, or by one who may not answer any more."""
+        was given before there were two operators, or by an operator who may not answer any more."""
         if question.state != "used":
             return True
         over = self._is_over(question)
@@ -500,13 +500,13 @@ class Approvals:
         return False
 
     def _is_over(self, question: PendingApproval) -> bool:
-        """Whether the time of a grant is over. By the clock alone the store says so, too."""
+        """Whether the time of a grant is over. The store reports this by the clock alone, too."""
         end = (question.decided_at or 0.0) + self.settings.grant_ttl_s
         end = end if question.until is None else min(end, question.until)
         return self._deadlines.has_passed(question.id, end)
 
     def _end(self, question: PendingApproval, what: str) -> None:
-        """End a grant, unless another call has it: that looks at it itself."""
+        """End a grant, unless another call has it: that call checks it itself."""
         if self._store.revoke(question.id, self._clock()):
             self._record(what, question, "", done=True)
 

@@ -3,7 +3,7 @@
 An operator with the rights for it can make itself a second account, or a token in the name of
 someone else. So an account counts as the person by whose invitation it got in, and the call of a
 token as that of its owner and of the account that made it. What is given at the command line counts
-for what it says: who has the state directory can do anything.
+for what it says: an owner of the state directory can do anything.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def reason_of_rule(rule: str) -> str:
 
 def marked(text: str) -> Iterator[tuple[bool, str]]:
     """The pieces of a text, each with whether it is a mark: for a character that hides or reorders
-    others, but for line ends and tabs, and for what may be a secret."""
+    others, except line ends and tabs, and for what may be a secret."""
     plain: list[str] = []
     for piece in re.split(rf"({re.escape(MASK)})", text):
         if piece == MASK:

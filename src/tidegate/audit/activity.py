@@ -35,7 +35,7 @@ from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
 
 MOST_COUNTED = 10_000
-"""Counts and facets stop there; the reply says so."""
+"""Counts and facets stop there; the reply reports it."""
 _BATCH = 5_000
 _NEARLY_ALL = 1_000_000
 """Bytes that are missing of the log as long as it counts as read."""
@@ -115,7 +115,7 @@ class ActivityIndex:
             return _count(connection.execute("SELECT coalesce(max(n), 0) FROM lines"))
 
     def newest_of(self, wanted: LineFilter, after: int) -> int:
-        """The number of the newest line behind `after` that matches, 0 if there is none. Raises:
+        """The number of the newest line after `after` that matches, 0 if there is none. Raises:
         TidegateError STATE_FAILED."""
         where, values = _where(wanted)
         with self.using() as connection:

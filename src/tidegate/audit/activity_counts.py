@@ -13,7 +13,7 @@ import msgspec
 from tidegate.audit.activity import ActivityIndex
 
 MOST_PENDING = 1_000
-"""Calls that have not ended that are looked at again."""
+"""How many calls that have not ended are read again."""
 _BIN = (
     "CASE WHEN outcome = 'ok' AND ms IS NOT NULL THEN"
     " CASE WHEN ms > 0.0625 THEN min(87, CAST(log2(ms) * 4 + 16 AS INTEGER)) ELSE 0 END"

@@ -75,7 +75,7 @@ class SessionPage(msgspec.Struct, frozen=True):
 
 class LineFilter(msgspec.Struct, frozen=True):
     """Selects lines. `words` are beginnings of words, all of which a line holds. `sources` are
-    those that the reader may see, None all; the empty one stands for lines without a source, which
+    those that the reader may see, None all; the empty one means lines without a source, which
     are for those who may see all. With `own`, false or true, only lines that are no reads of the
     console's page for itself, or only these."""
 
@@ -95,7 +95,7 @@ class LineFilter(msgspec.Struct, frozen=True):
 
 class Found(msgspec.Struct, frozen=True):
     """Lines, newest first; `next` is where the next page begins, None at the end. `total` counts
-    those that match, up to `MOST_COUNTED`, with `more` behind it; `facets` count the values of
+    those that match, up to `MOST_COUNTED`, with `more` after it; `facets` count the values of
     these by field."""
 
     lines: tuple[Line, ...]
@@ -107,8 +107,8 @@ class Found(msgspec.Struct, frozen=True):
 
 def is_own_read(surface: str, tool: str, effect: str, outcome: str) -> bool:
     """Whether a call is one that the console's page makes for itself: names of sources and tables,
-    tabs, the size of a table. Rows that a person saw and statements are none, nor is a call that
-    was refused or failed."""
+    tabs, the size of a table. Rows that a person saw and statements do not count, nor does a call
+    that was refused or failed."""
     return (
         surface == "console"
         and tool in _OWN_TOOLS

@@ -68,7 +68,7 @@ def _fields_of(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether SQLite can keep a value as a number, or as none."""
+    """Whether SQLite can keep a value as a number, or as NULL."""
     return (
         value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
     )

@@ -111,7 +111,7 @@ def check(
         elif known is None:
             reason = "the line before it cannot be read"
         elif seq != expected:
-            reason = f"line {seq} stands where line {expected} belongs"
+            reason = f"line {seq} is where line {expected} belongs"
         elif sha256(known + unsealed[0]).digest() != unsealed[1]:
             reason = "the line was changed, or the one before it"
         if reason:

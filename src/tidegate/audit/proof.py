@@ -19,7 +19,7 @@ State = Literal["verified", "after_checkpoint", "mismatch", "unknown"]
 FRESH_S = 300.0
 """How long a verification of the whole log is taken as it was."""
 PATIENCE_S = 2.0
-"""How long someone who asks waits for the first verification of a long log."""
+"""How long a caller waits for the first verification of a long log."""
 
 
 class LineProof(msgspec.Struct, frozen=True):

@@ -248,7 +248,7 @@ def create(directory: Path, floor: int) -> tuple[Path, int]:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             continue
-        # Another process that looks for an unlocked segment may have taken this one.
+        # Another process that searches for an unlocked segment may have taken this one.
         descriptor = lock_for_append(path)
         if descriptor is not None:
             sync_directory(directory)

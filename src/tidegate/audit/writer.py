@@ -101,11 +101,11 @@ DELAY_S = 0.5
 
 
 class GroupCommit:
-    """Syncs the file behind `descriptor` on a thread of its own.
+    """Syncs the file of `descriptor` on its own thread.
 
     A failed sync is final: the kernel may have dropped the data, and a later success would prove
     nothing. `maintain` is called with this object, on the thread, after each sync. It returns the
-    seconds after which it is to be called again even if nothing is written, or None, and must not
+    seconds after which it must be called again even if nothing is written, or None, and must not
     raise.
     """
 

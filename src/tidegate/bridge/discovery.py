@@ -1,7 +1,7 @@
 """Finding and authenticating the server of a state directory, or starting one if none runs.
 
-Several bridges that start at the same time start one server: each takes the lock `start`, looks for
-a server again and only then starts one. A started server writes to a pipe when it is ready.
+Several bridges that start at the same time start one server: each takes the lock `start`, searches
+for a server again and only then starts one. A started server writes to a pipe when it is ready.
 """
 
 from __future__ import annotations

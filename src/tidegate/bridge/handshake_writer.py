@@ -143,7 +143,7 @@ class HandshakeWriter:
             return json_response(200, {"proof": self._handshake.proof(challenge.decode())})
 
         async def status(request: HttpRequest) -> HttpResponse:
-            # A proof of the key: only who may read the handshake file can ask.
+            # A proof of the key: only an account that may read the handshake file can ask.
             given = request.headers.get(PROOF.encode(), b"")
             if not hmac.compare_digest(given, self._handshake.proof("status").encode()):
                 raise HttpRefusal(403, f"Send {PROOF}")

@@ -1,7 +1,7 @@
 """Checks the names in an allowlist, because a misspelt name would grant nothing without a message.
 
 Sources and tags are compared with the saved and configured sources, tables with the catalogs of
-the sources in the list. If a source cannot be opened, a note says so and the name is accepted: a
+the sources in the list. If a source cannot be opened, a note reports it and the name is accepted: a
 name that does not exist grants nothing.
 """
 

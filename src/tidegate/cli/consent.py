@@ -43,7 +43,7 @@ def _require_word(word: str, what: str, *, input_is_taken: bool) -> None:
     if terminal is None:
         raise TidegateError(
             Code.OPERATOR_CONSENT,
-            f"To {what}, a person must agree on a terminal, and standard input is none.",
+            f"To {what}, a person must agree on a terminal, and standard input is not a terminal.",
             hint="Run it in a terminal; or set a passphrase there with `tidegate passphrase set`,"
             " and give it with --passphrase-file.",
         )
@@ -93,7 +93,7 @@ def read_new_passphrase(file: str | None, command: str) -> str:
     if not sys.stdin.isatty():
         raise TidegateError(
             Code.OPERATOR_CONSENT,
-            "The passphrase is typed on a terminal, and standard input is none.",
+            "The passphrase is typed on a terminal, and standard input is not a terminal.",
             hint="Run it in a terminal, or give the passphrase with --new-passphrase-file.",
         )
     passphrase = ask_secret("New passphrase: ")

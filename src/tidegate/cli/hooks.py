@@ -25,7 +25,8 @@ class OptionGroup(Protocol):
 
 class CommandHooks:
     """Each method does nothing here; a product overrides those that it needs, and names an object
-    of its class in `Product.command_hooks`. The methods run in the order in which they stand here.
+    of its class in `Product.command_hooks`. The methods run in the order in which they are defined
+    here.
     """
 
     def add_serve_options(self, serve: argparse.ArgumentParser) -> None:

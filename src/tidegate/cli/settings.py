@@ -122,7 +122,7 @@ def check_open_writes(config: Config) -> None:
 
 
 def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, object]:
-    """The fields of the settings that the flags of `serve` replace, but for its sources. Raises:
+    """The fields of the settings that the flags of `serve` replace, except its sources. Raises:
     TidegateError CONFIG_INVALID, ARGUMENT_INVALID."""
     changes: dict[str, object] = {}
     if arguments.surface:

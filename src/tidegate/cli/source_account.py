@@ -19,7 +19,7 @@ from tidegate.model.statements import Statement
 
 
 async def account_risks(app: App, source: Source, state: ConnectionState) -> list[Risk]:
-    """What the account could do, with what to do about each; one that says so if it cannot be
+    """What the account could do, with what to do about each; one that reports it if this cannot be
     found out."""
     guide = account_guide(source)
     if guide is None:

@@ -1,7 +1,7 @@
 """Tries a source before it is saved, and keeps the password that a person gives for it.
 
 What can never work is refused. What does not work now, such as a server that is down, is saved only
-if the operator says so.
+if the operator agrees.
 """
 
 from __future__ import annotations

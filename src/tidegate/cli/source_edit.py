@@ -1,6 +1,7 @@
 """`tidegate source edit`: asks for the settings of a saved source, one after the other.
 
-An empty answer keeps what there is. Masks, filters, roles and options are not asked for and stay.
+An empty answer keeps the present value. Masks, filters, roles and options are not asked for and
+stay.
 """
 
 from __future__ import annotations

@@ -81,12 +81,12 @@ async def print_script(app: App, arguments: argparse.Namespace) -> None:
     print_status(f"nothing was changed yet. 1. Run what was printed: tidegate source harden {name}"
                  " > reader.sql, then the database's own client as an administrator")  # fmt: skip
     if plan.password is None:
-        print_status(f"2. look at it: tidegate source test {name}")
+        print_status(f"2. check it: tidegate source test {name}")
         return
     print_status(
         f"2. give the source its new account: tidegate source update {name} --url '{plan.url}'"
     )
-    print_status(f"3. look at it: tidegate source test {name}")
+    print_status(f"3. check it: tidegate source test {name}")
 
 
 def apply_script(arguments: argparse.Namespace) -> None:
@@ -174,7 +174,7 @@ def _chosen(app: App, arguments: argparse.Namespace) -> tuple[Source, AccountGui
 
 
 async def _prepared(app: App, arguments: argparse.Namespace) -> _Plan:
-    """The plan of what is to be applied, if that can be done here. Raises: TidegateError."""
+    """The plan of what will be applied, if that can be done here. Raises: TidegateError."""
     source, guide, _ = _chosen(app, arguments)
     if not guide.ADMINISTRATOR:
         raise TidegateError(

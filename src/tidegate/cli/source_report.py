@@ -25,7 +25,7 @@ _QUESTIONS = {
     "hsqldb": "VALUES (1)",
     "oracle": "SELECT 1 FROM dual",
 }
-"""The trivial statement, by dialect, where `SELECT 1` is none."""
+"""The trivial statement, by dialect, where `SELECT 1` is not valid."""
 
 
 async def test_source(app: App, name: str) -> dict[str, Any]:

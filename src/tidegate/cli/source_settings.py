@@ -36,7 +36,7 @@ def given_settings(arguments: argparse.Namespace, before: Source | None = None) 
         elif setting.form == "words" and value is not None:
             given[setting.name] = value
         elif setting.form == "number" and value is not None:
-            given[setting.name] = value or None  # 0 is none
+            given[setting.name] = value or None  # 0 means no limit
         if setting.name.replace("_", "-") in getattr(arguments, "clear", ()):
             given.setdefault(setting.name, _EMPTY.get(setting.name, setting.default))
     if arguments.option:

@@ -1,5 +1,5 @@
 """Which masks and row filters of a source its database does not fit. Such a rule closes the source
-to the callers whom it binds, so the operator reads of it where the source is saved or looked at."""
+to the callers whom it binds, so the operator reads of it where the source is saved or checked."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def check_proxy(text: str) -> None:
     if not network.prefixlen:
         raise invalid(
             f"`trusted_proxies` has `{text}`, which trusts every client.",
-            hint="Name the addresses of your proxies: a client behind none could give any address.",
+            hint="Name the addresses of your proxies: else a client could give any address.",
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_draft(path: Path, content: bytes, mode: int = 0o600) -> Path:
-    """A whole file, on the disk, that is to get the name `path`. The caller renames or links it,
+    """A whole file, on the disk, that will get the name `path`. The caller renames or links it,
     or takes it away. Raises: OSError, and leaves nothing behind then."""
     made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -40,7 +40,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 def create_once(path: Path, content: bytes) -> None:
     """Make a file for its owner alone, unless there is one: the first of several that make it at
-    the same moment stands. Raises: OSError."""
+    the same moment wins. Raises: OSError."""
     made = write_draft(path, content)
     try:
         with suppress(FileExistsError):

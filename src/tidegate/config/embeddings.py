@@ -77,7 +77,7 @@ class ColumnSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EmbeddingSettings(ModelSettings, frozen=True, forbid_unknown_fields=True):
-    """The model of all columns of vectors, but for those that `columns` lists.
+    """The model of all columns of vectors, except those that `columns` lists.
 
     `characters_per_day` and `seconds_per_day` bound what one caller may have embedded in a day
     (UTC), `calls_per_minute` how often it may ask for vectors. Commands of the command line count

@@ -3,7 +3,7 @@
 Looked at are the file and every directory and link that the path to it leads through, since who
 may write in a directory, or owns it, may put another file in its place. A directory with the
 sticky bit, such as a shared /tmp, lets only its owner and that of a file replace the file. POSIX
-permissions alone: access lists are not looked at.
+permissions alone: access lists are not read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def require_private_file(path: Path, accounts: Collection[str] = ()) -> None:
         try:
             status = place.lstat()
         except OSError:
-            continue  # what is not there, or is not ours to look at, is found when it is used
+            continue  # what does not exist, or may not be read, is found when it is used
         _check(place, status, agents, is_end=is_end)
 
 
@@ -88,7 +88,7 @@ def _check(
 
 def _is_overflow_account(user: int) -> bool:
     """Whether the account is the overflow account. In a container it owns what belongs to accounts
-    of the host, such as mounted directories: none of those can be one of its agents."""
+    of the host, such as mounted directories: no such account can be one of its agents."""
     try:
         unmapped = int(Path("/proc/sys/fs/overflowuid").read_text())
         all_mapped = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]

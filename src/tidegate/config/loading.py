@@ -287,7 +287,7 @@ def _refuse_unknown_name(name: str, at: str, known: Iterable[str]) -> None:
 
 
 def _refuse_unknown_word(word: Any, known: tuple[str, ...], path: str) -> None:
-    """Raises: TidegateError CONFIG_INVALID for a text that is none of the words a setting may
+    """Raises: TidegateError CONFIG_INVALID for a text that is not one of the words a setting may
     be."""
     if not isinstance(word, str) or word in known:
         return

@@ -1,4 +1,4 @@
-"""One strict model of all settings, which `loading.py` fills. Applies none of them.
+"""One strict model of all settings, which `loading.py` fills. Applies no setting.
 
 Options of the command line replace values of a loaded `Config` (`msgspec.structs.replace`), so that
 both pass the same checks. Engines and surfaces named here are checked where they are known.
@@ -168,7 +168,7 @@ class RequestRateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The files with which the server speaks HTTPS: `cert` with its certificate and behind it the
+    """The files with which the server speaks HTTPS: `cert` with its certificate and after it the
     chain, `key` with the key, both PEM. They are read at the start and again on SIGHUP.
     """
 
@@ -192,7 +192,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
     `X-Forwarded-For` and `Forwarded` give the client's address.
     `keep_alive_s` is how long the response to a call may be silent, for proxies that end one.
-    `agent_accounts` are accounts of this machine that agents run as: none of them may be able to
+    `agent_accounts` are accounts of this machine that agents run as: no such account may be able to
     write the settings or the state. `surface` has a section for each surface
     with settings of its own. `masks` and `filters` here bind every source, or those of
     their `tag`. Each product has a section of its own.

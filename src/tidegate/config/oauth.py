@@ -18,7 +18,7 @@ class OAuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `resource` is the URL of this server's `/mcp` as its clients know it; a token must carry it, or
     one of `audience`, as its audience. `jwks_url` is found in the issuer's metadata if it is not
-    given. `scopes` maps the server's scopes to ours; a token with none of them is refused.
+    given. `scopes` maps the server's scopes to ours; a token without a known scope is refused.
     `sources_claim` and `tags_claim` name claims with the allowlist, `tables_claim` one with that of
     tables; a token that lacks a claim that is named here sees nothing by it.
     """

@@ -98,7 +98,7 @@ def _read_all(names: Collection[str]) -> dict[str, str]:
 def _usable(library: ModuleType) -> str:
     backend: Any = library.get_keyring()
     priority: Any = backend.priority
-    if priority <= 0:  # the library's own stand-ins, which keep nothing
+    if priority <= 0:  # the library's own substitutes, which keep nothing
         raise _failed("No keyring works here.", f"Start one, {_FILE_INSTEAD}.")
     return str(backend.name)
 

@@ -78,9 +78,9 @@ class Lines(asyncio.Protocol):
 
 
 class Output:
-    """Writes whole messages to a file descriptor, and never waits for who reads it.
+    """Writes whole messages to a file descriptor, and never waits for the reader.
 
-    What the reader leaves no room for is written by a thread. Behind `MOST_UNREAD` bytes of it the
+    What the reader leaves no room for is written by a thread. After `MOST_UNREAD` bytes of it the
     input rests that was given to `hold_back`, so that a client that does not read asks no more.
     """
 

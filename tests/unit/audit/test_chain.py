@@ -87,7 +87,7 @@ def test_a_removed_line_is_a_fault_where_it_was() -> None:
     lines, hashes = chain(5)
     del lines[1]
     found = check(lines)
-    assert found.faults == (Fault(2, "line 3 stands where line 2 belongs"),)
+    assert found.faults == (Fault(2, "line 3 is where line 2 belongs"),)
     assert (found.lines, found.held, found.end) == (1, 3, hashes[0])
 
 
@@ -95,7 +95,7 @@ def test_exchanged_lines_are_one_run_of_faults() -> None:
     lines, hashes = chain(5)
     lines[1], lines[2] = lines[2], lines[1]
     found = check(lines)
-    assert found.faults == (Fault(2, "line 3 stands where line 2 belongs"),)
+    assert found.faults == (Fault(2, "line 3 is where line 2 belongs"),)
     assert found.runs == ((2, 4),)
     assert (found.lines, found.held, found.end) == (1, 2, hashes[0])
 

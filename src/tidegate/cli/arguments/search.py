@@ -32,7 +32,9 @@ def add_embed(commands: Commands) -> None:
         "--status", action="store_true", help="say how far it is, and change nothing"
     )
     embed.add_argument(
-        "--follow", action="store_true", help="stay and look for changed texts until stopped"
+        "--follow",
+        action="store_true",
+        help="keep running and check for changed texts until stopped",
     )
     embed.add_argument(
         "--every", type=seconds, default=60.0, metavar="S", help="look again after S seconds (60)"

@@ -212,7 +212,7 @@ def _edit(actions: Commands) -> argparse.ArgumentParser:
         "edit",
         help="change a saved source by answering questions",
         description="Ask on the terminal for the URL, the password, the policy and the tags of a "
-        "saved source. Enter keeps what there is; masks, filters, roles and options stay. The "
+        "saved source. Enter keeps the present value; masks, filters, roles and options stay. The "
         "source is tried before it is saved, and what grants more asks for a typed word. "
         "`tidegate source update` does the same with options.",
     )

@@ -11,8 +11,8 @@ State = Literal["ok", "note", "fault"]
 
 
 class Finding(NamedTuple):
-    """`check` is what was looked at, such as `python` or `source shop`. A `fault` keeps something
-    from working; a `note` does not. `to_do` is empty if nothing is to be done."""
+    """`check` is what was checked, such as `python` or `source shop`. A `fault` keeps something
+    from working; a `note` does not. `to_do` is empty if nothing must be done."""
 
     check: str
     state: State

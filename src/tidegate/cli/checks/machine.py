@@ -97,7 +97,7 @@ def check_clock(state: Path | None) -> Iterator[Finding]:
 def _newest_record(state: Path) -> float | None:
     try:
         records = Tail(state / "audit").newest(TailFilter(None, None, None, True, None), 1)
-    except TidegateError:  # the check of the record says so
+    except TidegateError:  # the check of the record reports it
         return None
     return records[-1].time.timestamp() if records else None
 

@@ -26,7 +26,7 @@ def unused_tags(config: Config, sources: Sequence[Source]) -> Iterator[Finding]:
 
 
 def absent_callers(app: App, source: Source) -> Iterator[Finding]:
-    """The callers whom rules name and who are not there: a misspelt name leaves a rule without
+    """The callers that rules name and that do not exist: a misspelt name leaves a rule without
     effect. Names that an authorization server gives are not known here."""
     if app.config.oauth is not None:
         return

@@ -159,7 +159,7 @@ def _moment_of(text: str) -> datetime:
 
 
 def _local(moment: datetime) -> datetime:
-    """A time without a zone, which is meant in this machine's; a note says so."""
+    """A time without a zone, which is meant in this machine's, as a note tells the user."""
     here = moment.astimezone()
     print_status(f"note: {here.isoformat()} ({here.tzname()}) is meant; times shown are UTC")
     return here.astimezone(UTC)

@@ -225,7 +225,9 @@ async def _ask_person(app: App, address: str, made: _Made) -> None:
     app.operators.after_a_lost_link = (
         f"Sign in as `{OPERATOR}` with the passphrase that the demo shows, or start the demo again."
     )
-    show(color("\nAn agent waits for your answer.", "1") + " Open the console and look at it:")
+    show(
+        color("\nAn agent waits for your answer.", "1") + " Open the console and read the question:"
+    )
     show(f"  {color(f'{address}/console#sign-in={secret}', '36')}")
     show(f"  (the link works once, for two minutes; sign in as {OPERATOR} later)")
     passphrase = color(made.passphrase, "1")

@@ -1,4 +1,4 @@
-"""`tidegate doctor`: looks at everything that can be wrong, and says one thing to do about each.
+"""`tidegate doctor`: checks everything that can be wrong, and says one thing to do about each.
 
 Nothing is changed, but that sources are opened through the gate, which records it, and that the
 entries of clients are started and ended.

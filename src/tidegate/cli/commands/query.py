@@ -132,7 +132,7 @@ async def _run(app: App, tool: str, source: str, request: Query) -> Page:
 
 
 def _dialect_of(app: App, name: str) -> str:
-    """The dialect of the source; of one that is not there the gate says so."""
+    """The dialect of the source; the gate reports a source that does not exist."""
     found = [each.dialect for each in app.connections.sources() if each.name == name]
     return found[0] if found else "default"
 

@@ -12,9 +12,9 @@ from tidegate.model.cancellation import Cancellation
 class ActiveRequest(Cancellation, eq=False, kw_only=True):
     """The cancellation of one request. After `watch` it is cancelled when its client disconnects.
 
-    Who makes it adds it to the `active` set, so that others can cancel it; `end` removes it. A
-    `detached` request outlives its connection: the client may come back. An `endless` one is a
-    stream that ends only when the client or the server ends it.
+    The caller that makes it adds it to the `active` set, so that others can cancel it; `end`
+    removes it. A `detached` request outlives its connection: the client may come back. An `endless`
+    one is a stream that ends only when the client or the server ends it.
     """
 
     request: IncomingRequest

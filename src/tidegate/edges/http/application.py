@@ -250,7 +250,7 @@ class HttpApplication:
 
     def _report(self, request: IncomingRequest, *, ready: bool) -> None:
         """Answer `/health` (the process answers) or `/ready` (it can do its work). Load balancers
-        ask by whatever name they know, so neither looks at Host."""
+        ask by whatever name they know, so neither checks Host."""
         if request.head.method not in ("GET", "HEAD"):
             refusal = HttpRefusal(405, "Send GET", headers=[(b"allow", b"GET")])
             reply(request, _PAGES.refuse(refusal), b"")

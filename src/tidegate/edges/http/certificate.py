@@ -176,7 +176,7 @@ def _certificate(content: bytes, path: Path) -> x509.Certificate:
     except ValueError:
         raise invalid(
             f"`{path}` is not a certificate in PEM format.",
-            hint="It begins with `-----BEGIN CERTIFICATE-----`; the chain follows behind it.",
+            hint="It begins with `-----BEGIN CERTIFICATE-----`; the chain follows it.",
         ) from None
 
 

@@ -15,7 +15,7 @@ Pairs = Iterable[tuple[bytes, bytes]]
 _Address = IPv4Address | IPv6Address
 
 MOST_HOPS = 32
-"""Hops that are read at most; more proxies than this do not stand in a row."""
+"""The most hops that are read; no chain of proxies is longer."""
 _MOST_CHARS = 256
 """Of one hop."""
 
@@ -30,7 +30,7 @@ class TrustedProxies:
     """The proxies whose word on the client's address counts: addresses and networks.
 
     `generation` counts how often they were replaced: an address that was found under another number
-    may be another one now. `refresh`, if there is one, is to be called before each look at it.
+    may be another one now. `refresh`, if there is one, must be called before each read.
     """
 
     def __init__(

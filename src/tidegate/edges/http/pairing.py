@@ -104,7 +104,7 @@ def pairing_routes(pairing_service: PairingService) -> Router:
 
 
 def _with_errors(serve: WholeHandler) -> WholeHandler:
-    """`serve`, with its errors as responses; none of them may be cached, since some hold a
+    """`serve`, with its errors as responses; no response may be cached, since some hold a
     token."""
 
     async def answer(request: HttpRequest) -> HttpResponse:

@@ -51,7 +51,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def query(self) -> dict[str, str]:
-        """The fields behind the `?`; the last of those with the same name.
+        """The fields after the `?`; the last of those with the same name.
 
         Raises: HttpRefusal 400 if there are over 100.
         """

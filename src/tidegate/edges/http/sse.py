@@ -94,7 +94,7 @@ class EventStream(msgspec.Struct, eq=False):
             self.put(f"id: {self.stream.event_id()}\ndata: \n\n".encode())
 
     def stop(self) -> None:
-        """End the response behind what was sent."""
+        """End the response after what was sent."""
         if not self.started or self.closed:
             return
         self.request.finish()

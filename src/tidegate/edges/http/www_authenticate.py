@@ -130,7 +130,7 @@ def challenge_of(settings: OAuthSettings, path: str, realm: str) -> Challenge:
 
 
 def resource_pages(settings: OAuthSettings, paths: Iterable[str]) -> Router:
-    """The metadata of each path, where clients look for it (RFC 9728, section 3.1)."""
+    """The metadata of each path, where clients request it (RFC 9728, section 3.1)."""
     router = Router()
     router.add("GET", WELL_KNOWN, _metadata(settings, settings.resource))
     for path in paths:

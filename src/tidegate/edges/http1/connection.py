@@ -60,8 +60,8 @@ class ClientConnection(Reader):
             self._refuse(503)
 
     def eof_received(self) -> None:
-        """A client that sends no more has gone, also if it would still read: there is no telling.
-        The transport closes itself, behind what was written."""
+        """A client that sends no more has gone, also if it would still read: the two look the same.
+        The transport closes itself, after what was written."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
@@ -79,7 +79,7 @@ class ClientConnection(Reader):
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
         self._server.hold_unread(self)
-        # Who does not take answers shall not go on to ask: what it asks would wait in our memory.
+        # A client that reads no answers must not send more: its requests would wait in our memory.
         self.hold()
 
     def resume_writing(self) -> None:
@@ -235,7 +235,7 @@ class ClientConnection(Reader):
             self._transport.close()
 
     def close(self) -> None:
-        """End now if nothing is being answered, else after that (`ending` says so)."""
+        """End now if nothing is being answered, else after that (`ending` is then true)."""
         if self._current is None and not self._ready:
             self._transport.close()
 

@@ -64,7 +64,7 @@ class Reader(asyncio.Protocol, Line):
         raise NotImplementedError
 
     def _break(self, status: int) -> None:
-        """End the connection, behind the answers to what came before."""
+        """End the connection, after the answers to what came before."""
         raise NotImplementedError
 
     def _body_dropped(self) -> None:
@@ -109,7 +109,7 @@ class Reader(asyncio.Protocol, Line):
 
     def _parse(self, data: bytes) -> None:
         """Feed the parser. A request for another protocol (`Upgrade`) is served as if it had not
-        asked (RFC 9110, section 7.8); the parser stops behind its head, so a new one goes on with
+        asked (RFC 9110, section 7.8); the parser stops after its head, so a new one goes on with
         the body and what follows. Raises: HttpParserError."""
         while True:
             try:

@@ -26,7 +26,7 @@ CLOSE = b"connection: close\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 JOINED_BYTES = 65_536
-"""Bodies up to this are copied behind their head, to leave in one piece."""
+"""Bodies up to this are copied after their head, to be sent in one piece."""
 
 
 class TooLarge(Exception):
