@@ -1,5 +1,5 @@
 """File descriptors of this process: a connection takes one, and so do files and databases. Without
-a free one it accepts no client, and nothing else would say so: the system lets the clients wait."""
+a free one it accepts no client, and nothing else reports it: the system lets the clients wait."""
 
 from __future__ import annotations
 
