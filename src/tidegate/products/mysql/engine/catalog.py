@@ -10,7 +10,7 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Browse
@@ -179,23 +179,20 @@ async def _catalog(
     grants = [str(row[0]) for row in await session.query_internal(b"SHOW GRANTS")]
     with_triggers = {(row[0], row[1]) for row in triggers}
     row_of = {(row[0], row[1]): row for row in tables}
-    primary = _primary(indexes)
-    columns_of = _columns(columns, primary)
-    indexes_of = _indexes(indexes)
-    keys_of = _foreign_keys(keys, rules)
-    views_of = {(row[0], row[1]): str(row[2]) for row in views if row[2]}
-    parts = tuple([place for place, row in row_of.items() if str(row[3]).upper() in _MERGED])
+    metadata = _Metadata(
+        columns=_columns(columns, _primary(indexes)),
+        indexes=_indexes(indexes),
+        foreign_keys=_foreign_keys(keys, rules),
+        definitions={(row[0], row[1]): str(row[2]) for row in views if row[2]},
+        mergeable=tuple([key for key, row in row_of.items() if str(row[3]).upper() in _MERGED]),
+        partitions=parted_by,
+    )
     described = [
         _table(
             place,
             row_of[place],
-            columns_of[place],
-            indexes_of[place],
-            keys_of[place],
-            views_of.get(place),
-            parts,
-            place in with_triggers or not sees_triggers(grants, place[0]),
-            _parted_by(parted_by.get(place, ()), columns_of[place]),
+            metadata,
+            may_react=place in with_triggers or not sees_triggers(grants, place[0]),
         )
         for place in [(row[0], row[1]) for row in names]
         if place in row_of
@@ -205,35 +202,42 @@ async def _catalog(
     return Catalog(home, home, shown, tuple(described), "")
 
 
-def _table(
-    place: Place,
-    row: tuple[Any, ...],
-    columns: list[ColumnInfo],
-    indexes: list[Index],
-    keys: list[ForeignKey],
-    definition: str | None,
-    parts: tuple[Place, ...],
-    may_react: bool,
-    parted_by: tuple[str, ...],
-) -> Table:
-    """`parts` are the tables whose rows a merged table can hold: the server does not list which."""
+class _Metadata(NamedTuple):
+    """What information_schema says of the tables of a catalog, by their places.
+
+    `columns`, `indexes` and `foreign_keys` give an empty list for a table that has none.
+    `definitions` has the text of each view that the account may read. `mergeable` are the tables
+    whose rows a merged table can hold: the server does not list which. `partitions` has the
+    expressions by which a table is partitioned and subpartitioned, None for one that is missing.
+    """
+
+    columns: defaultdict[Place, list[ColumnInfo]]
+    indexes: defaultdict[Place, list[Index]]
+    foreign_keys: defaultdict[Place, list[ForeignKey]]
+    definitions: dict[Place, str]
+    mergeable: tuple[Place, ...]
+    partitions: dict[Place, list[str | None]]
+
+
+def _table(place: Place, row: tuple[Any, ...], metadata: _Metadata, *, may_react: bool) -> Table:
     _, _, kind, engine, rows, comment, _ = row
+    columns, indexes = metadata.columns[place], metadata.indexes[place]
     return Table(
         schema=place[0],
         name=place[1],
         kind=_KINDS.get(kind) or ("foreign table" if engine in _FOREIGN else "table"),
         columns=tuple(columns),
         indexes=tuple(indexes),
-        foreign_keys=tuple(keys),
+        foreign_keys=tuple(metadata.foreign_keys[place]),
         comment=comment if comment and kind not in _KINDS else None,
         approximate_rows=None if rows is None or kind in _KINDS else int(rows),
-        definition=definition,
-        reads=tuple([part for part in parts if part != place])
+        definition=metadata.definitions.get(place),
+        reads=tuple([each for each in metadata.mergeable if each != place])
         if str(engine).upper() == "MRG_MYISAM"
         else (),
         may_react=may_react,
         stored_by=_stored_by(columns, indexes),
-        parted_by=parted_by,
+        parted_by=_parted_by(metadata.partitions.get(place, ()), columns),
     )
 
 
@@ -276,8 +280,10 @@ def _primary(rows: Rows) -> dict[tuple[str, str, str], int]:
     return {(row[0], row[1], row[4]): int(row[6]) for row in rows if row[2] == "PRIMARY" and row[4]}
 
 
-def _columns(rows: Rows, primary: dict[tuple[str, str, str], int]) -> dict[Place, list[ColumnInfo]]:
-    columns: dict[Place, list[ColumnInfo]] = defaultdict(list)
+def _columns(
+    rows: Rows, primary: dict[tuple[str, str, str], int]
+) -> defaultdict[Place, list[ColumnInfo]]:
+    columns: defaultdict[Place, list[ColumnInfo]] = defaultdict(list)
     for schema, table, name, kind, nullable, default, comment, extra, _, made in sorted(
         rows, key=lambda row: row[8]
     ):
@@ -301,11 +307,11 @@ def _extra(extra: str | None) -> str | None:
     return f"generated {kind}" if rest == "generated" else words or None
 
 
-def _indexes(rows: Rows) -> dict[Place, list[Index]]:
+def _indexes(rows: Rows) -> defaultdict[Place, list[Index]]:
     grouped: dict[tuple[str, str, str], Rows] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row[2] != "PRIMARY", row[2], row[6])):
         grouped[row[0], row[1], row[2]].append(row)
-    indexes: dict[Place, list[Index]] = defaultdict(list)
+    indexes: defaultdict[Place, list[Index]] = defaultdict(list)
     for (schema, table, name), parts in grouped.items():
         columns = tuple([part[4] or "<expression>" for part in parts])
         unique, kind = not int(parts[0][3]), str(parts[0][5]).lower()
@@ -313,12 +319,12 @@ def _indexes(rows: Rows) -> dict[Place, list[Index]]:
     return indexes
 
 
-def _foreign_keys(rows: Rows, rules: Rows) -> dict[Place, list[ForeignKey]]:
+def _foreign_keys(rows: Rows, rules: Rows) -> defaultdict[Place, list[ForeignKey]]:
     actions = {(row[0], row[1], row[2]): (row[3], row[4]) for row in rules}
     grouped: dict[tuple[str, str, str], Rows] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[7]):
         grouped[row[0], row[1], row[2]].append(row)
-    keys: dict[Place, list[ForeignKey]] = defaultdict(list)
+    keys: defaultdict[Place, list[ForeignKey]] = defaultdict(list)
     for (schema, table, name), parts in sorted(grouped.items()):
         on_update, on_delete = actions.get((schema, table, name), ("NO ACTION", "NO ACTION"))
         keys[schema, table].append(

@@ -83,6 +83,20 @@ async def reversibility(
     return reversibility_of(await find_table(session, outline, database))
 
 
+class BoundChange(NamedTuple):
+    """A change of one table with the values of its parameters.
+
+    `text` is the statement as the server reads it; `params` its values in their order, None where
+    it goes to the server as text alone. `outline` says what it does to which rows, and `database`
+    where a name without a database is looked up, None where the session has none.
+    """
+
+    text: bytes
+    params: tuple[object, ...] | None
+    outline: ChangeOutline
+    database: str | None
+
+
 class ChangeResult(NamedTuple):
     """A change that has run: what it gives, how many rows it changed, those of triggers included in
     `counted`, and the image of its rows, or why there is none. `table` is None without an image."""
@@ -96,21 +110,15 @@ class ChangeResult(NamedTuple):
 
 
 async def run_with_undo(
-    session: MysqlSession,
-    text: bytes,
-    params: tuple[object, ...] | None,
-    outline: ChangeOutline,
-    database: str | None,
-    permit: Permit,
-    keeper: ChangeKeeper,
+    session: MysqlSession, change: BoundChange, permit: Permit, keeper: ChangeKeeper
 ) -> ChangeResult:
     """Run a change, keep its rows and commit it. The caller ends the session if this raises.
 
     Raises: ServerError, TidegateError.
     """
-    found = await find_table(session, outline, database)
+    found = await find_table(session, change.outline, change.database)
     await _begin(session)
-    ran = await _change(session, text, params, outline, found, database, permit, keeper.max_bytes)
+    ran = await _change(session, change, found, permit, keeper.max_bytes)
     if isinstance(ran.image, str):
         await asyncio.to_thread(keeper.give_up, ran.image)
     else:
@@ -121,10 +129,7 @@ async def run_with_undo(
 
 async def run_in_block(
     session: MysqlSession,
-    text: bytes,
-    params: tuple[object, ...] | None,
-    outline: ChangeOutline,
-    database: str | None,
+    change: BoundChange,
     permit: Permit,
     keeper: ChangeKeeper,
     block: BlockRows,
@@ -133,8 +138,8 @@ async def run_in_block(
 
     Raises: ServerError, TidegateError.
     """
-    found = await find_table(session, outline, database)
-    ran = await _change(session, text, params, outline, found, database, permit, keeper.max_bytes)
+    found = await find_table(session, change.outline, change.database)
+    ran = await _change(session, change, found, permit, keeper.max_bytes)
     await block.take(ran.table, ran.image, keeper, keeper.max_bytes)
     return ran
 
@@ -156,21 +161,19 @@ async def keep_block(session: MysqlSession, block: BlockRows, keeper: ChangeKeep
 
 async def _change(
     session: MysqlSession,
-    text: bytes,
-    params: tuple[object, ...] | None,
-    outline: ChangeOutline,
+    change: BoundChange,
     found: FoundTable | str,
-    database: str | None,
     permit: Permit,
     max_bytes: int,
 ) -> ChangeResult:
     """Run a change in the open transaction, between two readings of its rows."""
+    text, params, outline, _ = change
     table = table_to_keep(found)
-    counter = await RowCounter.begin(session, permit, database)
+    counter = await RowCounter.begin(session, permit, change.database)
     before: Rows = []
     if not isinstance(table, str) and outline.verb != "insert":
         most = row_bound(max_bytes)
-        before = await _locked(session, outline, table, params, most + 1)
+        before = await _locked(session, change, table, most + 1)
         table = too_large(max_bytes) if len(before) > most else table
     after: Rows = []
     if not isinstance(table, str) and outline.verb == "insert":
@@ -257,14 +260,9 @@ async def _run(
     return columns, rows, len(rows)
 
 
-async def _locked(
-    session: MysqlSession,
-    outline: ChangeOutline,
-    table: UndoTable,
-    params: tuple[object, ...] | None,
-    most: int,
-) -> Rows:
+async def _locked(session: MysqlSession, change: BoundChange, table: UndoTable, most: int) -> Rows:
     """The rows that the statement is about, which stay locked."""
+    outline, params = change.outline, change.params
     text = f"{reading_rows(outline, reading(table))} LIMIT {most} FOR UPDATE"
     taken = [params[place] for place in outline.rows.params] if params else []
     found = await session.query_internal(text.encode(), *taken)

@@ -253,11 +253,11 @@ class MysqlEngine:
                     await session.be_ready_in_block()
                 await session.run_as(permit.identity)
                 await session.begin(running.timeout_ms, database)
-                given = session, encode_statement(text), params, outline, place, permit, keeper
+                change = changes.BoundChange(encode_statement(text), params, outline, place)
                 if held is None or block is None:
-                    ran = await changes.run_with_undo(*given)
+                    ran = await changes.run_with_undo(session, change, permit, keeper)
                 else:
-                    ran = await changes.run_in_block(*given, block)
+                    ran = await changes.run_in_block(session, change, permit, keeper, block)
                 running.committing = False
                 running.release()
             return BufferedCursor(
