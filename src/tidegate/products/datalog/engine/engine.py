@@ -10,7 +10,7 @@ import asyncio
 import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -67,6 +67,22 @@ _CLOSES = frozenset(
         DatalogOperation.CLOSE_VECTOR_INDEX,
     }
 )
+
+
+class LibraryCall(NamedTuple):
+    """One call of the library, which a worker makes.
+
+    `operation` is a name that the worker knows, `target` what is opened for it, and `arguments` its
+    own, by their names. The answer has `most` items at most. `changes`: it writes, so it is not
+    made twice. `create`: it may make what it opens.
+    """
+
+    operation: str
+    target: DatalogTarget
+    arguments: dict[str, Any]
+    most: int
+    changes: bool = False
+    create: bool = False
 
 
 class DatalevinEngine:
@@ -177,18 +193,8 @@ class DatalevinEngine:
         target = _checked(request)
 
         async def read(operation: str, arguments: dict[str, Any]) -> bytes:
-            answer = await self._ask(
-                operation,
-                target,
-                arguments,
-                permit,
-                cancellation,
-                changes=False,
-                create=False,
-                most=permit.limits.max_rows,
-                limits=LIMITS,
-            )
-            return bytes(answer.result)
+            call = LibraryCall(operation, target, arguments, permit.limits.max_rows)
+            return bytes((await self._ask(call, LIMITS, cancellation)).result)
 
         return await try_change(request, read)
 
@@ -263,17 +269,15 @@ class DatalevinEngine:
         if journal is not None:
             await asyncio.to_thread(journal.check)
             limits = msgspec.structs.replace(limits, max_bytes=MOST_JOURNALED)
-        answer = await self._ask(
+        call = LibraryCall(
             request.operation.value,
             target,
             arguments,
-            permit,
-            cancellation,
+            request.max_items,
             changes=request.writes,
             create=request.create or request.operation is DatalogOperation.LOAD,
-            most=request.max_items,
-            limits=limits,
         )
+        answer = await self._ask(call, limits, cancellation)
         if journal is not None:
             report = bytes(answer.result)
             await asyncio.to_thread(journal.append, permit.call_id, permit.actor.id, report)
@@ -289,9 +293,8 @@ class DatalevinEngine:
         """The attributes of the database as JSON: none if the directory holds a store, or if it is
         yet to be made by a source that may be written. Raises: TidegateError."""
         try:
-            answer = await self._ask(
-                "catalog", _DATABASE, {}, permit, cancellation, changes=False, create=False, most=0
-            )
+            call = LibraryCall("catalog", _DATABASE, {}, 0)
+            answer = await self._ask(call, permit.limits, cancellation)
         except TidegateError as error:
             absent = error.details.get("absent")
             if absent == "database" or (absent == "directory" and self._writable):
@@ -311,53 +314,33 @@ class DatalevinEngine:
             "query": request.statement.text,
             "inputs": list(request.statement.params or ()),
         }
-        return await self._ask(
-            operation,
-            _DATABASE,
-            arguments,
-            permit,
-            cancellation,
-            changes=False,
-            create=False,
-            most=most,
-        )
+        call = LibraryCall(operation, _DATABASE, arguments, most)
+        return await self._ask(call, permit.limits, cancellation)
 
-    async def _ask(
-        self,
-        operation: str,
-        target: DatalogTarget,
-        arguments: dict[str, Any],
-        permit: Permit,
-        cancellation: Cancellation,
-        *,
-        changes: bool,
-        create: bool,
-        most: int,
-        limits: Limits | None = None,
-    ) -> Answer:
-        limits = limits or permit.limits
-        await self._check_place(creates=create)
+    async def _ask(self, call: LibraryCall, limits: Limits, cancellation: Cancellation) -> Answer:
+        target = call.target
+        await self._check_place(creates=call.create)
         request = {
-            "operation": operation,
+            "operation": call.operation,
             "place": self._place.name,
             "target": {
                 "kind": target.kind,
                 "options": target.options,
                 "client": target.client,
             },
-            "arguments": arguments,
+            "arguments": call.arguments,
             # What writes to a DBI may make it; a read never does.
-            "create": create or operation == DatalogOperation.KV_TRANSACT.value,
-            "writes?": changes,
-            "most": most,
+            "create": call.create or call.operation == DatalogOperation.KV_TRANSACT.value,
+            "writes?": call.changes,
+            "most": call.most,
             "bytes": limits.max_bytes,
         }
         timeout_s = limits.timeout_s
-        if self._copies is not None and not changes:
+        if self._copies is not None and not call.changes:
             async with self._copies.reading(timeout_s) as copy:
                 request["place"] = copy.name
                 return await self._worker.ask(request, copy, timeout_s, cancellation, changes=False)
-        if not changes:
+        if not call.changes:
             return await self._login.open(
                 lambda place: self._ask_at(place, request, timeout_s, cancellation, changes=False)
             )
