@@ -18,11 +18,11 @@ from tidegate.products.pgedge.settings import Share
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge
 from tidegate.products.pgedge.text_to_sql.linking import Family, Linker
 from tidegate.products.pgedge.text_to_sql.model import Example
+from tidegate.products.pgedge.text_to_sql.requests import Guidance
 from tidegate.search.shorthand import table_name, with_keys
 from tidegate.search.suggestions import hint_on, likeliest
 from tidegate.sql import redaction
 from tidegate.sql.dialects import find
-from tidegate.store.records import AnswerEntry
 
 _RULES = (
     "Write one SELECT statement; WITH is allowed. Nothing else can run: the database only reads.",
@@ -55,9 +55,10 @@ def rules_for(dialect: str) -> tuple[str, ...]:
     return (*find(dialect).writing_rules, *_RULES)
 
 
-def system_prompt(dialect: str, knowledge: Knowledge, share: Share) -> str:
+def system_prompt(guidance: Guidance) -> str:
     """What a model is to do, whatever the question."""
-    rules = [*rules_for(dialect), *(knowledge.instructions if share != "names" else ())]
+    instructions = guidance.knowledge.instructions if guidance.share != "names" else ()
+    rules = [*rules_for(guidance.dialect), *instructions]
     listed = "\n".join([f"- {rule}" for rule in rules])
     return f"You write SQL for questions about a database.\n{listed}\n\n{_FORM}"
 
@@ -65,18 +66,17 @@ def system_prompt(dialect: str, knowledge: Knowledge, share: Share) -> str:
 def question_prompt(
     question: str,
     schema: str,
-    knowledge: Knowledge,
-    share: Share,
-    *,
-    dialect: str,
-    whole: bool,
+    guidance: Guidance,
     examples: Sequence[Example] = (),
-    previous: AnswerEntry | None = None,
+    *,
+    whole: bool,
 ) -> str:
-    """The first message: the schema, what is known beside it, and the question."""
+    """The first message: the schema, what is known beside it, and the question. `whole`: the schema
+    is all that may be shown of the source."""
+    dialect, share, previous = guidance.dialect, guidance.share, guidance.previous
     title = "Schema" if whole else "The part of the schema that fits the question"
     parts = [f"{title}:\n{schema}"]
-    known = _known(knowledge, share)
+    known = _known(guidance.knowledge, share)
     if known:
         parts.append("Known of this database:\n" + "\n".join(known))
     for example in examples:

@@ -170,19 +170,9 @@ def first_message(
 ) -> tuple[str, Message]:
     """What a model is sent first: the system prompt and the question with its schema."""
     guidance = runner.guidance
-    text = question_prompt(
-        runner.question.text.strip(),
-        linked.text,
-        guidance.knowledge,
-        guidance.share,
-        dialect=guidance.dialect,
-        whole=linked.whole,
-        examples=examples,
-        previous=guidance.previous,
-    )
-    return system_prompt(guidance.dialect, guidance.knowledge, guidance.share), Message(
-        "user", text
-    )
+    question = runner.question.text.strip()
+    text = question_prompt(question, linked.text, guidance, examples, whole=linked.whole)
+    return system_prompt(guidance), Message("user", text)
 
 
 async def write_statement(
