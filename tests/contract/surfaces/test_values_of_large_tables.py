@@ -37,7 +37,9 @@ def log(*, key: str = "INTEGER PRIMARY KEY") -> str:
 
 
 async def describe(peer: Peer) -> str:
-    return await peer.text("describe", tables=["visits"])
+    """The line of the table. The meaning of signs follows it if the samples were not there when
+    `search` answered, which explains those that it shows."""
+    return (await peer.text("describe", tables=["visits"])).partition("\nSigns: ")[0]
 
 
 def shown(line: str) -> dict[str, set[str]]:
