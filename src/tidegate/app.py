@@ -36,6 +36,7 @@ from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, pr
 from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
+from tidegate.history.undo_log import UndoLog
 from tidegate.identity.authenticator import Authenticator, Verifier
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
@@ -71,7 +72,6 @@ from tidegate.surfaces.registry import (
     statement_rules,
 )
 from tidegate.surfaces.surface import Surface
-from tidegate.undo.undo_log import UndoLog
 from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.workspace import Workspace
 

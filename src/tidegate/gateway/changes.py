@@ -16,6 +16,7 @@ from tidegate.engines.common.row_images import too_many_rows
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.open_transactions import OpenTransaction
+from tidegate.history.undo_log import UndoEntry, UndoLog, not_kept
 from tidegate.model.changes import ChangeEntry, Reversibility, UndoChange
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Browse, Explain, Prepare, Query, Request
@@ -23,7 +24,6 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.secrets import without_password
-from tidegate.undo.undo_log import UndoEntry, UndoLog, not_kept
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""

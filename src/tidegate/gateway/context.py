@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
     from tidegate.gateway.source_connections import SourceConnections
-    from tidegate.undo.undo_log import UndoEntry, UndoLog
+    from tidegate.history.undo_log import UndoEntry, UndoLog
 
 Handler = Callable[["CallContext"], Awaitable[Any]]
 """Answers a request that needs no engine."""

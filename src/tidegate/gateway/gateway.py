@@ -32,13 +32,13 @@ from tidegate.gateway.source_connections import SourceConnections, find, note_lo
 from tidegate.gateway.steps import steps_of
 from tidegate.gateway.transactions import leave_transaction, mark_failed
 from tidegate.history.history import History
+from tidegate.history.undo_log import UndoLog
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
-from tidegate.undo.undo_log import UndoLog
 
 BY_OPERATOR = "Ask the user before you send it again."
 

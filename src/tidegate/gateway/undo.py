@@ -18,6 +18,7 @@ from tidegate.errors import Code, TidegateError, masking_refused, table_refused
 from tidegate.gateway.changes import begin_keeping, end_keeping, most_rows, place_of
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.masking import without_values
+from tidegate.history.undo_log import UndoLog, no_change
 from tidegate.model.changes import (
     ChangeEntry,
     ChangeImage,
@@ -39,7 +40,6 @@ from tidegate.policy.data_rules import (
     may_use_table,
     rules_for_people,
 )
-from tidegate.undo.undo_log import UndoLog, no_change
 
 _MOST_SHOWN = 20
 _MOST_CHARS = 200

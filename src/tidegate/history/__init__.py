@@ -1,1 +1,1 @@
-"""The statements that callers sent before."""
+"""The statements that callers sent before, and the rows of their changes."""

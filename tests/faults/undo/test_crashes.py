@@ -24,7 +24,7 @@ from tidegate.model.statements import Statement
 CHILD = """
 import asyncio, os, signal, sys
 from support.undo_shops import Gate, gate_of
-from tidegate.undo.undo_log import UndoLog
+from tidegate.history.undo_log import UndoLog
 from tidegate.model.changes import UndoChange
 from tidegate.model.transactions import BeginTransaction, CommitTransaction, TransactionModes
 

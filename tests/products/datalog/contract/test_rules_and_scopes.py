@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from datalog_oracle.comparison import compare, compare_pulls
+from products.datalog.oracle.comparison import compare, compare_pulls
 from support.datalog import Datalog, Opened
 from tidegate.errors import Code
 

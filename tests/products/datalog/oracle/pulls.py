@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from datalog_oracle.evaluator import Fact
+from products.datalog.oracle.evaluator import Fact
 
 SCHEMA: dict[str, Any] = {
     ":edge": {":db/valueType": ":db.type/ref", ":db/cardinality": ":db.cardinality/many"},

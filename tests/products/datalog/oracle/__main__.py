@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from datalog_oracle.comparison import compare, compare_pulls
+from products.datalog.oracle.comparison import compare, compare_pulls
 from support.datalog import CACHE_HOME, prepared
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from datalog_oracle.evaluator import (
+from products.datalog.oracle.evaluator import (
     BLANK,
     And,
     Call,

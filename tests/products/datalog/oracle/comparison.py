@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from datalog_oracle import pulls
-from datalog_oracle.cases import SCHEMA, Cases, Query, facts_of, random_entities, smaller
-from datalog_oracle.evaluator import Fact
+from products.datalog.oracle import pulls
+from products.datalog.oracle.cases import SCHEMA, Cases, Query, facts_of, random_entities, smaller
+from products.datalog.oracle.evaluator import Fact
 from support.datalog import Datalog, Opened
 from tidegate.errors import TidegateError
 from tidegate.products.datalog.language.query import judge_query

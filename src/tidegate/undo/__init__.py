@@ -1,1 +1,0 @@
-"""The rows of changes that can be taken back."""

@@ -1,0 +1,7 @@
+"""The contract of a surface's engines."""
+
+from __future__ import annotations
+
+from contract.surfaces.conftest import engine_shop
+
+__all__ = ["engine_shop"]
