@@ -78,7 +78,8 @@ WHOLE = {
 
 ENGINES = (
     "contract/engines", "contract/search", "contract/surfaces", "contract/undo",
-    "products/console/contract", "products/workbench", "security/attacks", "security/authz", "security/masking",
+    "products/console/contract", "products/workbench", "security/attacks", "security/authz",
+    "security/masking",
 )  # fmt: skip
 OTHERS = frozenset({
     "duckdb", "files", "mariadb", "mysql", "postgres-debian", "jdbc-derby", "jdbc-h2",
