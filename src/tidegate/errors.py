@@ -397,7 +397,7 @@ class TidegateError(Exception):
 
     @property
     def in_full(self) -> str:
-        """The message as a sentence, and the hint behind it unless it says that already."""
+        """The message as a sentence, and the hint after it unless it says that already."""
         message = self.message
         if not self.hint or message.endswith(self.hint):
             return message

@@ -63,8 +63,8 @@ def never() -> bool:
 
 
 def check_download_url(url: str, name: str, purpose: str) -> HttpUrl:
-    """The address that files are downloaded below, taken apart. `name` says in errors where it
-    stands, `purpose` what would come from it.
+    """The address that files are downloaded below, taken apart. `name` is the setting that errors
+    name, `purpose` what would be downloaded.
 
     Raises: TidegateError CONFIG_INVALID for one that is neither https nor on loopback, or that has
     a login or a query.

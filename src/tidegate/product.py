@@ -10,7 +10,7 @@ A package of its own names its product in its metadata:
     [project.entry-points."tidegate.products"]
     snowflake = "tidegate_snowflake.product:PRODUCT"
 
-Packages are looked for only when something is named that is not here, or when all is to be listed:
+Packages are searched for only when something named is not built in, or when all are listed:
 to read the metadata of every installed package takes longer than to start the gate. The entries
 of the products that are here take precedence.
 """
@@ -111,7 +111,7 @@ class Variant(NamedTuple):
 class SurfaceEntry(NamedTuple):
     """Where a surface is: its module, the place of the struct of its settings if it has any, the
     realm of its HTTP challenges (RFC 9110), which its document may name, and its `variants`.
-    `check` is the place of the function that looks at what its settings name, such as files.
+    `check` is the place of the function that checks what its settings name, such as files.
     `statement_rules` is the place of the function that makes of its settings the rules for sources
     of the engine of the same name, whatever surface they are used through. `extended`: its settings
     have `extended`, for tools that are newer than its document."""
@@ -225,7 +225,7 @@ def installed() -> tuple[Product, ...]:
 
 
 def found_already() -> tuple[Product, ...]:
-    """The products that are here, and those of packages if these were looked for."""
+    """The products that are here, and those of packages if these were searched for."""
     return (*built_in(), *(installed() if installed.cache_info().currsize else ()))
 
 

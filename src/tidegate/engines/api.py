@@ -141,7 +141,7 @@ class UpstreamCursor(Cursor, Protocol):
 
 
 def new_state_of(cursor: Cursor) -> NewState | None:
-    """What an approved change left behind, of an engine that looks at it."""
+    """The state after an approved change, of an engine that reads it."""
     return getattr(cursor, "new_state", None)
 
 
@@ -157,7 +157,7 @@ def has_upstream(cursor: Cursor) -> TypeGuard[UpstreamCursor]:
 
 
 INSPECT_S = 10.0
-"""How long a server may look at a statement that comes with no limit of its own."""
+"""How long a server may inspect a statement that has no limit."""
 
 
 class Engine(Protocol):
@@ -261,7 +261,7 @@ class PlanningEngine(Engine, Protocol):
 
 class JoiningEngine(Engine, Protocol):
     """An engine whose statements may name tables of other sources (`Capabilities.joins`). It reads
-    none of them: the gate does, and `Permit.joined` has what they hold."""
+    no such table: the gate does, and `Permit.joined` has what they hold."""
 
     async def other_tables(
         self, statement: Statement, is_source: Callable[[str], bool]
@@ -277,7 +277,7 @@ class JoiningEngine(Engine, Protocol):
 class CountingEngine(Engine, Protocol):
     """An engine that rolls a change of more rows than the permit's `max_rows_changed` back, also in
     a transaction over several statements (`Capabilities.counts_changes`). Rows that triggers and
-    foreign keys change count as well, but for those that `uncounted` names."""
+    foreign keys change count as well, except those that `uncounted` names."""
 
     async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
         """Which rows of a change are not counted before its COMMIT, as a clause, by the catalog
@@ -320,7 +320,7 @@ class UndoingEngine(Engine, Protocol):
 
     async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
         """Put the rows of the permit's `UndoChange` back as they were before the change, and commit
-        that; or change nothing, and return what stands against it. The rows are locked while they
+        that; or change nothing, and return what prevents it. The rows are locked while they
         are compared. With a `keeper` the engine gives it what this changes, as for a change.
 
         Raises: as `run`, UNDO_UNAVAILABLE.

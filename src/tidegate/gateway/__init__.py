@@ -1,1 +1,1 @@
-"""The gate: the steps that every call passes, and the sources behind it."""
+"""The gate: the steps that every call passes, and the sources that it opens."""

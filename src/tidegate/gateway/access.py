@@ -56,5 +56,5 @@ def detail_of(
         identity = resolve_run_as(actor, source)
         data_rules = rules_for(actor, source, language)
     except TidegateError:
-        identity, data_rules = None, None  # the cell says so
+        identity, data_rules = None, None  # the cell shows it
     return AccessDetail(cell, explanation, settings, data_rules, identity)

@@ -42,7 +42,7 @@ async def approve(ctx: CallContext) -> None:
     call, approvals = ctx.call, ctx.services.approvals
     request = call.request
     if call.on_behalf_of and call.actor.proxy and ctx.judgement.effect < Effect.ADMIN:
-        _note(ctx, granted=True)  # a person was asked at the proxy, if its own gate says so
+        _note(ctx, granted=True)  # a person was asked at the proxy, if its own gate requires it
         return
     if approvals is None or not isinstance(request, EngineRequest) or not request.asks_person:
         raise TidegateError(Code.APPROVAL_NEEDED, ctx.verdict.reason)
@@ -169,7 +169,7 @@ async def _keep_run(
 
 
 async def record_new_state(ctx: CallContext, state: NewState | None) -> None:
-    """Keep what an approved change left behind with its approval."""
+    """Keep the state after an approved change with its approval."""
     approvals = ctx.services.approvals
     if state is None or approvals is None or not ctx.approval.grant:
         return
@@ -182,11 +182,11 @@ async def try_change(ctx: CallContext) -> DryRun:
     the dry run says why.
 
     It holds whole rows, and says which columns are masked for the caller. The change itself uses
-    none of them: `mask` has refused it otherwise. Whether it uses what is hidden from operators is
-    noted.
+    no masked column: `mask` has refused it otherwise. Whether it uses what is hidden from operators
+    is noted.
     """
     if ctx.request.names_change:
-        from tidegate.gateway.undo import try_undo  # for who takes changes back alone
+        from tidegate.gateway.undo import try_undo  # needed only for an undo
 
         return try_undo(ctx)
     dry_run, rewritten = await _try_change(ctx), ctx.rewritten

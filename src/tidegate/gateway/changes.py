@@ -87,7 +87,7 @@ async def _uncounted(ctx: CallContext) -> str:
     of them."""
     rewritten = ctx.rewritten
     judgement = ctx.judgement
-    # A query may change rows as well: by what is behind WITH, or by a function.
+    # A query may change rows as well: by a clause of WITH, or by a function.
     is_change = judgement.effect is Effect.WRITE and judgement.verb in (*ROW_VERBS, "select")
     if not isinstance(rewritten, (Query, Prepare)) or not is_change or not can_count(ctx.engine):
         return _NO_COUNT

@@ -40,7 +40,7 @@ class ConcurrencyLimiter:
     )
 
     def __init__(self, most: int = MOST_AT_ONCE, place: str = "running on this source") -> None:
-        """`place` completes the error of who waits too long: statements are still ..."""
+        """`place` completes the error of a caller that waits too long: statements are still ..."""
         self._most = most
         self._most_of_all: float = inf
         self._place = place
@@ -153,7 +153,7 @@ class ConcurrencyLimiter:
             if not turns:
                 del everyone[actor_id]
             elif actor_id == released:
-                return  # all is as before, when none of them could begin
+                return  # all is as before, when no caller could begin
 
     def _running_of(self, actor_id: str) -> int:
         return self._running.get(actor_id, 0)

@@ -94,7 +94,7 @@ def source_from_settings(settings: SourceSettings) -> Source:
 
 def _require_file(source: Source) -> None:
     """See that a file is there which the URL names as file URLs do; engines whose URLs are written
-    otherwise look for it themselves. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL."""
+    otherwise check for it themselves. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL."""
     if find(source.dialect).in_files and not find_engine(source.url).locator:
         require_file(source.url)
 

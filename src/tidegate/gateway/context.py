@@ -83,7 +83,7 @@ class Services(NamedTuple):
     changes: UndoLog | None = None
     """The changes whose rows are kept."""
     figures: CallFigures | None = None
-    """Counts calls, where someone may look at them."""
+    """Counts calls, where someone may read the counts."""
 
 
 class ApprovalState(msgspec.Struct, frozen=True):
@@ -186,7 +186,7 @@ class CallContext(msgspec.Struct, eq=False):
     collected: Collected | None = None
     """Counts the rows read so far, for those who look. Set by `run`."""
     shown_text: str | None = None
-    """The statement without secrets, once one who looks has asked for it (`running_calls`)."""
+    """The statement without secrets, once an operator has asked for it (`running_calls`)."""
     dry_run: bool = False
     """Whether this is the trial of a change, with records of its own (`approval.try_change`)."""
     approval: ApprovalState = _NOT_APPROVED

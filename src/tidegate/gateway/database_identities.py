@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}"
 for it."""
 
 _LOCAL = frozenset({"127.0.0.1"})
-"""What stands for this machine, by whichever of its addresses it is reached."""
+"""The identity of this machine, by whichever of its addresses it is reached."""
 
 
 class DatabaseIdentity(NamedTuple):

@@ -42,7 +42,7 @@ MAX_KEPT_CHARS = 4_096
 class Decision(NamedTuple):
     """What was found out about a statement that was allowed, kept by its connection.
 
-    The key holds all that the judge and the rules look at. The connection identifies the source:
+    The key holds all that the judge and the rules read. The connection identifies the source:
     a source whose settings change gets another connection. The rest is the text, the actor, what
     the tool demands, and the two flags of the call. Actors and scopes are frozen and compared by
     identity; the entry keeps the actor, so that no other can take its place in memory.
@@ -186,7 +186,7 @@ def with_setting(ctx: CallContext, judgement: Judgement) -> Judgement:
 
 def as_read(judgement: Judgement, opinion: Judgement) -> Judgement:
     """The database's opinion; where a trusted function changes something, the refusal of it, also
-    for who may change data: the setting is about reads."""
+    for a caller that may change data: the setting is about reads."""
     if not judgement.own or opinion.effect in (Effect.READ, Effect.UNKNOWN):
         return opinion
     return structs.replace(
@@ -216,7 +216,7 @@ def apply_policy(ctx: CallContext) -> None:
     call = ctx.call
     confirms = call.confirmed and judgement.touches and ctx.source.unqualified == "confirm"
     if confirms or (judgement.open_ended and not compares_rows(ctx.source)):
-        # Whether it changes every row is known when it has run: who confirms it says that it may.
+        # Whether it changes every row is known when it has run: a caller that confirms allows it.
         # Where that is never known, a text that leaves it open counts as one that does.
         ctx.judgement = judgement = structs.replace(judgement, unqualified=True)
     ctx.verdict = verdict = evaluate(

@@ -72,7 +72,7 @@ async def _run(ctx: CallContext) -> Any:
         if isinstance(request, Prepare):
             return await _prepare(ctx, request)
         if request.names_change:
-            from tidegate.gateway.undo import answer_change  # for who takes changes back alone
+            from tidegate.gateway.undo import answer_change  # needed only for an undo
 
             return await answer_change(ctx)
         if call.progress is not None:
@@ -172,7 +172,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         if ctx.judgement.outside_transaction and error.code in _STOPPED:
             # Such as a procedure that commits: to send it again does what it had done once more.
             error.hint = (
-                "It runs outside a transaction, and what it had done by then stays: look at that"
+                "It runs outside a transaction, and what it had done by then stays: check that"
                 " before you send it again."
             )
         if ctx.masking.withholds_words and permit.effect is not Effect.READ:
@@ -201,13 +201,13 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     if query is not None and query.masked and permit.effect is Effect.READ:
         page = structs.replace(page, masked=query.masked)
     if noted is not None and noted.found and ctx.data_rules is None:
-        # A trigger may quote any value in one: only who is hidden nothing gets them.
+        # A trigger may quote any value in one: only a caller without masks and filters gets them.
         page = structs.replace(page, notices=noted.found)
     return page
 
 
 async def _note_changed(ctx: CallContext, cursor: Cursor) -> None:
-    """Note what a change that has run was about, and what it left behind. Raises: TidegateError
+    """Note what a change that has run was about, and the state after it. Raises: TidegateError
     LIMIT_CHANGES."""
     await record_new_state(ctx, new_state_of(cursor))
     rows, most, transaction = counted_of(cursor), ctx.change.max_rows, ctx.transaction

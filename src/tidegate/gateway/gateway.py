@@ -47,14 +47,14 @@ class GatewayOptions(NamedTuple):
     """What a gate can do without."""
 
     masking_key: Callable[[], str] | None = None
-    """Gives the secret behind the keys of masks that hash, which should outlive the process;
+    """Gives the secret of the keys of masks that hash, which should outlive the process;
     without it the hashes change when the process starts again."""
     statement_rules: Callable[[Source], StatementRules | None] | None = None
     """Gives the rules for classes of statements of a source that has some."""
     changes: UndoLog | None = None
     """The changes whose rows are kept."""
     figures: CallFigures | None = None
-    """Counts calls, where someone may look at them."""
+    """Counts calls, where someone may read the counts."""
 
 
 _NO_OPTIONS = GatewayOptions()

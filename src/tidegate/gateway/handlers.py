@@ -107,7 +107,7 @@ def from_records(answer: RequestHandler) -> Handler:
 
 
 async def read_profiles(ctx: CallContext) -> Profiles:
-    from tidegate.gateway import profiles  # only who asks for them pays
+    from tidegate.gateway import profiles  # imported lazily: only calls for profiles need it
 
     return await profiles.read_profiles(ctx)
 

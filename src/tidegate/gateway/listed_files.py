@@ -5,7 +5,7 @@ Derby and Datalevin are whole folders. Each of these may be a link, so a check o
 would say nothing of what is opened. No list of endings is kept: every file counts that begins with
 the name.
 
-A caller's path may be any folder, so a look at it ends early: in a file system of the kernel, at a
+A caller's path may be any folder, so reading it ends early: in a file system of the kernel, at a
 number of files, at a depth. What was found holds until a folder or a link changes, and is found
 out again by one `stat` of each.
 """
@@ -25,7 +25,7 @@ from typing import NamedTuple
 MOST_NAMES = 50_000
 """How many names are read of the folder that a database is in."""
 MOST_FILES = 20_000
-"""How many files and folders of one database are looked at."""
+"""How many files and folders of one database are read."""
 MOST_DEPTH = 16
 """How many folders a database may have one within the other."""
 
@@ -33,7 +33,7 @@ FileMark = tuple[int, int]
 """The device and the number of a file, by which two names of one file are known."""
 
 _REST = re.compile(r"[.\-_~].*", re.DOTALL)
-"""What drivers put behind a database's name."""
+"""What drivers append to a database's name."""
 _KERNEL = frozenset(
     {
         *("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts"),
@@ -48,7 +48,7 @@ SETTLED_NS = 1_000_000_000
 
 
 class _Unfit(Exception):
-    """What was found is no database that can be looked at. The text says why."""
+    """What was found is not a database that can be checked. The text says why."""
 
 
 class _Found(NamedTuple):
@@ -101,9 +101,9 @@ def fault_of(
     is_folder: bool = False,
     leaves_out_links: bool = False,
 ) -> str | None:
-    """Why the files of the database at a path cannot be opened by one who may only open what is
-    in the directories; None if they can be. What is not there is no fault. Reads folders, so it
-    belongs in a thread.
+    """Why the files of the database at a path cannot be opened by a caller that may only open what
+    is in the directories; None if they can be. What does not exist is not a fault. Reads folders,
+    so it belongs in a thread.
 
     `is_folder`: the driver opens what is in the folder at the path, and nothing beside it.
     `leaves_out_links`: the engine itself reads no link in a folder that leads out of it.
@@ -143,7 +143,7 @@ def _look(
 
 
 class _Walk:
-    """One look at the files of a database."""
+    """One reading of the files of a database."""
 
     def __init__(
         self, path: str, roots: list[str], *, is_folder: bool, leaves_out_links: bool
@@ -169,7 +169,7 @@ class _Walk:
         except _Unfit as error:
             fault = fault or str(error)
         except OSError as error:
-            fault = fault or f"The files of the database cannot be looked at ({error.strerror})."
+            fault = fault or f"The files of the database cannot be checked ({error.strerror})."
         stays = fault is None and all(mark[-1] < settled for mark in self._folders.values())
         return _Look(frozenset(marks), fault, self._folders if stays else None, self._links)
 
@@ -216,7 +216,7 @@ class _Walk:
                 if depth >= MOST_DEPTH:
                     raise _Unfit(
                         f"The folder holds folders more than {MOST_DEPTH} deep, too deep to be"
-                        " looked at. Name the database's own folder."
+                        " checked. Name the database's own folder."
                     )
                 room = MOST_FILES - len(waiting)
                 waiting += [(each, depth + 1) for each in self._inside(found.place, state, room)]
@@ -295,7 +295,7 @@ def _kernel_systems() -> dict[int, str]:
 
 def _too_many(most: int) -> str:
     return (
-        f"The folder holds more than {most:,} names, too many to be looked at. Name the database's"
+        f"The folder holds more than {most:,} names, too many to be checked. Name the database's"
         " own folder."
     )
 

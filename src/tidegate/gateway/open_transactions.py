@@ -100,7 +100,7 @@ class OpenTransaction:
         the caller: by a constraint or trigger that waits until then."""
         self.is_open = True
         self.calls = 0
-        """Calls under way, but for results that are read in parts: those wait for their reader."""
+        """Running calls, except results that are read in parts: those wait for their reader."""
         self.changes: list[Change] = []
         self.rows_changed = 0
         """Rows that its changes were about."""

@@ -46,7 +46,8 @@ CompareJoins = Callable[[Table, TableProfile], Awaitable[TableProfile]]
 
 
 class _Wanted(NamedTuple):
-    """A table that waits to be sampled, or for its joins to be compared, and who waits for it."""
+    """A table that waits to be sampled, or for its joins to be compared, and the callers that wait
+    for it."""
 
     table: Table
     done: asyncio.Future[None]
@@ -103,7 +104,7 @@ class ProfileView:
         others: Sequence[Table] = (),
     ) -> list[asyncio.Future[None]]:
         """Queue the tables that are not known or no longer fresh, the first `awaited` in front and
-        `others` behind. With `compare`, what was learned without is not enough.
+        `others` after them. With `compare`, what was learned without is not enough.
 
         Returns what to wait for: one future for each of the awaited.
         """
@@ -116,7 +117,7 @@ class ProfileView:
         all_fresh = True
         joined = compare is not None
         if self._are_settled(others, joined, now):
-            # Of a thousand tables that are known, a search looks at those that it shows.
+            # Of a thousand tables that are known, a search reads those that it shows.
             others = ()
         for number, table in enumerate(chain(tables, others)):
             if table.kind not in _SAMPLED_KINDS:

@@ -1,4 +1,4 @@
-"""The calls that are under way in this process: for the people who look, and who end one.
+"""The running calls of this process, for operators who watch or end them.
 
 A call is in it from its arrival to its reply. What is shown of it is found out when someone looks.
 """

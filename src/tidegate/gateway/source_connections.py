@@ -182,9 +182,9 @@ class SourceConnections:
     def find(self, key: str | None, actor: Actor, session: str = "") -> SourceConnection:
         """The connection of a source by name or id; None means the actor's only source.
 
-        Raises: TidegateError SOURCE_UNKNOWN that names what there is. For a name that is not on an
-        actor's allowlist POLICY_SOURCE, as for a source that exists, so that the actor cannot find
-        out which sources there are.
+        Raises: TidegateError SOURCE_UNKNOWN that names the known sources. For a name that is not on
+        an actor's allowlist POLICY_SOURCE, as for a source that exists, so that the actor cannot
+        find out which sources there are.
         """
         self._refresh()
         if key is not None:

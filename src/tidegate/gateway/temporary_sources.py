@@ -79,7 +79,7 @@ async def refuse_saved(
     connections: SourceConnections, url: str, directories: tuple[str, ...] = ("/",)
 ) -> None:
     """Refuse a database that is a source already: its masks, filters and callers would not hold
-    for another way to it. Files are looked at in the directories. Raises: TidegateError
+    for another way to it. Files are checked in the directories. Raises: TidegateError
     POLICY_DENIED, SOURCE_URL."""
     dialect = dialects.find(find(url).dialect_of(url))
     wanted = await place_of(url)
@@ -89,7 +89,7 @@ async def refuse_saved(
         return
     for source in connections.sources():
         if dialects.find(source.dialect) is not dialect or locate(source.url).port != wanted.port:
-            continue  # another server, whatever its host stands for: that is not looked up
+            continue  # another server, whatever its host means: that is not resolved
         known = await place_of(source.url)
         reached = wanted.is_same_server if dialect.reads_other_databases else wanted.is_same
         if reached(known):
@@ -118,7 +118,7 @@ def _refuse_shared_files(
 
 def _form_of(engine: str) -> dict[str, bool]:
     """How an engine finds the files of a database, as `fault_of` takes it. That of folders of
-    files looks at each link itself."""
+    files checks each link itself."""
     return {"is_folder": engine in _FOLDERS, "leaves_out_links": engine == FOLDER_SCHEME}
 
 

@@ -111,7 +111,7 @@ def check_sum(transaction: OpenTransaction, limit: int, affected: int) -> None:
 
 def _rows_left(ctx: CallContext, transaction: OpenTransaction) -> int | None:
     """How many more rows the COMMIT itself may change: by what was deferred until then."""
-    from tidegate.gateway.changes import most_rows  # for who limits changes alone
+    from tidegate.gateway.changes import most_rows  # needed only where changes are limited
 
     limit = most_rows(ctx)
     return None if limit is None else max(0, limit - transaction.rows_changed)
@@ -234,7 +234,7 @@ async def _commit(ctx: CallContext, transaction: OpenTransaction) -> EndedTransa
 async def _keep(ctx: CallContext, transaction: OpenTransaction) -> None:
     """Make ready to keep the rows of all that the transaction has changed."""
     if ctx.source.undo != "off" and transaction.changes:
-        from tidegate.gateway.changes import keep_transaction  # for who keeps changes alone
+        from tidegate.gateway.changes import keep_transaction  # needed only where changes are kept
 
         await keep_transaction(ctx, transaction)
 

@@ -142,7 +142,7 @@ async def _settled(
     changes: UndoLog, entry: ChangeEntry, found: Comparison
 ) -> tuple[ChangeEntry, str]:
     """Find out by its rows whether a change was committed that was prepared when a process ended.
-    Returns it as it is known now, and what stands against an undo; empty if nothing does."""
+    Returns it as it is known now, and what prevents an undo; empty if nothing does."""
     if entry.state != "prepared" or found.reason:
         return entry, ""
     if not found.count:

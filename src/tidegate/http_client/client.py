@@ -204,7 +204,7 @@ class _Exchange:
         return HttpResponse(self._status, self._headers, body, url, connection.peer)
 
     def _write_head(self) -> bytes:
-        """The request. Raises: RequestFailed for a header that is none."""
+        """The request. Raises: RequestFailed for an invalid header."""
         request, target, rules = self._request, self._target, self._rules
         host = request.host if self._is_first else ""
         given = [*request.headers, *(request.credentials if self._is_first else ())]

@@ -58,7 +58,7 @@ class Authenticator:
         self._lockout = lockout or Lockout(shared=shared, kind="login")
 
     def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
-        """The actor behind a bearer token; awaitable if keys must be fetched for it first.
+        """The actor of a bearer token; awaitable if keys must be fetched for it first.
 
         Raises: TidegateError AUTH_*, POLICY_SCOPE, STATE_FAILED.
         """
@@ -86,7 +86,8 @@ class Authenticator:
         if error.code not in _TURNED_AWAY:
             return
         now = self._clock()
-        # Who holds a token is let in: behind one address may be many, and one of them stale.
+        # A valid token is accepted: clients share an address, and one of them may have a stale
+        # token.
         self._lockout.check(address, now)
         self._tell("login.failed", {"address": address, "code": error.code.value})
         if self._lockout.failed(address, now):

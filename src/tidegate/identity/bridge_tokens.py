@@ -109,7 +109,7 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 def bearer_for(secret: str, share: Share) -> str:
     """The bearer token of a bridge: its secret, followed by the requested access.
 
-    A holder of the secret could leave out the request. It restricts the agent behind the bridge,
+    A holder of the secret could leave out the request. It restricts the agent that uses the bridge,
     which sees neither.
     """
     if share == Share():

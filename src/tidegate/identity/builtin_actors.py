@@ -8,12 +8,12 @@ from __future__ import annotations
 from tidegate.model.actors import Actor, Scope
 
 OAUTH = "oauth:"
-"""What the id of an actor starts with who holds a token of an authorization server; the issuer and
+"""The prefix of the id of an actor with a token of an authorization server; the issuer and
 the subject follow, as `oauth:https://login.example.com#alice`."""
 
 BUILTIN = frozenset({"anonymous", "bridge", "cli", "server", "stdio"})
 """The ids of actors that hold no token of ours or of an authorization server; an id of one with
-less access has a hyphen and more behind it. Each is its own name."""
+less access has a hyphen and more after it. Each is its own name."""
 
 ANONYMOUS = Actor(id="anonymous", name="anonymous", scope=Scope.READ_ONLY)
 """The caller of an HTTP server that runs without authentication, on loopback."""

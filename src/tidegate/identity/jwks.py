@@ -36,7 +36,7 @@ _KINDS = {
 
 Jwk = Mapping[str, Any]
 Fetch = Callable[[str], Any]
-"""The JSON behind a URL; blocks. Raises: OSError, ValueError."""
+"""The JSON at a URL; blocks. Raises: OSError, ValueError."""
 
 
 class Keys:
@@ -156,7 +156,7 @@ class KeyFetcher:
         self._networks: Sequence[str] | None = None  # the operator names the first place
 
     def __call__(self, url: str) -> Any:
-        """The JSON behind a URL; blocks. Raises: OSError, also for every status but 200;
+        """The JSON at a URL; blocks. Raises: OSError, also for every status but 200;
         ValueError; TidegateError CONFIG_INVALID for a URL that others could answer for."""
         check_private_url(url, "url")
         headers = (("Accept", "application/json"),)
@@ -173,5 +173,5 @@ class KeyFetcher:
 
 
 def fetch_json(url: str) -> Any:
-    """The JSON behind a URL that the operator names. Raises: as `KeyFetcher`."""
+    """The JSON at a URL that the operator names. Raises: as `KeyFetcher`."""
     return KeyFetcher()(url)

@@ -74,7 +74,7 @@ class OAuth:
         return None
 
     async def verify(self, bearer: str) -> Actor:
-        """The actor behind a token.
+        """The actor of a token.
 
         Raises: TidegateError AUTH_INVALID, AUTH_EXPIRED, AUTH_UNAVAILABLE, POLICY_SCOPE if it
         carries no scope that is mapped.
@@ -153,8 +153,8 @@ class OAuth:
             )
         return Actor(
             id=f"{OAUTH}{self._settings.issuer}#{subject}",
-            # Not the bare name: rules and roles are given by names of tokens, and who registers
-            # with the authorization server may choose one of those.
+            # Not the bare name: rules and roles are given by names of tokens, and a client that
+            # registers with the authorization server may choose one of those.
             name=f"{OAUTH}#{subject}" if client is None else f"{OAUTH}{_client_name(client)}",
             scope=max(granted, key=_RANK.__getitem__),
             sources=_allowed(claims, self._settings.sources_claim),

@@ -124,9 +124,9 @@ class Operators:
         return self._make_link(operator, INVITATION_S)
 
     def invite_again(self, name: str, by: SignedIn, details: Mapping[str, str]) -> str:
-        """Another link, by another inviter, for an operator who has set no passphrase yet: a link
-        for one who has would sign in someone else. The links and sessions before end, so that the
-        account is no one else's who invited it. Raises: TidegateError ARGUMENT_INVALID,
+        """Another link, by another inviter, for an operator without a passphrase: a link
+        for one with a passphrase would sign in someone else. The links and sessions before end, so
+        that the account is no one else's who invited it. Raises: TidegateError ARGUMENT_INVALID,
         AUDIT_UNAVAILABLE."""
         operator = self.find(name)
         if operator.hash:
@@ -228,7 +228,7 @@ class Operators:
 
     def set_passphrase(self, name: str, passphrase: str, by: str) -> None:
         """Give an operator another passphrase at the command line, and end its sessions and links.
-        Who invited it has no part in the account any more."""
+        The operator who invited it has no part in the account any more."""
         operator = self.find(name)
         salt, hashed = _hashed(passphrase)
         self._note("operator.passphrase_changed", by, {"operator": operator.name})
@@ -271,8 +271,8 @@ class Operators:
     def sign_in_by_link(self, secret: str, address: str, browser: str) -> tuple[SignedIn, str]:
         """A new session and its secret. Raises: TidegateError AUTH_INVALID.
 
-        No lockout counts here: a link cannot be guessed, and who is locked out by the guesses of
-        others gets in by one.
+        No lockout counts here: a link cannot be guessed, and an operator who is locked out by the
+        guesses of others gets in by one.
         """
         now = self._clock()
         digest = _digest(secret)
@@ -284,7 +284,7 @@ class Operators:
             self._note_anonymous("console.sign_in_failed", details)
             raise TidegateError(
                 Code.AUTH_INVALID,
-                "The link was used before, has expired, or is none of this server.",
+                "The link was used before, has expired, or is not of this server.",
                 hint=self.after_a_lost_link,
             )
         return self._begin(operator, "link", address, browser)
@@ -346,7 +346,7 @@ class Operators:
         return SignedIn(operator, session)
 
     def live(self) -> dict[str, SignedIn]:
-        """Who is signed in now, by the id of the session. Keeps none of them going."""
+        """Who is signed in now, by the id of the session. Extends no session."""
         operators = {operator.id: operator for operator in self._store.list()}
         now = self._clock()
         return {

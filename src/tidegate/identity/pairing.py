@@ -3,7 +3,7 @@
 The client proves with PKCE (RFC 7636, S256) that it is the one that asked. A person decides, never
 a bearer: what decides here is called by the command line and by the console alone. The short
 id, such as `7F3K-92QM`, is for people to compare; the code is for the client alone and is kept as
-a digest. Who has the code without the verifier can spoil it and gain nothing.
+a digest. A holder of the code without the verifier can spoil it and gain nothing.
 """
 
 from __future__ import annotations

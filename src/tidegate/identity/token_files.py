@@ -10,7 +10,7 @@ A file is YAML or JSON, of the form that pgEdge's server has:
 
 `annotation` and `created_at` may be there as well; `scope`, `sources`, `tags` and `tables` are
 ours. Without a scope a token only reads. The file is read again when it has changed; while it
-cannot be used, none of its tokens is valid.
+cannot be used, no token of it is valid.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class TokenFiles:
             self._replace(path, {})
             self.problems[str(path)] = error.message
             if error.code is Code.AUDIT_UNAVAILABLE:
-                self._seen.pop(path)  # the file is good: look at it again
+                self._seen.pop(path)  # the file is good: read it again
         else:
             self._replace(path, tokens)
 
@@ -232,7 +232,7 @@ def _names(value: Any, path: Path, where: str) -> frozenset[str] | None:
 
 
 def _time(value: Any, path: Path, where: str) -> float | None:
-    """Unix seconds of a time in a file; one without a zone is UTC. An empty one is none."""
+    """Unix seconds of a time in a file; one without a zone is UTC. An empty one is None."""
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -250,5 +250,5 @@ def _time(value: Any, path: Path, where: str) -> float | None:
 def _wrong(path: Path, problem: str) -> TidegateError:
     return invalid(
         f"The token file `{path}` {problem}.",
-        hint="Correct it: until then none of its tokens is valid.",
+        hint="Correct it: until then no token of it is valid.",
     )

@@ -66,8 +66,8 @@ class Actor(msgspec.Struct, frozen=True):
     `owner` is the operator whose token it is, empty if it has none. `maker` is the
     `OperatorEntry.person` of the account that made it in the console; empty: none did.
     `max_rows_changed`: a change of more rows is refused; None: the source alone decides.
-    `roles` are those of an operator with an account in the console; None: it is none.
-    `seen_by` is the operator who looks at what this caller reads: what is hidden from that one is
+    `roles` are those of an operator with an account in the console; None: not an operator.
+    `seen_by` is the operator who sees what this caller reads: what is hidden from that one is
     hidden as well.
     `id` is stable and names the identity in records (a token id, `stdio`, `anonymous`).
     """

@@ -180,7 +180,7 @@ class ChangeRequest(EngineRequest, frozen=True):
 
 
 class DescribeUndo(ChangeRequest, frozen=True):
-    """Show what would be put back, and what stands against it. Changes nothing. The answer is an
+    """Show what would be put back, and what prevents it. Changes nothing. The answer is an
     `UndoPreview`."""
 
     kind: ClassVar[str] = "describe_undo"

@@ -34,7 +34,7 @@ class EngineRules(msgspec.Struct, frozen=True):
 
 
 def admitted(only: Sequence[str], catalog: Catalog) -> list[Table]:
-    """The tables on the list. Names without a schema are looked for in the catalog's default
+    """The tables on the list. Names without a schema are searched in the catalog's default
     schema and, where it has none, in all; in any case of letters if that is one table."""
     found: list[Table] = []
     for path in only:

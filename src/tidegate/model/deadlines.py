@@ -19,7 +19,7 @@ _MOST = 10_000
 
 
 class Deadlines:
-    """The ends that this process has seen: `_MOST` at most, those that were looked at last."""
+    """The ends that this process has seen: `_MOST` at most, those that were used last."""
 
     def __init__(
         self,

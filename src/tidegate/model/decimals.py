@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 MOST_POWER = 1_000
-"""The most digits before the point, or zeros behind it, that are written out: those of
+"""The most digits before the point, or zeros after it, that are written out: those of
 `1E+999999999` would be a gigabyte."""
 
 

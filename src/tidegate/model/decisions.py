@@ -49,7 +49,7 @@ class Permit(msgspec.Struct, frozen=True):
     approval is bound: an engine that `plans` sends nothing else. Empty where none is known.
     `joined` are the tables of other sources that the statement may use. `report` is what an engine
     of providers calls, on the event loop, with what it sent so far. `looks_after`: a person has
-    approved the change here, so the engine looks at what it left behind, if it can.
+    approved the change here, so the engine reads the state after it, if it can.
     `max_rows_changed`: a change of more rows is rolled back, by an engine that `counts_changes`.
     `whole_changes`: a change that turns out to be about every row of its table is rolled back for
     want of a confirmation, or since the source admits none, by an engine that `counts_changes`.

@@ -1,4 +1,4 @@
-"""A caller as code sees it that sends requests for it: who it is, and its way through the gate.
+"""A caller for code that sends its requests: its identity, and its way through the gate.
 
 A surface's tool context is one. Packages below the surfaces take this protocol, so that whatever
 they read or run is decided on and recorded as the caller's own.

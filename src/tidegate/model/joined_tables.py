@@ -14,7 +14,7 @@ import msgspec
 from tidegate.model.results import Column
 
 TableNames = tuple[tuple[str, bool], ...]
-"""The names that lead to a table, from the widest to its own; whether each stands in quotes, so
+"""The names that lead to a table, from the widest to its own; whether each is in quotes, so
 that letters keep their case."""
 
 
@@ -31,7 +31,7 @@ class OtherTable(msgspec.Struct, frozen=True):
     """A table of the source `source`, as a statement names it: `source.schema.table`, or
     `source.table` for one of the schema where the caller's statements run on it.
 
-    `names` are those behind the source's. `columns` are names that the statement has, in lower
+    `names` are those after the source's. `columns` are names that the statement has, in lower
     case, of which some are columns of this table; None where all of its columns count.
     """
 

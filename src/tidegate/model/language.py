@@ -69,7 +69,7 @@ class Language(Protocol):
         self, catalog: Catalog, source: Source, rules: DataRules
     ) -> Mapping[tuple[str, str], Mapping[str, Show]]:
         """What `rules` show of masked columns, by the (schema, name) of their tables: for callers
-        who look at `catalog`, the whole one of the database. Nothing if the rules do not fit it."""
+        that see `catalog`, the whole one of the database. Nothing if the rules do not fit it."""
         return {}
 
     def bound_to_session(self, catalog: Catalog, source: Source, rules: DataRules) -> str | None:

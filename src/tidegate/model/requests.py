@@ -258,7 +258,7 @@ class ListSources(Request, frozen=True):
     """List the sources that the actor may see, by name; temporary ones come last.
 
     `keys` asks for those with these names or ids alone, in that order; `connected` for those that
-    are open. Of the rest come `limit` at most (None: all), from the one behind `after`: whether
+    are open. Of the rest come `limit` at most (None: all), from the one after `after`: whether
     that is temporary, and its name.
     """
 

@@ -104,7 +104,7 @@ class SkippedCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UpstreamUse(msgspec.Struct, frozen=True):
-    """What a statement sent to the providers behind a source: requests, tries again included, and
+    """What a statement sent to the providers of a source: requests, tries again included, and
     the pages that they gave. `hits` are lists that were not asked for, because they were kept from
     an earlier statement; the oldest was `age_s` seconds old. `skipped` are calls that were denied,
     where the statement wants what came all the same."""
@@ -217,7 +217,7 @@ class RowSink(Protocol):
 
 
 class DataRows(NamedTuple):
-    """Rows as DataRow messages of PostgreSQL's protocol, one behind the other."""
+    """Rows as DataRow messages of PostgreSQL's protocol, one after the other."""
 
     messages: bytearray
     row_count: int

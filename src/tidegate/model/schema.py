@@ -13,7 +13,7 @@ class ColumnInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A table's column; `key` is its 1-based place in the primary key, 0 if it is not in it.
     `masked` says what is shown of its values (`nothing`, `hash`, `partial`) to a caller from whom
     they are hidden. `driver_type_code` is the type's code where the engine's driver has its own.
-    `type_definition` says what a type that a user made, or that of an array's elements, stands for
+    `type_definition` says what a type that a user made, or that of an array's elements, consists of
     (`enum('a', 'b')`, `domain over text CHECK (…)`, `composite (x integer)`), where its name does
     not; `labels` are all values that such an enum has.
 
@@ -85,14 +85,14 @@ class Table(msgspec.Struct, frozen=True):
     """A table or view: kind is `table`, `view`, `materialized view`, `foreign table`,
     `virtual table` or `system table`.
 
-    `definition` is the query behind a view, None if it is unknown. `reads` are tables (schema,
+    `definition` is the query of a view, None if it is unknown. `reads` are tables (schema,
     name) of which it holds rows itself: those that it inherits from or is a partition of.
     `may_react`: triggers or rules run when its rows change, or it cannot be seen whether they do.
     `may_call`: a change of its rows may run functions of users, or queries, of its columns,
     constraints, indexes or policies.
     `filtered`: a row filter applies to the reader, so rows may be hidden; the gateway sets it.
     `stored_by`: the columns by which the database stores the rows in order, where it does.
-    `parted_by`: the columns that could decide in which of its partitions, or of those behind a
+    `parted_by`: the columns that could decide in which of its partitions, or of those of a
     view, a row is.
     `uniqueness`: what is compared by exclusion constraints, and by unique indexes that are partial,
     of expressions, or take NULLs for equal. Any other compares the columns of its `Index`.

@@ -56,8 +56,8 @@ class RowFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who a caller is to the database, so that its own row-level security holds for the person
-    behind the agent.
+    """Who a caller is to the database, so that its own row-level security holds for the agent's
+    person.
 
     `roles` names the database's role by the name of the caller's token; `role` is that of every
     other, and None leaves no other in. `variables` are set for each statement. `{actor.name}` and
@@ -82,9 +82,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     `meaning` is what people read of it in the help and in the reference, without a full stop.
     `grants_more` says which change of it an operator must agree to. In the help its option is in
     `group`, and among those that `source add --help` shows if it is `common`. `option` is the name
-    of the option, if that is not the setting's; `value` stands for what is given with it, and
-    `syntax` says how that is written. `limit` is what the console and `tidegate doctor` say of a
-    source with the setting: a text for each word that limits callers, or one with `{}` for the
+    of the option, if that is not the setting's; `value` is the placeholder of what is given with
+    it, and `syntax` says how that is written. `limit` is what the console and `tidegate doctor` say
+    of a source with the setting: a text for each word that limits callers, or one with `{}` for the
     number.
     """
 

@@ -132,7 +132,7 @@ class DryRun(msgspec.Struct, frozen=True):
     shown to its client leaves them out. Where a change is not about rows, `what` says of which
     things `added` come and `removed` go. `requests` are there where a change is made of requests:
     `affected` counts them, nothing was tried, and the rows are what is there and what would be.
-    `state` is what was there once the approved change had run, where it was looked at.
+    `state` is what was there once the approved change had run, where it was read.
     `separable_under` is there if the change touches nothing that is hidden from some operator: its
     rows can be shown without the columns that are hidden from one. It is a digest of the rules
     (`policy.data_rules.digest_of`), which may change.

@@ -24,8 +24,8 @@ _ALLOWED_VALUE = re.compile(r"[^\x00-\x1f\x7f\\]*")
 
 
 class _Caller(NamedTuple):
-    """What a rule looks at to find whether it binds an actor. `role` is that of an operator on the
-    source; `blanks` are what stands for it in filters."""
+    """What a rule reads to find whether it binds an actor. `role` is that of an operator on the
+    source; `blanks` are its values for the placeholders of filters."""
 
     name: str
     is_operator: bool
@@ -37,7 +37,7 @@ class _Caller(NamedTuple):
 
 
 def _callers(actor: Actor, source: Source) -> tuple[_Caller, ...]:
-    """The actor, and the operator who looks at what it reads: what is hidden from either is."""
+    """The actor, and the operator who sees what it reads: what is hidden from either is."""
     blanks = (("actor.id", actor.id), ("actor.name", actor.name))
     if actor.roles is None:
         own = _Caller(actor.name, False, None, blanks)
@@ -221,7 +221,7 @@ def _binds(rule: Mask | RowFilter, caller: _Caller, source: Source) -> bool:
     role = caller.role
     if role in rule.except_roles or _is_named(caller, rule.except_operators):
         return False
-    # Who has no role there does not get there either; if it did, the rule would hold.
+    # A caller without a role there does not get there either; if it did, the rule would hold.
     named = _is_named(caller, rule.operators) or role in rule.roles or role is None
     return is_for_all or named
 

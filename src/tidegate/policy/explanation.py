@@ -1,4 +1,4 @@
-"""Shows how a verdict came about: every rule looked at, and what it said. Decides nothing itself:
+"""Shows how a verdict came about: every rule checked, and its result. Decides nothing itself:
 it asks the same rules in the same order as `verdict.py`.
 """
 

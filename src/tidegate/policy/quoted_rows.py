@@ -28,7 +28,7 @@ def may_quote_others(tables: Sequence[str], catalog: Catalog) -> bool:
 
 def _may_be(name: str, table: Table) -> bool:
     """Whether a name, in folded case, may be the table's. Names are without quotes, so a dot may
-    part a schema from a table or belong to either: all that it may mean is looked at."""
+    part a schema from a table or belong to either: all that it may mean is checked."""
     own = table.name.casefold()
     if not name.endswith(own):
         return False

@@ -63,7 +63,7 @@ def decode(frame: bytes, *, document: bool = False) -> Message:
     """
     try:
         if not frame.isascii():
-            frame.decode()  # msgspec looks at no bytes that it need not read
+            frame.decode()  # msgspec checks no bytes that it need not read
         envelope = _envelope.decode(frame)
     except msgspec.ValidationError:
         raise Unreadable(INVALID_REQUEST, "Invalid Request", find_id(frame)) from None

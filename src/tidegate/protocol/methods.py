@@ -133,8 +133,8 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
 
 
 def _text_of(result: ToolResult) -> bytes:
-    """The text of a result whose beginning was sent before. An error says so on a line of its
-    own."""
+    """The text of a result whose beginning was sent before. An error is shown on a separate
+    line."""
     reply = result.body or b""
     if result.content is not None:
         reply = "".join([str(block.get("text", "")) for block in result.content]).encode()

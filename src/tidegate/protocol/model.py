@@ -364,7 +364,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether sessions follow the rules that a server's document sets beside the specification:
     batches are refused in every revision; a message without an id is a notification by its name or
     an error; `initialize` names a revision though there is a fallback, and null as the client's
-    capabilities is none; `notifications/initialized` counts if it has an id, and is not answered;
-    what is no object as `params` is wrong parameters."""
+    capabilities counts as absent; `notifications/initialized` counts if it has an id, and is not
+    answered; `params` that are not an object are wrong parameters."""
     error_data: Mapping[int, Mapping[str, Any]] = {}
     """The `data` of JSON-RPC errors that have none, by their code."""

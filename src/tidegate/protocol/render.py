@@ -125,7 +125,7 @@ def _merge_meta(meta: Mapping[str, Any], server_meta: bytes) -> bytes:
 
 
 def modern_result(fields: Mapping[str, Any], server_meta: bytes) -> bytes:
-    """A result of the stateless era: typed, and signed with who the server is."""
+    """A result of the stateless era: typed, and with the server's identity."""
     inner = encode(fields)[1:-1]
     return (
         b'{"resultType":"complete",' + inner + (b"," if inner else b"") + b'"_meta":'

@@ -81,7 +81,7 @@ def test_a_procedure_that_is_stopped_after_it_committed_says_that_this_stays(
             )
             error = refused.result(HANG_S)
         assert error["data"]["code"] == "source.unreachable"
-        assert "look at what it has done" in error["data"]["hint"]
+        assert "check what it has done" in error["data"]["hint"]
     assert postgres.look(kept) == [("kept",)]
     assert scene.records()[-1]["outside_transaction"]
 

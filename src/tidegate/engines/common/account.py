@@ -20,7 +20,7 @@ class AccountExists(Exception):
 
 
 class Risk(NamedTuple):
-    """One thing that the account could do, and what to do about it; "" stands for
+    """One thing that the account could do, and what to do about it; "" means
     `tidegate source harden`."""
 
     could: str

@@ -72,7 +72,7 @@ class BlockRows:
         self.reason = self.reason or reason
 
     def marked(self, request: MarkTransaction) -> None:
-        """Follow a savepoint that was set or left. What was first touched behind one that the
+        """Follow a savepoint that was set or left. What was first touched after one that the
         transaction goes back to is forgotten: it is as it was, and no longer locked."""
         saved = self._savepoints
         if request.action == "savepoint":

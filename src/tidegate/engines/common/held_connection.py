@@ -1,6 +1,6 @@
 """A connection that one transaction keeps for several statements.
 
-It stands in the place of the pool for them: each is a `RunningStatement` with its own time limit
+It replaces the pool for them: each is a `RunningStatement` with its own time limit
 and cancellation, which gives the connection back here. The pool gets it when the transaction ends.
 """
 

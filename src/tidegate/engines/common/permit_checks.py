@@ -42,8 +42,8 @@ def prepare_of(permit: Permit) -> tuple[Prepare | Query | Explain, Judgement]:
 
 
 def describes_change(permit: Permit) -> bool:
-    """Whether `prepare` may describe a change: its request says so, and the gate took it for one
-    that may run."""
+    """Whether `prepare` may describe a change: its request asks for it, and the gate took it for
+    one that may run."""
     request, judgement = permit.request, permit.judgement
     return (
         isinstance(request, Prepare)

@@ -151,8 +151,8 @@ class RunningStatement(Generic[ConnectionT]):
             self._on_release()
 
     def stop(self, cause: str) -> None:
-        """Have the database end the statement. Who waits for it gets an error that names the
-        cause: `time`, `space`, `closed`, or the caller's reason."""
+        """Have the database end the statement. A caller that waits for it gets an error that names
+        the cause: `time`, `space`, `closed`, or the caller's reason."""
         if self.held is None:
             return
         if self.cause is None:

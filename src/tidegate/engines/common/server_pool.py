@@ -26,7 +26,7 @@ OWN_S = 10.0
 
 
 class ServerPool(Generic[ConnectionT]):
-    """One server. `open_connection` connects to a database of it; None stands for `home`, where the
+    """One server. `open_connection` connects to a database of it; None means `home`, where the
     source's URL leads and where `first` is connected."""
 
     def __init__(

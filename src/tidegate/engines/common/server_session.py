@@ -32,7 +32,7 @@ LineT = TypeVar("LineT", bound=Line)
 
 
 class ServerSession(Generic[LineT]):
-    """The members of `pool.PooledConnection` that only look at the line. A server keeps the time
+    """The members of `pool.PooledConnection` that only read the line. A server keeps the time
     limit itself, so a statement is interrupted from here a little later."""
 
     late_s: ClassVar[float] = 0.25

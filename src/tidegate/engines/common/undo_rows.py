@@ -94,7 +94,7 @@ def outline_of(text: str, dialect: str, parameters: int) -> ChangeOutline | str:
 
 
 def key_objection(outline: ChangeOutline, table: UndoTable) -> str:
-    """Why rows of the table cannot be found again behind the change; empty if they can."""
+    """Why rows of the table cannot be found again after the change; empty if they can."""
     if not table.key:
         return f"{table.name} has no primary key"
     if not outline.assigned.isdisjoint(name.lower() for name in table.key):
@@ -108,7 +108,7 @@ def reading_rows(outline: ChangeOutline, columns: str) -> str:
 
 
 def returning(outline: ChangeOutline, columns: str) -> str:
-    """The statement, which shows these columns of the rows that it adds behind its own."""
+    """The statement, which shows these columns of the rows that it adds after its own."""
     own = f"{outline.returning},\n" if outline.returning else ""
     return f"{outline.body}\nRETURNING {own}{columns}"
 
@@ -215,7 +215,7 @@ def portions(items: Sequence[ItemT]) -> Iterator[Sequence[ItemT]]:
 
 
 def by_key(table: TableImage, rows: Iterable[Row]) -> dict[Row, Row]:
-    """Rows as they were read by their keys. What was read behind their columns is left out."""
+    """Rows as they were read by their keys. What was read after their columns is left out."""
     width = len(table.columns)
     return {tuple([row[place] for place in table.key]): tuple(row[:width]) for row in rows}
 

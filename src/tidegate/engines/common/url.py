@@ -3,7 +3,7 @@ file.
 
 It is the only one: engines, tunnels, temporary sources and listings read a URL here, so that what
 one of them checks or shows is what another connects to. References to secrets (`${FILE:/path}`) may
-stand in a URL; whatever they hold is one piece.
+be in a URL; whatever they hold is one piece.
 
 File URLs are read as SQLAlchemy reads them: `sqlite:///relative.db`, `sqlite:////absolute.db`,
 `sqlite://` and `sqlite:///:memory:` for a database in memory. A folder of files is written as in
@@ -140,7 +140,7 @@ def locate_file(url: str) -> Location:
 
 
 def locate_server(url: str, default_port: int) -> Location:
-    """Hosts, port, database and user, each where a client of the database would look for it: an
+    """Hosts, port, database and user, each where a client of the database would read it: an
     option such as `host` counts before the authority. Nothing is looked up, no secret is read.
 
     Returns `UNREADABLE` for a URL that cannot be read.
@@ -211,7 +211,7 @@ FOLDER_SCHEME = "files"
 
 
 def folder_path(url: str) -> str:
-    """The path that a `files://` URL names: from the third slash on, or relative behind `./`, `../`
+    """The path that a `files://` URL names: from the third slash on, or relative after `./`, `../`
     or `~/`. Raises: TidegateError SOURCE_URL."""
     path = url.partition("://")[2].partition("?")[0]
     if "\0" in path or "%00" in path:
@@ -309,7 +309,7 @@ def _all_options(query: str, known: Iterable[str], given: Mapping[str, str]) -> 
 
 
 def read_options(query: str, known: Iterable[str]) -> dict[str, str]:
-    """The options behind a URL's `?`. Raises: TidegateError SOURCE_URL if one is unknown or
+    """The options after a URL's `?`. Raises: TidegateError SOURCE_URL if one is unknown or
     twice."""
     options: dict[str, str] = {}
     names = sorted(known)

@@ -31,7 +31,7 @@ class WholeChange:
 
     @property
     def counts_before(self) -> list[str]:
-        """Queries that are to be asked before the statement; each gives one number."""
+        """Queries that must be asked before the statement; each gives one number."""
         return [
             _count(table, 1 if _is_told_after(table) else MOST_COUNTED) for table in self._mixed
         ]
@@ -41,7 +41,7 @@ class WholeChange:
         self._before = dict(zip(self._mixed, counts, strict=True))
 
     def counts_after(self, own: int) -> list[str]:
-        """Queries that are to be asked when the statement is about `own` rows; none if it is about
+        """Queries that must be asked when the statement is about `own` rows; none if it is about
         one and removes no others. Raises: TidegateError POLICY_CONFIRM, POLICY_DENIED."""
         if own < 2 and not (own and any(table.replaces for table in self._touches)):
             return []

@@ -135,7 +135,7 @@ class JvmProcess(FramedProcess):
         self._open.discard(channel)
 
     def abandon(self) -> None:
-        """Leave a thread behind whose driver does not come to an end. The process is ended if no
+        """Abandon a thread whose driver does not come to an end. The process is ended if no
         connection lives there, or if too many threads were left."""
         self._abandoned += 1
         if not self._open or self._abandoned >= MOST_ABANDONED:

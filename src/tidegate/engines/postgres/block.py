@@ -51,7 +51,7 @@ _Command = tuple[bytes, Params]
 
 
 class _Guard:
-    """The subtransaction in which a statement only reads. Its name is none that a client uses for a
+    """The subtransaction in which a statement only reads. Its name is one that no client uses for a
     savepoint of its own: one that fails leaves it, and the client goes back past it."""
 
     def __init__(self, name: str) -> None:
@@ -214,7 +214,7 @@ class PostgresTransaction:
     ) -> Cursor | None:
         """Run a change whose rows are kept at the COMMIT; None if they cannot be, by its text
         alone."""
-        from tidegate.engines.postgres import changes  # for who keeps changes alone
+        from tidegate.engines.postgres import changes  # needed only where changes are kept
 
         params = statement.params or ()
         outline = outline_of(statement.text, "postgres", len(params))
@@ -260,7 +260,7 @@ class PostgresTransaction:
         self._rows.marked(request)
 
     async def commit(self, permit: Permit, cancellation: Cancellation) -> None:
-        """A transaction that only reads is rolled back, which leaves nothing behind."""
+        """A transaction that only reads is rolled back, which changes nothing."""
         if not self._writes:
             await self.rollback()
             return

@@ -92,7 +92,7 @@ c.relkind IN ('r', 'p') AND (c.oid IN (
   OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE {_OF_USERS} AND (
     EXISTS (SELECT FROM pg_catalog.pg_cast AS s WHERE s.castfunc = p.oid)
     OR EXISTS (SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprcode = p.oid))))"""
-"""Whether what stands in a table, or a type, operator or cast that its change can meet, runs what
+"""Whether the contents of a table, or a type, operator or cast that its change can meet, runs what
 users wrote. Rows and ranges of users, and domains over other types
 of theirs, are not looked into."""
 
@@ -361,7 +361,7 @@ _decode_columns = msgspec.json.Decoder(tuple[ColumnInfo, ...]).decode
 def _with_types(
     columns: tuple[ColumnInfo, ...], numbers: str, typed: str, types: UserTypes
 ) -> tuple[ColumnInfo, ...]:
-    """The columns with what their types stand for; `typed` has pairs of a number and a type."""
+    """The columns with what their types consist of; `typed` has pairs of a number and a type."""
     pairs = typed.split(" ")
     of = dict(zip(pairs[::2], map(int, pairs[1::2]), strict=True))
     return tuple(

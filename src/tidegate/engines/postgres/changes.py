@@ -170,7 +170,7 @@ async def run_in_block(
     keeper: ChangeKeeper,
     block: BlockRows,
 ) -> ChangeResult:
-    """Run a change of a transaction over several, behind what it is set to, and add its rows to
+    """Run a change of a transaction over several, after its settings, and add its rows to
     those of the transaction.
 
     Raises: TidegateError.
@@ -207,7 +207,7 @@ async def _change(
     *,
     ends: bool,
 ) -> ChangeResult:
-    """Run a change behind what comes `first`, between two readings of its rows. With `ends` it is
+    """Run a change after what comes `first`, between two readings of its rows. With `ends` it is
     the only one of its transaction, and what is deferred is done."""
     text, params, outline, permit, max_bytes, tuning = change
     counter = counter_of(permit)
@@ -325,7 +325,7 @@ async def put_back(
     settings: Settings,
     keeper: ChangeKeeper | None,
 ) -> Comparison:
-    """Put the rows back in one transaction, or return what stands against it.
+    """Put the rows back in one transaction, or return what prevents it.
 
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
     """

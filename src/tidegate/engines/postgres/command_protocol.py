@@ -180,7 +180,7 @@ class CommandProtocol(SocketIO):
         the rows that are to fit into our memory."""
         read, size = _read(notice)
         self.passed(size)
-        if read.sqlstate != _NO_TRANSACTION:  # of our COMMIT behind what ran outside of one
+        if read.sqlstate != _NO_TRANSACTION:  # of our COMMIT after what ran outside of one
             note(read)
 
     @classmethod

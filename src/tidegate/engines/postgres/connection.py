@@ -120,7 +120,8 @@ _ALONE = (
 _SET_ALONE = b"SELECT pg_catalog.set_config($1, $2, false)"
 
 _CHECK_CLIENT = b"SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false)"
-"""From version 14 on the server looks whether we are still there, and ends what runs if not."""
+"""From version 14 on the server checks whether we are still connected, and ends what runs if
+not."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -387,7 +388,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         """Read what is left of the last statement. Raises: TidegateError."""
         await self._drain()
         if self.interrupted:
-            self.line.send((b"SELECT", None))  # behind this the server has felt every request
+            self.line.send((b"SELECT", None))  # after this the server has seen every request
             await self.line.sync()
             await self._drain()
             self.interrupted = False
@@ -453,7 +454,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         return await self.line.run_alone(text)
 
     async def _try(self, read: _Read) -> PGresult | None:
-        """The first result of a read; None if it is to be sent again. Raises: as `begin`."""
+        """The first result of a read; None if it must be sent again. Raises: as `begin`."""
         line, prepared, pin = self.line, self.prepared, read.pin
         asks_state = pin is not None and pin.version.moving
         before, is_new = self._send_read(read, asks_state=asks_state)
@@ -662,7 +663,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         """Forget whatever statements have set or made. Raises: TidegateError."""
         await self.settle()
         if self.interrupted:
-            self.line.send((b"SELECT", None))  # behind this the server has felt every request
+            self.line.send((b"SELECT", None))  # after this the server has seen every request
             await self.line.sync()
             await self.settle()
             self.interrupted = False

@@ -1,7 +1,7 @@
 """Rows that travel on as the server has encoded them, as DataRow messages.
 
 psycopg's compiled code writes them: a row of COPY's binary format is the body of a DataRow. That
-function has no public name, so a slower one of our own stands in for it where it is missing.
+function has no public name, so a slower one of our own replaces it where it is missing.
 
 Source: PostgreSQL documentation, "Message Formats" (DataRow) and "COPY", "Binary Format" (Tuples).
 """
@@ -81,7 +81,7 @@ ENCODED_VALUES = _EncodedValues()
 
 
 def write_row_plainly(row: Sequence[Any], _: abc.Transformer, out: bytearray) -> None:
-    """Append the number of values, and each value behind its length, which is -1 for NULL."""
+    """Append the number of values, and each value after its length, which is -1 for NULL."""
     out += _COUNT.pack(len(row))
     for value in row:
         out += _LENGTH.pack(-1 if value is None else len(value))
@@ -95,7 +95,7 @@ except ImportError:
 
 
 def sink_of(request: EngineRequest) -> DataRowSink | None:
-    """Where a request's rows go as the server has encoded them, if it has such a place."""
+    """The sink of a request's rows as the server has encoded them, if it has such a place."""
     sink = request.sink if isinstance(request, Query) else None
     return sink if takes_data_rows(sink) else None
 

@@ -1,7 +1,7 @@
 """Runs a change of a PostgreSQL table and rolls it back; refuses those that cannot be rolled back.
 
 ROLLBACK does not undo sequences, notifications, or the outside effects of user functions. So a dry
-run takes place only if the catalog shows that the statement can reach none of them.
+run takes place only if the catalog shows that the statement can reach no such thing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _OBJECTIONS = (
     "its table has columns of a domain, or of rows or ranges that users defined.",
     "its table calls functions of users.",
     "it calls a function that may do more than compute.",
-    "functions of users stand behind operators, indexes, casts or rows.",
+    "operators, indexes, casts or rows use functions of users.",
 )
 
 

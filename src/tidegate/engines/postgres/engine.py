@@ -1,4 +1,4 @@
-"""PostgreSQL behind the engine interface: a statement is inspected, gets a session, and runs.
+"""PostgreSQL as an engine: a statement is inspected, gets a session, and runs.
 
 Everything runs in a transaction of its own: `connection.py` has the fence around it, `inspect.py`
 says what a text may do, and `engines/common/running_statement.py` ends it when its time is up.
@@ -191,7 +191,7 @@ class PostgresEngine:
         except TidegateError as error:
             if error.code is not Code.SQL_FAILED:
                 raise
-            return None  # the server cannot read it, and says so again in `run`
+            return None  # the server cannot read it, and reports that again in `run`
         unread = joined.effect is Effect.UNKNOWN and joined.rule != CATALOG_RULE
         return None if unread else joined
 
@@ -298,7 +298,7 @@ class PostgresEngine:
         cancellation: Cancellation,
     ) -> Cursor | None:
         """Run a change whose rows are kept; None if they cannot be, by its text alone."""
-        from tidegate.engines.postgres import changes  # for who keeps changes alone
+        from tidegate.engines.postgres import changes  # needed only where changes are kept
 
         outline = outline_of(admitted.text, "postgres", len(admitted.params))
         if isinstance(outline, str):
@@ -338,7 +338,7 @@ class PostgresEngine:
             return "the rows of triggers and foreign keys (`track_counts` is off)"
         plain = judgement.verb != "select" and _WITH.search(statement.text) is None
         if by_triggers == "true" or (foreign == "true" and not plain):
-            return "rows of foreign tables that triggers or queries behind WITH change"
+            return "rows of foreign tables that triggers or queries in WITH change"
         return ""
 
     async def reversibility(

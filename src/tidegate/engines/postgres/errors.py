@@ -116,7 +116,7 @@ def translate(result: PGresult) -> TidegateError:
 def failed_outside(result: PGresult) -> TidegateError:
     """The coded error of a statement that ran outside a transaction: nothing undoes it."""
     error = translate(result)
-    left = "It ran outside a transaction: look at what it has done, such as an invalid index."
+    left = "It ran outside a transaction: check what it has done, such as an invalid index."
     error.hint = f"{left} {error.hint}" if error.code is Code.SQL_FAILED else left
     return error
 

@@ -478,19 +478,19 @@ class CatalogSafetyCache:
         """The last snapshot in which the rules were seen to be those of `_state`."""
         self._state: str | None = None
         self.names_state: str | None = None
-        """As `NAMES_STATE` was when it was last looked at."""
+        """As `NAMES_STATE` was when it was last read."""
         self.moving = False
         """Whether others write all the time, so that each transaction has another snapshot."""
         self._until = 0.0
 
     def _by(self, judgement: Judgement) -> _Weighed:
-        """By what a statement is looked at: trusted functions are so in a read alone."""
+        """By what a statement is checked: trusted functions are so in a read alone."""
         trusts = judgement.trusted and judgement.trusted == self._functions
         return self._trusting if trusts and judgement.effect is Effect.READ else self._strict
 
     @property
     def is_due(self) -> bool:
-        """Whether the catalog must be looked at again before anything is judged."""
+        """Whether the catalog must be read again before anything is judged."""
         return monotonic() >= self._until
 
     @property

@@ -1,9 +1,9 @@
 """Which statements one connection's server keeps prepared, and by what names. Sends nothing.
 
-PostgreSQL parses and plans a statement each time it comes as text. One that comes again is prepared
-on its second run, and later runs only name it. The server reads it again when what it names has
-changed, or the search path, but not when a new object comes before one that it names: then
-`follow` lets go of all. A name is never used twice, so that it cannot mean another text.
+PostgreSQL parses and plans a statement each time it arrives as text. One that comes again is
+prepared on its second run, and later runs only name it. The server reads it again when what it
+names has changed, or the search path, but not when a new object comes before one that it names:
+then `follow` lets go of all. A name is never used twice, so that it cannot mean another text.
 """
 
 from __future__ import annotations

@@ -45,10 +45,10 @@ class RowCounter:
         first = [COUNT.decode()] if self._counts else []
         rest = [] if whole is None else whole.counts_before
         self.before = _together([*first, *rest])
-        """The query to be asked before the statement; None if there is none."""
+        """The query to ask before the statement; None if there is none."""
 
     async def start(self, session: PostgresSession) -> None:
-        """Ask what is to be asked before the statement. Raises: TidegateError."""
+        """Send the query that precedes the statement. Raises: TidegateError."""
         if self.before is not None:
             self.begin(await session.run_internal(self.before))
 

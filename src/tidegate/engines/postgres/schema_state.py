@@ -54,7 +54,7 @@ RULES_STATE = _state(
     ("pg_constraint", "oid"),
     ("pg_foreign_table", "ftrelid"),
 )
-"""Changes when anything has changed that `inspect.py` looks at."""
+"""Changes when anything has changed that `inspect.py` reads."""
 
 RULES_CHANGED = "tidegate_rules_changed"
 """What the server says where a transaction sees another `RULES_STATE` than the one expected."""
@@ -75,7 +75,7 @@ _QUICK_GUARD = b"""SELECT CASE
 def guarded(settings: bytes, parameters: int, *, quick: bool = False) -> bytes:
     """The first query of a transaction, with a first column that makes it fail, and so keeps what
     follows from running, unless the rules of the catalog are those expected: the snapshot and the
-    state that come as two more parameters. The column is the snapshot if that is another one.
+    state that are two more parameters. The column is the snapshot if that is another one.
     `quick` takes the snapshot alone, and fails with another one."""
     changed = RULES_CHANGED.encode()
     rest = settings.removeprefix(b"SELECT ")

@@ -27,7 +27,7 @@ _NOT_ASKED = frozenset(
 
 
 def applied(request: EngineRequest, arrived: Tuning) -> Tuning:
-    """The settings of a request, but for its search path. A wait for locks that is longer than the
+    """The settings of a request, except its search path. A wait for locks that is longer than the
     account's own, by what it `arrived` with, is none. Raises: TidegateError UNSUPPORTED."""
     if not request.settings:
         return ()

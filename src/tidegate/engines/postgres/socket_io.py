@@ -3,7 +3,7 @@
 libpq knows no limit. Once it has seen how long a row is, it reads on for as long as the server
 sends: one value of a gigabyte would hold the event loop for seconds and fill the memory. So while a
 row comes in parts, libpq's socket is one end of a pair, and `ReadLimit` at the other end passes on
-and counts what arrives. It looks at no byte, so the connection may be encrypted.
+and counts what arrives. It inspects no byte, so the connection may be encrypted.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def _options(row: tuple[Any, ...]) -> str:
 
 
 def _numbering(row: tuple[Any, ...]) -> str:
-    """What stands behind AS IDENTITY, where anything does."""
+    """What follows AS IDENTITY; empty if nothing does."""
     name = "" if row[3] else f" SEQUENCE NAME {row[2]}"
     text = f"{name}{_options(row)}".strip()
     return f" ({text})" if text else ""

@@ -78,7 +78,7 @@ _TIME = re.compile(r"(\d+)([a-z]*)")
 
 
 def milliseconds_of(shown: str) -> float:
-    """A time limit as the server shows it, `90s` or `2min`; 0 for what is none."""
+    """A time limit as the server shows it, `90s` or `2min`; 0 for other text."""
     found = _TIME.fullmatch(shown)
     return 0 if found is None else int(found[1]) * _UNITS_MS.get(found[2] or "ms", 0)
 

@@ -1,7 +1,7 @@
 """PostgreSQL's types and values: columns, and rows that are read.
 
-Every value comes as text. Where that text is already what `results/json_values.py` would write, it
-stays text: that is exact, also beyond what Python's types can hold.
+Every value arrives as text. Where that text is already what `results/json_values.py` would write,
+it stays text: that is exact, also beyond what Python's types can hold.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Reader:
             raise lost() from error
 
     def coerced(self, rows: Rows) -> Rows:
-        """The rows with every value as it is to be. Many at once are cheaper."""
+        """The rows with every value as it must be. Many at once are cheaper."""
         if not self._coercions or not rows:
             return rows
         columns = list(zip(*rows, strict=True))
@@ -267,7 +267,7 @@ def _with_t(joined: str) -> str:
 
 
 def _precise(joined: str) -> str:
-    """Six digits or none behind the second; Z, or hours and minutes, for the zone."""
+    """Six digits or none after the second; Z, or hours and minutes, for the zone."""
     if "." in joined:
         joined = _SHORT_FRACTION.sub(_padded, joined)
     if joined.endswith("+00"):

@@ -43,7 +43,7 @@ _WORDS = {
         "any", "read-write", "read-only", "primary", "standby", "prefer-standby",
     ),
 }  # fmt: skip
-"""What libpq takes for options that are words; it says so only when it connects."""
+"""What libpq takes for options that are words; it reports a wrong one only when it connects."""
 _NO_FILE = f"{os.devnull}/none"
 _NOT_OURS = {
     "password": "",

@@ -1,7 +1,7 @@
-"""Types that users of PostgreSQL made: enums, domains, composites and ranges; what they stand for
+"""Types that users of PostgreSQL made: enums, domains, composites and ranges; what they consist of
 in words, and the statements that make them.
 
-The server writes every part. Names come as the session's search path lets it write them.
+The server writes every part. It qualifies names by the session's search path.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class UserTypes:
         return ()
 
     def definition(self, oid: int) -> str | None:
-        """What the type, or the one of its elements, stands for; None if it is not one of these."""
+        """What the type, or the one of its elements, consists of; None if it is not one of
+        these."""
         found = self._by_oid.get(oid)
         return None if found is None else self._described(found, set()) or None
 

@@ -129,7 +129,7 @@ def put_back(
     image: ChangeImage,
     keeper: ChangeKeeper | None,
 ) -> Comparison:
-    """Put the rows back in one transaction, or return what stands against it.
+    """Put the rows back in one transaction, or return what prevents it.
 
     Raises: TidegateError.
     """

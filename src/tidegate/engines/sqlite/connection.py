@@ -118,12 +118,12 @@ INLINE_PROGRAM_OPCODES = 4_000
 INLINE_TICK_OPCODES = PACE
 INLINE_OPCODES = 12_000
 INLINE_SECONDS = 0.001
-"""The clock is looked at every `INLINE_TICK_OPCODES`: a hundred opcodes on values of the largest
+"""The clock is read every `INLINE_TICK_OPCODES`: a hundred opcodes on values of the largest
 size take a few milliseconds, a thousand would take fifty. Where a step searches a value, every
 tenth."""
 
 WORKER_TICK_OPCODES = 50_000
-"""How often a worker looks at the clock; an interrupt is felt at once, without this."""
+"""How often a worker reads the clock; an interrupt is felt at once, without this."""
 
 _LIMITS = {
     apsw.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
@@ -274,7 +274,7 @@ class SqliteSession:
             connection.set_progress_handler(self._worker_tick, WORKER_TICK_OPCODES)
 
     def _set_pace(self, pace: int) -> None:
-        """Bound what can run on the event loop between two looks at the clock."""
+        """Bound what can run on the event loop between two readings of the clock."""
         self._pace = pace
         self.connection.set_progress_handler(self._inline_tick, pace)
         largest = INLINE_VALUE_BYTES if pace == INLINE_TICK_OPCODES else INLINE_SEARCH_BYTES

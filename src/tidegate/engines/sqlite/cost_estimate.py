@@ -119,7 +119,7 @@ class CostEstimate:
     """What the opcodes tell.
 
     `tame`: every step is cheap, and the progress handler sees how many there are.
-    `bounded`: the same, but for steps that search one value for a short literal or join two values.
+    `bounded`: the same, except steps that search one value for a short literal or join two values.
     `steady`: it costs the same again on the same data.
     `max_value_bytes`: what a value may take at most, so that no pass can hold a thread for long.
     `small`: it takes little memory while it is kept for the next time.

@@ -212,7 +212,7 @@ def _again(
     rows: Rows,
     width: int,
 ) -> Rows:
-    """What is there now with the keys of these rows, which stand behind `width` columns."""
+    """What is there now with the keys of these rows, which follow `width` columns."""
     found: Rows = []
     if not keys:
         return found

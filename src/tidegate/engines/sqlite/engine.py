@@ -1,4 +1,4 @@
-"""SQLite behind the engine interface: a statement runs inline on the event loop, or in a thread.
+"""SQLite as an engine: a statement runs inline on the event loop, or in a thread.
 
 A hop to a thread costs ten times what a point query costs. So a statement with a simple program is
 first tried inline, within a budget of about a millisecond; what does not end well in it runs in a
@@ -73,7 +73,7 @@ WAIT_S = 10.0
 _QUOTED = re.compile(r"""'[^']*(?:''[^']*)*'|"[^"]*"|`[^`]*`""")
 _QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 CHECKED_S = 0.0001
-"""How long a look at the file holds, so that the steps of one call share it."""
+"""How long a check of the file holds, so that the steps of one call share it."""
 
 Answer = TypeVar("Answer")
 Threads = Pool[WorkerThread]
@@ -336,7 +336,7 @@ class SqliteEngine:
     async def reversibility(
         self, statement: Statement, judgement: Judgement, source: Source
     ) -> Reversibility:
-        from tidegate.engines.sqlite import changes  # for who keeps changes alone
+        from tidegate.engines.sqlite import changes  # needed only where changes are kept
 
         self._check_open()
         check_writable(self._file)

@@ -24,7 +24,8 @@ RENEW_S = 10.0
 
 class InlineExecutor:
     """The connection for inline reads, used on the event loop only. `session` is None while it is
-    reopened (`renewing`), and if it could not be opened; who finds it closed reopens it."""
+    reopened (`renewing`), and if it could not be opened; a caller that finds it closed reopens
+    it."""
 
     def __init__(self, file: FileUrl, session: SqliteSession, plans: StatementCache) -> None:
         self._file = file

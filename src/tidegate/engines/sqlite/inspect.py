@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PACE = 100
 SLOW_PACE = 10
-"""Opcodes between two looks at the clock, for a program of cheap steps and for a bounded one."""
+"""Opcodes between two readings of the clock, for a program of cheap steps and for a bounded one."""
 
 
 MAX_PAUSE = 16
@@ -339,7 +339,7 @@ class CachedStatement:
 class StatementCache:
     """A bounded cache of plans by text: two generations, so that a hit costs one look-up.
 
-    `recent` is the later one: who is in a hurry looks there first."""
+    `recent` is the later one: a caller in a hurry searches it first."""
 
     __slots__ = ("_capacity", "_old", "recent")
 

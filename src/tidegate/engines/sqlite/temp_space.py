@@ -1,7 +1,7 @@
 """A limit on the temporary space of reads, which SQLite itself does not have.
 
 SQLite writes what it sorts to temporary files. The system counts the bytes that a thread writes,
-so the threads at work are looked at now and then.
+so the working threads are checked now and then.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _VALUE = "typeof({0}) = 'text', CASE typeof({0}) WHEN 'text' THEN CAST({0} AS BL
 
 
 class InvalidTextCursor:
-    """The rows of a read behind the first `skip`. Used like the driver's cursor."""
+    """The rows of a read after the first `skip`. Used like the driver's cursor."""
 
     __slots__ = ("_cursor", "_encoding", "_rows")
 
@@ -87,7 +87,7 @@ LARGE_ROW_S = 0.000_02
 """What comes sooner holds less than some 100 kB, whatever it is made of."""
 
 GROUP_ROWS = 4
-"""How many rows are read between two looks at the clock, behind a batch that came soon. Each may
+"""How many rows are read between two readings of the clock, after a batch that came soon. Each may
 hold `cost_estimate.ROW_BYTES`, and so this is few."""
 
 PLAN_COLUMNS = (
@@ -132,7 +132,7 @@ class Execution:
         permit: Permit | None = None,
     ) -> None:
         """Run it to its first row. A change begins a transaction. The `permit` of a change says how
-        many rows it may be about and who keeps them. Raises: TidegateError."""
+        many rows it may be about and what keeps them. Raises: TidegateError."""
         self._session = session
         self._progress_handler = progress_handler
         self._plan = plan
@@ -193,7 +193,7 @@ class Execution:
                 session.connection.execute("BEGIN IMMEDIATE", can_cache=False)
         keeper = None if self._permit is None else self._permit.keeper
         if keeper is not None:
-            from tidegate.engines.sqlite.changes import ChangeCapture  # for who keeps changes alone
+            from tidegate.engines.sqlite.changes import ChangeCapture  # only where changes are kept
 
             if session.in_block:
                 ChangeCapture.of_block(session, keeper, statement)
@@ -289,7 +289,7 @@ class Execution:
             self._session.open_statement = None
 
     def _turn_lenient(self, error: UnicodeDecodeError, skip: int) -> None:
-        """Read on, behind the rows that were read, with replacements in texts that need them.
+        """Read on, after the rows that were read, with replacements in texts that need them.
 
         Raises: `error` where that cannot be done.
         """

@@ -123,7 +123,8 @@ class WorkerThread:
             self.progress_handler.pull(cause)
 
     def close(self) -> None:
-        """Close the session and end the thread when it comes back; who waits is answered now."""
+        """Close the session and end the thread when it comes back; a waiting caller is answered
+        now."""
         if self._closed:
             return
         self._closed = True

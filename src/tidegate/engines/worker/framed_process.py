@@ -1,8 +1,8 @@
 """A child process that speaks frames on its pipes: how it is started, read, and ended by force.
 
 `process.py` (a worker in Python, one request at a time) and `engines/jvm/process.py` (many at once)
-say what the frames mean. A child sees none of our environment but what it is given by name, so no
-secret of ours.
+say what the frames mean. A child sees only the part of our environment that it is given by name, so
+no secret of ours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ START_S = 20.0
 
 
 class FramedProcess(asyncio.SubprocessProtocol):
-    """One process. A subclass says what is done with a frame, and who waits for an answer."""
+    """One process. A subclass says what is done with a frame, and which callers wait for an
+    answer."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -100,7 +101,8 @@ class FramedProcess(asyncio.SubprocessProtocol):
         return self._ended.done()
 
     def check(self) -> bool:
-        """Whether it lives, after a look at the process itself: the event loop may not know yet."""
+        """Whether it lives, after a check of the process itself: the event loop may not know
+        yet."""
         if not self._gone and hasattr(os, "waitid"):
             try:  # without collecting it, which is for the event loop's watcher
                 self._gone = os.waitid(os.P_PID, self.pid, _EXITED) is not None

@@ -18,7 +18,7 @@ Body = TypeVar("Body")
 
 HEADER = Struct("<I")
 MOST_BYTES = 134_217_728
-"""The largest frame; a worker that has more to say says so instead."""
+"""The largest frame; a worker that has more to send sends an error instead."""
 
 INTERRUPT = "interrupt"
 
@@ -79,7 +79,7 @@ def unpack(raw: msgspec.Raw, kind: type[Body]) -> Body:
 
 
 def frame(message: WorkerRequest | WorkerReply) -> bytes:
-    """The message behind its length."""
+    """The message after its length."""
     content = _encode(message)
     return HEADER.pack(len(content)) + content
 
