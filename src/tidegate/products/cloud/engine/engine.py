@@ -52,7 +52,11 @@ from tidegate.products.cloud.engine.provider_calls import ProviderCalls
 from tidegate.products.cloud.engine.resource_table import ResourceTable
 from tidegate.products.cloud.engine.statement_cursor import StatementCursor
 from tidegate.products.cloud.engine.statement_text import parameter_count, with_literals
-from tidegate.products.cloud.engine.statement_work import StatementWork
+from tidegate.products.cloud.engine.statement_work import (
+    ExecutionContext,
+    OpenProviders,
+    StatementWork,
+)
 from tidegate.products.cloud.language.descriptions import Rows, describe, show
 from tidegate.products.cloud.language.statements import (
     CloudStatement,
@@ -103,6 +107,7 @@ class CloudEngine:
         self._calls = calls
         self._works: set[StatementWork] = set()
         self._executor = ThreadPoolExecutor(self.capabilities.max_concurrency, "tidegate-cloud")
+        self._providers = OpenProviders(self._documents, calls, options, self._executor)
 
     @classmethod
     async def open(cls, source: Source) -> CloudEngine:
@@ -226,11 +231,15 @@ class CloudEngine:
     ) -> StatementWork:
         for each in [each for each in self._works if each.has_ended]:
             self._works.discard(each)
-        work = StatementWork(
-            *(self._calls, self._documents, self._options, self._executor),
-            *(permit.request.engine_rules, permit.limits.timeout_s, cancellation),
-            *(self._calls.rates.of(permit.actor.id), permit.joined, permit.report, cached_for),
+        context = ExecutionContext(
+            permit.limits.timeout_s,
+            permit.request.engine_rules,
+            self._calls.rates.of(permit.actor.id),
+            permit.joined,
+            permit.report,
+            cached_for,
         )
+        work = StatementWork(self._providers, context, cancellation)
         self._works.add(work)
         return work
 
@@ -319,10 +328,7 @@ class CloudEngine:
         read = read_judged_statement(statement.text).statement
         if _has_query(read, statement):
             return ""
-        work = StatementWork(
-            *(self._calls, self._documents, self._options, self._executor),
-            *(None, _PLAN_S, Cancellation()),
-        )
+        work = StatementWork(self._providers, ExecutionContext(_PLAN_S), Cancellation())
         try:
             return digest(await plan_changes(read, statement.params, work))
         finally:

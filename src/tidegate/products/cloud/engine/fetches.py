@@ -6,20 +6,21 @@ Requests run on the event loop; the statement's SQL runs in a thread of its own,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
 from threading import Condition
 from typing import Any, Final
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.results import SkippedCall, Truncation, UpstreamUse
+from tidegate.model.results import SkippedCall, Truncation
 from tidegate.products.cloud.documents.accounts import Values, account_of
 from tidegate.products.cloud.documents.document_catalog import Found
 from tidegate.products.cloud.documents.model import Method
 from tidegate.products.cloud.documents.names import folded
-from tidegate.products.cloud.engine.call_limits import CallCounts, CallRate
-from tidegate.products.cloud.engine.provider_calls import ProviderCalls
+from tidegate.products.cloud.engine.call_limits import CallCounts
+from tidegate.products.cloud.engine.options import CloudOptions
+from tidegate.products.cloud.engine.provider_calls import ProviderCalls, ReplyPage
 from tidegate.products.cloud.http.responses import SqlValue
 
 LOOKAHEAD: Final = 3
@@ -65,20 +66,15 @@ class Fetch:
 
     async def run(
         self,
-        calls: ProviderCalls,
-        found: Found,
-        method: Method,
-        values: Values,
+        pages: AsyncIterator[ReplyPage],
         make_rows: MakeRows,
-        counts: CallCounts,
         turns: asyncio.Semaphore,
         page_limit: int,
-        cached_for: str,
     ) -> None:
-        """Fetch the pages. What fails is raised where the rows are read."""
+        """Fetch the pages, `page_limit` at most, each in one of the statement's `turns`. What fails
+        is raised where the rows are read."""
         self.loop = asyncio.get_running_loop()
         try:
-            pages = calls.pages(found, method, dict(values), counts, cached_for)
             while True:
                 async with turns:
                     page = await anext(pages, None)
@@ -189,24 +185,21 @@ class Fetches:
         self,
         calls: ProviderCalls,
         loop: asyncio.AbstractEventLoop,
-        *,
-        most_calls: int,
-        page_limit: int,
-        concurrency: int,
-        rate: CallRate | None,
-        report: Callable[[UpstreamUse], None] | None = None,
+        options: CloudOptions,
+        counts: CallCounts,
         cached_for: str = "",
     ) -> None:
-        """`cached_for` is the actor for whom replies may come from the cache; empty: none do."""
+        """`counts` are those of the statement. `cached_for` is the actor for whom replies may come
+        from the cache; empty: none do."""
         self._calls = calls
         self._loop = loop
-        self._page_limit = page_limit
+        self._page_limit = options.page_limit
         self._cached_for = cached_for
-        self._turns = asyncio.Semaphore(concurrency)
+        self._turns = asyncio.Semaphore(options.concurrency)
         self._tasks: set[asyncio.Task[None]] = set()
         self._made: dict[tuple[str, str, Values], Fetch] = {}
         self._failure: TidegateError | None = None
-        self.counts = CallCounts(most_calls, rate, report)
+        self.counts = counts
         self.truncations: list[Truncation] = []
         self.skips_denied = False
         """Whether the statement wants what comes where an account or a region is denied."""
@@ -231,10 +224,8 @@ class Fetches:
         self.counts.check(1 + self._not_sent())
         fetch = Fetch(found.path, self._cut, partial(self._skip, found.path, method, values))
         self._made[key] = fetch
-        work = fetch.run(
-            *(self._calls, found, method, values, make_rows),
-            *(self.counts, self._turns, self._page_limit, self._cached_for),
-        )
+        pages = self._calls.pages(found, method, dict(values), self.counts, self._cached_for)
+        work = fetch.run(pages, make_rows, self._turns, self._page_limit)
         self._loop.call_soon_threadsafe(self._start, work)
         return fetch
 

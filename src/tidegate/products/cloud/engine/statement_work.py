@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tidegate.engines.api import Row
 from tidegate.engines.common.errors import closed, stopped
@@ -16,7 +16,7 @@ from tidegate.model.data_rules import EngineRules
 from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.results import UpstreamUse
 from tidegate.products.cloud.documents.document_catalog import DocumentCatalog
-from tidegate.products.cloud.engine.call_limits import CallRate
+from tidegate.products.cloud.engine.call_limits import CallCounts, CallRate
 from tidegate.products.cloud.engine.fetches import Fetches
 from tidegate.products.cloud.engine.hidden_rows import HiddenRows
 from tidegate.products.cloud.engine.options import CloudOptions
@@ -30,48 +30,56 @@ MOST_VALUES: Final = 10_000
 Result = TypeVar("Result")
 
 
+class OpenProviders(NamedTuple):
+    """The providers of an open source, which all its statements share.
+
+    `documents` say what the providers have, and `calls` sends the requests, as `options` bound
+    them. What blocks runs on `executor`.
+    """
+
+    documents: DocumentCatalog
+    calls: ProviderCalls
+    options: CloudOptions
+    executor: Executor
+
+
+class ExecutionContext(NamedTuple):
+    """What one statement runs with, by who asks and for how long.
+
+    `timeout_s` is how many seconds it may take. `rules` say what is hidden from its caller, and
+    `rate` bounds the caller's requests; None: nothing does. `joined` are the tables of other
+    sources that its query may name. `report` is called on the event loop with what was sent so far.
+    `cached_for` is the actor for whom replies may come from the cache; empty: none do.
+    """
+
+    timeout_s: float
+    rules: EngineRules | None = None
+    rate: CallRate | None = None
+    joined: Sequence[JoinedTable] = ()
+    report: Callable[[UpstreamUse], None] | None = None
+    cached_for: str = ""
+
+
 class StatementWork:
     """One statement. `end` is called once it is over, whatever came of it."""
 
     def __init__(
-        self,
-        calls: ProviderCalls,
-        documents: DocumentCatalog,
-        options: CloudOptions,
-        executor: Executor,
-        given_rules: EngineRules | None,
-        timeout_s: float,
-        cancellation: Cancellation,
-        rate: CallRate | None = None,
-        joined: Sequence[JoinedTable] = (),
-        report: Callable[[UpstreamUse], None] | None = None,
-        cached_for: str = "",
+        self, providers: OpenProviders, context: ExecutionContext, cancellation: Cancellation
     ) -> None:
-        """`given_rules` say what is hidden from the statement's caller, `rate` bounds its
-        requests. `joined` are the tables of other sources that its query may name. `report` is
-        called with what was sent so far. `cached_for` is the actor for whom replies may come from
-        the cache; empty: none do."""
         self.loop = asyncio.get_running_loop()
-        self.executor = executor
-        self.documents = documents
-        self.calls = calls
-        self.fetches = Fetches(
-            calls,
-            self.loop,
-            most_calls=options.max_calls,
-            page_limit=options.page_limit,
-            concurrency=options.concurrency,
-            rate=rate,
-            report=report,
-            cached_for=cached_for,
-        )
+        self.executor = providers.executor
+        self.documents = providers.documents
+        self.calls = providers.calls
+        options, timeout_s = providers.options, context.timeout_s
+        counts = CallCounts(options.max_calls, context.rate, context.report)
+        self.fetches = Fetches(self.calls, self.loop, options, counts, context.cached_for)
         self._cancellation = cancellation
         self._stoppers: list[Callable[[TidegateError], None]] = []
         self._stopped: TidegateError | None = None
         self.has_ended = False
-        self._given_rules = given_rules
+        self._given_rules = context.rules
         self._hidden: HiddenRows | None = None
-        self._joined = joined
+        self._joined = context.joined
         self._timer = self.loop.call_later(timeout_s, lambda: self.stop(stopped("time", timeout_s)))
         cancellation.listen(self._cancel)
 
