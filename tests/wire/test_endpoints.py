@@ -65,6 +65,10 @@ async def echo(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, body[::-1], [(b"content-type", b"application/octet-stream")])
 
 
+async def style(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(200, b"\xff\x00body", [(b"content-type", b"text/css")])
+
+
 class Harness:
     """An application with an endpoint of each kind."""
 
@@ -76,7 +80,7 @@ class Harness:
         router.add("GET", "/pages/tables/{name}", table)
         router.add("GET", "/pages/tables/list", echo)
         router.add("POST", "/pages/echo", echo)
-        router.add_file("/pages/style.css", b"\xff\x00body", "text/css")
+        router.add("GET", "/pages/style.css", style)
         self.endpoints = [
             Endpoint("/mcp", kernel, HttpConventions()),
             Endpoint("/mcp/v1", kernel, PlainErrors(Challenge("a product"))),

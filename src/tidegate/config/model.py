@@ -263,10 +263,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         found = self.sections.get(kind.NAME)
         return found if isinstance(found, kind) else kind()
 
-    def with_section(self, section: Section) -> Config:
-        """The settings with this section in the place of the one of its name."""
-        return msgspec.structs.replace(self, sections={**self.sections, section.NAME: section})
-
     def _check_console(self, host: str) -> None:
         origin = self.console.origin
         if origin is not None and not _ORIGIN.fullmatch(origin):

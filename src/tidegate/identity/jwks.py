@@ -170,8 +170,3 @@ class KeyFetcher:
         if reply.status != 200:
             raise OSError(f"status {reply.status}")
         return json.loads(reply.body)
-
-
-def fetch_json(url: str) -> Any:
-    """The JSON at a URL that the operator names. Raises: as `KeyFetcher`."""
-    return KeyFetcher()(url)

@@ -47,7 +47,6 @@ REVISIONS: dict[str, Revision] = {
     )
 }
 ALL = tuple(REVISIONS)
-HANDSHAKE = tuple(name for name, revision in REVISIONS.items() if not revision.modern)
 MODERN = tuple(name for name, revision in REVISIONS.items() if revision.modern)
 
 

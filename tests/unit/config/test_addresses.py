@@ -11,7 +11,7 @@ from tidegate.config.addresses import parse_http_url
 from tidegate.config.oauth import OAuthSettings
 from tidegate.edges.http.www_authenticate import challenge_of
 from tidegate.errors import Code, TidegateError
-from tidegate.identity.jwks import fetch_json, metadata_urls
+from tidegate.identity.jwks import KeyFetcher, metadata_urls
 
 UNREADABLE = (
     "", "http", "http:", "http://", "http:///mcp", "http://:80/", "//host/mcp", "ftp://host/mcp",
@@ -41,7 +41,7 @@ def test_what_is_no_http_url_is_refused_by_everything_that_takes_one(url: str) -
         oauth(url)
     assert caught.value.code is Code.CONFIG_INVALID
     with pytest.raises(TidegateError) as caught:
-        fetch_json(url)
+        KeyFetcher()(url)
     assert caught.value.code is Code.CONFIG_INVALID
     with pytest.raises(TidegateError) as caught:
         pair.run(argparse.Namespace(action="ask", url=url, expires=None, name="n"))
@@ -56,7 +56,7 @@ def test_a_login_a_query_and_a_fragment_are_refused_where_a_url_is_trusted(url: 
     with pytest.raises(TidegateError):
         oauth(url)
     with pytest.raises(TidegateError):
-        fetch_json(url)
+        KeyFetcher()(url)
     with pytest.raises(TidegateError):
         install.check_address(url, None)
 

@@ -6,7 +6,7 @@ import pytest
 
 from support.thread_server import thread_http_server
 from tidegate.errors import TidegateError
-from tidegate.identity.jwks import MOST_BYTES, fetch_json
+from tidegate.identity.jwks import MOST_BYTES, KeyFetcher
 
 visited: list[str] = []
 
@@ -40,14 +40,14 @@ def url():
 
 
 def test_a_key_set_is_fetched(url):
-    assert fetch_json(url + "/keys") == {"keys": []}
+    assert KeyFetcher()(url + "/keys") == {"keys": []}
 
 
 @pytest.mark.parametrize("path", ["/text", "/large", "/missing", "/redirect"])
 def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(url, path):
     visited.clear()
     with pytest.raises((OSError, ValueError)) as caught:
-        fetch_json(url + path)
+        KeyFetcher()(url + path)
     assert not isinstance(caught.value, TidegateError)
     getattr(caught.value, "close", int)()
     assert visited == [path]
@@ -58,4 +58,4 @@ def test_an_answer_that_is_no_key_set_of_a_bearable_size_is_refused(url, path):
 )
 def test_an_address_that_others_could_answer_for_is_not_asked(address):
     with pytest.raises(TidegateError):
-        fetch_json(address)
+        KeyFetcher()(address)

@@ -208,16 +208,6 @@ class Router:
         routes = self._patterns if _PARAMETER.search(pattern) else self._fixed
         routes.setdefault(pattern, _Route(pattern)).handlers[method] = handler
 
-    def add_file(self, path: str, content: bytes, content_type: str) -> None:
-        """Serve these bytes on GET."""
-        headers = [(b"content-type", content_type.encode("ascii"))]
-        response = HttpResponse(200, content, [*headers, (b"x-content-type-options", b"nosniff")])
-
-        async def serve(request: HttpRequest) -> HttpResponse:
-            return response
-
-        self.add("GET", path, serve)
-
     def include(self, other: Router) -> None:
         """Take over the routes of another router."""
         self._fixed |= other._fixed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
@@ -22,8 +22,6 @@ from tidegate.model.requests import EngineRequest
 MOST_CONFLICTS = 20
 """Rows that are named; the rest is counted."""
 _MOST_KEY_CHARS = 120
-
-ReadRow = Callable[[TableImage, Sequence[Any]], Sequence[Any] | None]
 
 
 def is_same(one: Any, other: Any) -> bool:

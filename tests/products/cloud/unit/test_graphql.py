@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from products.cloud.support.following_pages import next_request
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.model import Method, Parameter, Response, Server
 from tidegate.products.cloud.documents.model import Settings as CloudSettings
 from tidegate.products.cloud.documents.schema import Schemas
 from tidegate.products.cloud.http.graphql import GraphQlRequest, find_at, problem_of_graphql
-from tidegate.products.cloud.http.paging import next_request
 from tidegate.products.cloud.http.requests import ApiRequest, build_request
 from tidegate.products.cloud.http.responses import read_page
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from products.cloud.support.following_pages import next_request
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.model import (
     Method,
@@ -21,7 +22,6 @@ from tidegate.products.cloud.documents.model import Settings as CloudSettings
 from tidegate.products.cloud.documents.schema import Schemas
 from tidegate.products.cloud.documents.settings import read_settings
 from tidegate.products.cloud.documents.xml_rows import read_xml
-from tidegate.products.cloud.http.paging import next_request
 from tidegate.products.cloud.http.requests import ApiRequest
 from tidegate.products.cloud.http.responses import read_page, sql_value
 from tidegate.products.cloud.http.usual_pages import envelope_of, read_usual_pages

@@ -49,18 +49,6 @@ def _join(address: str, url: str) -> str:
     return urljoin(url, address)
 
 
-def next_request(
-    method: Method,
-    request: ApiRequest,
-    headers: Mapping[str, str],
-    body: Any,
-    resolve: Resolve = _join,
-) -> ApiRequest | None:
-    """The request of the page after that which `request` gave, a list's first; None: it was the
-    last. Raises: as `find_following`."""
-    return find_following(method, request, headers, body, resolve).request
-
-
 def find_following(
     method: Method,
     request: ApiRequest,
