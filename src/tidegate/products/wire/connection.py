@@ -361,7 +361,7 @@ class WireConnection(asyncio.Protocol):
             self._transport.write(byte)
 
     async def _start_tls(self) -> None:
-        context = self._server.tls
+        context = self._server.tls.context
         if context is None:
             self._send_byte(b"N")
             return
@@ -374,7 +374,7 @@ class WireConnection(asyncio.Protocol):
     async def _take_direct_tls(self) -> None:
         """TLS without a request for it (`sslnegotiation=direct`): what has come is its beginning.
         Raises: Disconnected, ssl.SSLError, OSError."""
-        context = self._server.tls
+        context = self._server.tls.context
         if context is None or self._is_tls:
             raise Disconnected  # nothing here could answer
         connection = await self._shake_hands(context, bytes(self._buffer))
@@ -414,7 +414,7 @@ class WireConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
         self.tls_name = common_name(upgraded.get_extra_info("peercert"))
         connection = cast("ssl.SSLObject", upgraded.get_extra_info("ssl_object"))
-        self._end_point = self._server.end_point(connection)
+        self._end_point = self._server.tls.end_point(connection)
         return connection
 
     async def _log_in(self, version: int, startup: dict[str, str]) -> Session:

@@ -48,6 +48,15 @@ def not_emulated(sqlstate: str, message: str) -> TidegateError:
     )
 
 
+def session_ended(reason: str) -> TidegateError:
+    """The error of a session that is ended from here."""
+    return TidegateError(
+        Code.CALL_CANCELLED,
+        f"The session was ended: {reason}.",
+        details={"sqlstate": "57P01"},
+    )
+
+
 def warning(sqlstate: str, text: str) -> bytes:
     """A NoticeResponse of the severity WARNING."""
     return messages.notice({"S": "WARNING", "V": "WARNING", "C": sqlstate, "M": text})

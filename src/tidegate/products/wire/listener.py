@@ -17,8 +17,6 @@ from tidegate.products.wire.settings import PgWireSettings
 from tidegate.serve.edges import Listener, session_gate_of
 
 if TYPE_CHECKING:
-    from ssl import SSLObject
-
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.products.wire.gate import WireGate
 
@@ -56,8 +54,12 @@ def open_pg(
     from tidegate.edges.http.edge import bind
     from tidegate.products.wire.logins import Logins
     from tidegate.products.wire.server import WireServer
+    from tidegate.products.wire.tls import ServerTls
 
     config = app.config
+    tls = ServerTls(is_required=host not in LOOPBACK or settings.client_ca is not None)
+    if certificate is not None:
+        tls = tls._replace(context=certificate.context, end_point=certificate.end_point)
     ensure_descriptors(
         settings.max_connections + settings.max_logins,
         f"`pg.max_connections` {settings.max_connections}, `pg.max_logins` {settings.max_logins}",
@@ -67,11 +69,8 @@ def open_pg(
         bind(host, port),
         Logins(app.tokens, app.authenticator) if config.auth else None,
         settings,
-        config.limits,
-        max_message=config.body_limit_bytes,
-        tls=None if certificate is None else certificate.context,
-        end_point=_unbound if certificate is None else certificate.end_point,
-        requires_tls=host not in LOOPBACK or settings.client_ca is not None,
+        config,
+        tls=tls,
         gate_of=_gates(app),
     )
 
@@ -88,7 +87,3 @@ def _gates(app: App) -> Callable[[Source], WireGate]:
         return own(place) if place else app.gateway
 
     return gate_of
-
-
-def _unbound(connection: SSLObject) -> bytes:
-    return b""

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.authenticator import Authenticator
 from tidegate.identity.scram import ScramVerifier, parse_verifier
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
+from tidegate.model.sources import Source
+
+
+class Login(NamedTuple):
+    """A client that has logged in: as `actor`, to `source`, the database of its connection, from
+    the IP `address`."""
+
+    actor: Actor
+    source: Source
+    address: str
 
 
 class Logins:

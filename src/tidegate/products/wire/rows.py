@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
+from tidegate.errors import TidegateError
 from tidegate.model.results import Column, ColumnKind, DataRows
 from tidegate.products.wire import messages
 from tidegate.products.wire.parsed_commands import CopyOut
@@ -21,6 +22,10 @@ Rows = Sequence[Sequence[Any]]
 
 class Client(Protocol):
     """The connection that a session writes to."""
+
+    def end(self, error: TidegateError) -> None:
+        """Say why, and close the connection."""
+        ...
 
     def write(self, data: bytes | bytearray) -> None:
         """Send bytes; they may wait in memory."""

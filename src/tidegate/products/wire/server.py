@@ -7,14 +7,13 @@ import hmac
 import logging
 import os
 import socket
-import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from math import inf
 from typing import Any, cast
 
-from tidegate.config.model import LimitSettings
+from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.builtin_actors import ANONYMOUS
@@ -28,16 +27,17 @@ from tidegate.products.wire.authentication import decoy_secret
 from tidegate.products.wire.catalog.catalogs import catalog_turns
 from tidegate.products.wire.catalog.shared import SharedCatalogs
 from tidegate.products.wire.connection import WireConnection
-from tidegate.products.wire.errors import warning
+from tidegate.products.wire.errors import session_ended, warning
 from tidegate.products.wire.gate import WireGate
-from tidegate.products.wire.logins import Logins
+from tidegate.products.wire.logins import Login, Logins
 from tidegate.products.wire.memory_quota import MemoryQuota
 from tidegate.products.wire.reading import reading_turns
 from tidegate.products.wire.session import Session, SessionTurns
 from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.setting_changes import SettingChanges
 from tidegate.products.wire.settings import PgWireSettings
-from tidegate.products.wire.statement_runner import SURFACE
+from tidegate.products.wire.statement_runner import SURFACE, SessionLimits
+from tidegate.products.wire.tls import NO_TLS, ServerTls
 from tidegate.sql.dialects import find
 
 logger = logging.getLogger("tidegate.pgwire")
@@ -57,9 +57,9 @@ _QUIET = frozenset({"client_encoding", "database"})
 class WireServer:
     """Serves `gateway` at a bound socket (`edges.edge.Edge`, `identity.revocation.SessionOwner`).
 
-    `logins` None: everyone is let in as the anonymous caller, who may only read. With `tls` a
-    client may ask for TLS, and must where `requires_tls`; `end_point` gives what its login can be
-    bound to. `gate_of` gives the gate for statements on a source, where it is another.
+    `logins` None: everyone is let in as the anonymous caller, who may only read. `config` has the
+    limits of calls and of what a message may hold. `gate_of` gives the gate for statements on a
+    source, where it is another.
     """
 
     def __init__(
@@ -68,30 +68,29 @@ class WireServer:
         listener: socket.socket,
         logins: Logins | None,
         settings: PgWireSettings,
-        limits: LimitSettings,
+        config: Config,
         *,
-        max_message: int,
-        tls: ssl.SSLContext | None = None,
-        end_point: Callable[[ssl.SSLObject], bytes] = lambda _: b"",
-        requires_tls: bool = False,
+        tls: ServerTls = NO_TLS,
         gate_of: Callable[[Source], WireGate] | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         host, port = listener.getsockname()[:2]
         self.name = f"postgresql://{f'[{host}]' if ':' in host else host}:{port}"
         self.logins = logins
         self.anonymous = ANONYMOUS
         self.tls = tls
-        self.end_point = end_point
-        self.max_message = max_message
+        self.max_message = config.body_limit_bytes
         self.decoy = decoy_secret()
-        self._requires_tls = requires_tls
         self._gateway = gateway
         self._gate_of = gate_of
         self._listener = listener
         self._settings = settings
-        self._limits = limits
-        self._clock = clock
+        self._limits = SessionLimits(
+            config.limits,
+            settings.max_rows,
+            TransactionBounds(
+                settings.idle_in_transaction_s, settings.transaction_s, settings.max_transactions
+            ),
+        )
         self._connections: set[WireConnection] = set()
         self._logging_in: dict[WireConnection, None] = {}
         self._logged_in: set[WireConnection] = set()
@@ -177,8 +176,8 @@ class WireServer:
         oldest = next(each for each in waiting if each.address == address)
         del waiting[oldest]
         oldest.abort()
-        if self._clock() - self._warned_at > WARNING_S:
-            self._warned_at = self._clock()
+        if time.monotonic() - self._warned_at > WARNING_S:
+            self._warned_at = time.monotonic()
             logger.warning(
                 "%d connections have not logged in, %d of them from %s: the oldest are ended"
                 " (`pg.max_logins`)",
@@ -241,7 +240,7 @@ class WireServer:
 
     def check_protected(self, is_tls: bool) -> None:
         """Raises: TidegateError AUTH_INVALID for a client without TLS where it must have it."""
-        if self._requires_tls and not is_tls:
+        if self.tls.is_required and not is_tls:
             raise TidegateError(
                 Code.AUTH_INVALID,
                 "This server wants TLS.",
@@ -292,20 +291,11 @@ class WireServer:
         return Session(
             self._gateway if self._gate_of is None else self._gate_of(source),
             connection,
-            actor,
-            source,
+            Login(actor, source, address),
             settings,
             self._limits,
-            max_rows=self._settings.max_rows,
-            address=address,
-            bounds=TransactionBounds(
-                self._settings.idle_in_transaction_s,
-                self._settings.transaction_s,
-                self._settings.max_transactions,
-            ),
-            held=self._held,
-            turns=self._turns,
-            on_end=lambda error: _end_by_gate(connection, error),
+            self._held,
+            self._turns,
         )
 
     async def _find(self, actor: Actor, database: str, user: str, address: str) -> Source:
@@ -364,16 +354,11 @@ def _end(connection: WireConnection, reason: str) -> None:
     if connection.session is None:
         connection.abort()
     else:
-        connection.end(_ended(reason))
-
-
-def _end_by_gate(connection: WireConnection, error: Exception) -> None:
-    """The gate has ended the session's transaction."""
-    connection.end(error if isinstance(error, TidegateError) else _ended("a fault"))
+        connection.end(session_ended(reason))
 
 
 def _stopped() -> TidegateError:
-    return _ended("the server stops")
+    return session_ended("the server stops")
 
 
 def _unfinished() -> TidegateError:
@@ -382,13 +367,5 @@ def _unfinished() -> TidegateError:
         "The session was ended: the server stops. What ran did not end when it was cancelled, and"
         " it is not known what of it is kept.",
         hint="Look at the data before you send it again.",
-        details={"sqlstate": "57P01"},
-    )
-
-
-def _ended(reason: str) -> TidegateError:
-    return TidegateError(
-        Code.CALL_CANCELLED,
-        f"The session was ended: {reason}.",
         details={"sqlstate": "57P01"},
     )

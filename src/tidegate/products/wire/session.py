@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
-from tidegate.model.actors import Actor
 from tidegate.model.results import Column
-from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.model.transactions import TransactionBounds
 from tidegate.products.wire import messages
 from tidegate.products.wire.catalog.catalogs import SystemCatalogs
 from tidegate.products.wire.catalog.shared import SharedCatalogs
@@ -22,6 +18,7 @@ from tidegate.products.wire.command_reader import MOST_READ, read_command, split
 from tidegate.products.wire.completions import Completions
 from tidegate.products.wire.errors import refused
 from tidegate.products.wire.gate import WireGate
+from tidegate.products.wire.logins import Login
 from tidegate.products.wire.memory_quota import MemoryQuota, SessionMemory
 from tidegate.products.wire.parameters import read_parameter
 from tidegate.products.wire.parsed_commands import Begin, Command, CopyOut, Declare
@@ -39,7 +36,7 @@ from tidegate.products.wire.rows import Client, RowSender
 from tidegate.products.wire.session_commands import SessionCommands
 from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.spellings import spell
-from tidegate.products.wire.statement_runner import StatementRunner
+from tidegate.products.wire.statement_runner import SessionLimits, StatementRunner
 from tidegate.products.wire.tags import may_return_rows
 from tidegate.products.wire.transaction import TransactionBlock
 from tidegate.products.wire.values import TEXT_OID, TEXT_OIDS, oid_of, type_name
@@ -66,23 +63,16 @@ class Session:
         self,
         gateway: WireGate,
         client: Client,
-        actor: Actor,
-        source: Source,
+        login: Login,
         settings: SessionSettings,
-        limits: LimitSettings,
-        *,
-        max_rows: int,
-        address: str,
-        bounds: TransactionBounds,
+        limits: SessionLimits,
         held: MemoryQuota,
         turns: SessionTurns,
-        on_end: Callable[[Exception], None],
     ) -> None:
-        """`on_end` is called if the transaction of the session is ended, within `bounds`, without
-        its doing. `held` counts what the sessions of each caller hold, `turns` who reads
-        long texts and asks the catalogs."""
-        self.actor = actor
-        self.source = source
+        """`held` counts what the sessions of each caller hold, `turns` who reads long texts and
+        asks the catalogs."""
+        self.actor = actor = login.actor
+        self.source = source = login.source
         self.settings = settings
         self._client = client
         self._completions = completions = Completions(client, settings)
@@ -90,18 +80,7 @@ class Session:
         self.memory = SessionMemory(held, actor.id)
         self._objects = SessionObjects(self.memory)
         self._runner = StatementRunner(
-            gateway,
-            client,
-            completions,
-            actor,
-            source,
-            settings,
-            self._block,
-            limits,
-            max_rows=max_rows,
-            address=address,
-            bounds=bounds,
-            on_end=on_end,
+            gateway, client, completions, login, settings, self._block, limits
         )
         self._commands = SessionCommands(
             client, completions, source.dialect, settings, self._block, self._objects, self._runner
@@ -110,10 +89,8 @@ class Session:
         self._catalogs = SystemCatalogs(
             self._runner.ask,
             self._reading,
-            source,
+            login,
             settings,
-            actor.name,
-            caller=actor.id,
             turns=turns.catalogs,
             shared=turns.shared_catalogs,
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import BegunTransaction, EndedTransaction, Prepared, Reply
 from tidegate.model.requests import Call, Prepare, Query, Request
@@ -29,8 +28,9 @@ from tidegate.model.transactions import (
 from tidegate.products.wire import messages
 from tidegate.products.wire.command_reader import begins_statement
 from tidegate.products.wire.completions import Completions
-from tidegate.products.wire.errors import refused
+from tidegate.products.wire.errors import refused, session_ended
 from tidegate.products.wire.gate import WireGate
+from tidegate.products.wire.logins import Login
 from tidegate.products.wire.portals import Portal, Rows, RunningResult
 from tidegate.products.wire.row_encoder import RowEncoder
 from tidegate.products.wire.rows import Client, CopySender, RowSender, with_kinds_of
@@ -42,6 +42,15 @@ from tidegate.results.row_stream import RowChannel
 SURFACE = "pgwire"
 
 
+class SessionLimits(NamedTuple):
+    """What bounds each session: `calls` the time and size of one call, `max_rows` the rows of one
+    result, and `transactions` how long its transaction may be open."""
+
+    calls: LimitSettings
+    max_rows: int
+    transactions: TransactionBounds
+
+
 class StatementRunner:
     """Makes the calls of one session. What it runs is ended by `cancel`, which may be called
     meanwhile. Every method but that raises TidegateError."""
@@ -51,30 +60,22 @@ class StatementRunner:
         gateway: WireGate,
         client: Client,
         completions: Completions,
-        actor: Actor,
-        source: Source,
+        login: Login,
         settings: SessionSettings,
         block: TransactionBlock,
-        limits: LimitSettings,
-        *,
-        max_rows: int,
-        address: str,
-        bounds: TransactionBounds,
-        on_end: Callable[[Exception], None],
+        limits: SessionLimits,
     ) -> None:
-        """`on_end` is called if the gate ends the session's transaction, within `bounds`."""
-        self._bounds_of_block = bounds
-        self._on_end = on_end
+        self._bounds_of_block = limits.transactions
         self._gateway = gateway
         self._client = client
         self._completions = completions
-        self._actor = actor
-        self._source = source
+        self._actor = login.actor
+        self._source = login.source
         self._settings = settings
         self._block = block
-        self._limits = limits
-        self._max_rows = max_rows
-        self._address = address
+        self._limits = limits.calls
+        self._max_rows = limits.max_rows
+        self._address = login.address
         self._running: Cancellation | None = None
         self._has_transactions: bool | None = None
 
@@ -276,7 +277,7 @@ class StatementRunner:
         request = BeginTransaction(
             modes=self._modes(),
             bounds=self._bounds_in_block(),
-            on_end=self._on_end,
+            on_end=self._end_session,
             limits=self._bounds(),
         )
         begun = (await self._handle(request)).payload
@@ -284,6 +285,11 @@ class StatementRunner:
             raise TypeError(type(begun).__name__)
         block.id = begun.id
         self._has_transactions = bool(begun.id)
+
+    def _end_session(self, error: Exception) -> None:
+        """The gate has ended the session's transaction, within its bounds."""
+        said = error if isinstance(error, TidegateError) else session_ended("a fault")
+        self._client.end(said)
 
     async def has_transactions(self) -> bool:
         """Whether the source has transactions over several statements. It is asked once."""

@@ -1,9 +1,29 @@
-"""What a connection over TLS needs of the event loop's protocol and of a certificate."""
+"""TLS at the server's address, and what a connection over it needs of the event loop's protocol and
+of a certificate."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+import ssl
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+
+def _unbound(connection: ssl.SSLObject) -> bytes:
+    return b""
+
+
+class ServerTls(NamedTuple):
+    """TLS at an address. With `context` a client may ask for it, and must where `is_required`.
+    `end_point` gives what the login of a connection can be bound to (RFC 5929,
+    `tls-server-end-point`), empty where it cannot."""
+
+    context: ssl.SSLContext | None = None
+    end_point: Callable[[ssl.SSLObject], bytes] = _unbound
+    is_required: bool = False
+
+
+NO_TLS = ServerTls()
 
 
 def feed(protocol: asyncio.BaseProtocol, data: bytes) -> None:

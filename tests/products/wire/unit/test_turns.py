@@ -11,7 +11,7 @@ import pytest
 
 from support.eventually import PATIENCE_S
 from support.surface_gateway import SqliteGate, sqlite_source
-from tidegate.config.model import LimitSettings
+from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.products.wire import connection
 from tidegate.products.wire.server import WireServer
@@ -50,8 +50,7 @@ async def test_the_event_loop_goes_on_while_one_client_is_answered(
             listener,
             None,
             PgWireSettings(),
-            LimitSettings(),
-            max_message=1_000_000,
+            Config(body_limit_bytes=1_000_000),
         )
         await server.start()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -80,8 +79,7 @@ async def test_a_statement_that_comes_as_its_session_is_ended_does_not_run(tmp_p
             listener,
             None,
             PgWireSettings(),
-            LimitSettings(),
-            max_message=1_000_000,
+            Config(body_limit_bytes=1_000_000),
         )
         await server.start()
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])

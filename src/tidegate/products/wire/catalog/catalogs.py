@@ -17,13 +17,13 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Browse, ListSources, Request
 from tidegate.model.results import Column
 from tidegate.model.schema import Catalog
-from tidegate.model.sources import Source
 from tidegate.products.wire.catalog.database import CatalogDatabase
 from tidegate.products.wire.catalog.schema_names import named_schemas
 from tidegate.products.wire.catalog.shared import SharedCatalog, SharedCatalogs
 from tidegate.products.wire.catalog.tables import catalog_rows, shown_schema
 from tidegate.products.wire.catalog.translation import CatalogQuery, translate
 from tidegate.products.wire.errors import not_emulated
+from tidegate.products.wire.logins import Login
 from tidegate.products.wire.reading import StatementReader
 from tidegate.products.wire.session_settings import SessionSettings
 
@@ -52,25 +52,23 @@ class SystemCatalogs:
         self,
         ask: Ask,
         reading: StatementReader,
-        source: Source,
+        login: Login,
         settings: SessionSettings,
-        user: str,
         *,
-        caller: str,
         turns: ConcurrencyLimiter,
         shared: SharedCatalogs,
     ) -> None:
-        """`turns` and `shared` are those of all sessions, by the id of the `caller`."""
-        self._key = (caller, source.id)
+        """`turns` and `shared` are those of all sessions, by the id of their caller."""
+        self._key = (login.actor.id, login.source.id)
         self._turns = turns
         self._all = shared
         self._entered: SharedCatalog | None = None
         self._running: Cancellation | None = None
         self._ask = ask
         self._reading = reading
-        self._source = source
+        self._source = login.source
         self._settings = settings
-        self._user = user
+        self._user = login.actor.name
 
     async def run(self, text: str, parameters: Sequence[Any]) -> Answer:
         """The columns and rows of a query on the catalogs. Raises: TidegateError."""
