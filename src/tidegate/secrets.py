@@ -26,7 +26,7 @@ MASK = "***"
 LITERAL_REFUSED = "The URL holds a literal password."
 HINT = "Write `${ENV:NAME}` or `${FILE:/path}` in its place."
 
-# As text, because a start often needs none of them: each is compiled when it is first used.
+# As text, because a start often needs no pattern: each is compiled when it is first used.
 _REFERENCE = r"\$\{([A-Za-z]*):([^}]*)\}"
 _USERINFO = r"[A-Za-z][\w+.:-]*?://[^/?#@]*?:([^/?#]*)@"
 _SLASHED_USERINFO = r"[A-Za-z][\w+.:-]*?://(?!\[)[^/?#@:]*:(?!\d+(?:[/?#]|$))([^@\s]*)@"
@@ -106,7 +106,8 @@ def at_hand(secrets: Mapping[str, str]) -> Generator[None]:
 
 
 class HeldSecret:
-    """A secret that is not saved, kept in memory until `release`; `reference` stands for it."""
+    """A secret that is not saved, kept in memory until `release`; `reference` is written in its
+    place."""
 
     def __init__(self, secret: str) -> None:
         self._name = f"{next(_numbers)}"
@@ -129,7 +130,7 @@ def typed(password: str) -> Generator[str]:
 
 
 PIECE = r"(?:\$\{[^}]*\}|(?!\$\{)[^%s])"
-"""The pattern of one character that is none of `%s`, or of a reference, whatever that holds."""
+"""The pattern of one character that is not in `%s`, or of a reference, whatever that holds."""
 
 _AUTHORITY = PIECE % "/?" + "*"
 _LOGIN = f"(?:({PIECE % ':@'}*)(?::({PIECE % '@'}*))?@)?({PIECE % '@'}*)"
@@ -306,14 +307,14 @@ _MENTIONS = (
     "authorization", "authorisation", "bearer", "accountkey", "account_key", "jwt",
 )  # fmt: skip
 _BRIEF = r"(?<![a-z])pass(?:code|key)?(?![a-z])"
-# Most statements mention none, and looking for substrings costs a tenth of an alternation, so the
-# expressions below are seldom needed. None of them may take more than linear time on hostile text.
+# Most statements mention none, and searching for substrings costs a tenth of an alternation, so the
+# expressions below are seldom needed. No expression may take more than linear time on hostile text.
 _SHAPES = (
     "://", "tg_", "eyJ", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat", "xox",
     "sk-", "sk_", "-----BEGIN", "github_pat_", "npm_", "AIza",
 )  # fmt: skip
 _SHAPED = (
-    # Behind the host of a web address, or of this machine, stands a port, unless an @ follows or
+    # After the host of a web address, or of this machine, comes a port, unless an @ follows or
     # the path is long. Punctuation may follow, as in a sentence.
     r"(?s)(?P<scheme>(?<![\w+.-])(?!(?:https?://(?:\[[\da-fA-F:.]{2,45}\]|[\w.-]{1,253})"
     r"|[A-Za-z][\w+.-]{1,20}://(?:\[[\da-fA-F:.]{2,45}\]|\d{1,3}(?:\.\d{1,3}){3}|localhost))"
@@ -324,7 +325,7 @@ _SHAPED = (
     r"|\btg_[\w-]{20,}|\beyJ[\w-]{10,}[\w.-]*|\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
     r"|\b(?:gh[pousr]|glpat|xox[abprs]|sk)[_-][\w-]{16,}|-----BEGIN [A-Z ]{0,40}KEY-----.*"
 )
-# Bounded, as each place that a hostile text offers is looked at.
+# Bounded, as each place that a hostile text offers is tried.
 _URL_LOGIN = r"(://[^\s/?#@:'\"]{0,128}:)(?!\d{1,5}[/?#])[^\s@'\"]{1,256}(?=@)"
 _URL_PARAMETER = r"(?i)://[^\s'\"]{0,512}[?&](?:password|passwd|pwd)=[^\s&'\"]"
 _KEY_VALUE = r"(?i)\b(?:password|passwd|pwd)\s{0,8}=\s{0,8}[^\s=]"

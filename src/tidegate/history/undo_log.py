@@ -249,7 +249,7 @@ def not_kept(reason: str, required: str) -> TidegateError:
 
 
 def _cipher(key: bytes) -> AESGCM:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # for who keeps changes alone
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # only to keep changes
 
     return AESGCM(key)
 

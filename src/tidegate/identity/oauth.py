@@ -148,7 +148,7 @@ class OAuth:
         if not granted:
             raise TidegateError(
                 Code.POLICY_SCOPE,
-                "The token has none of the scopes that this server maps.",
+                "The token has no scope that this server maps.",
                 hint=f"Ask the authorization server for one of: {', '.join(self._scopes)}.",
             )
         return Actor(

@@ -40,7 +40,7 @@ def _capability_of(ask: Ask) -> str:
 
 
 def progress_token(meta: Mapping[str, Any]) -> str | int | None:
-    """The caller's token; one that is neither text nor integer is none."""
+    """The caller's token; one that is neither text nor integer is ignored."""
     token = meta.get(PROGRESS_KEY)
     return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
 

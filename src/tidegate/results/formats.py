@@ -1,10 +1,11 @@
 """Writes rows as CSV, JSON or SQL, chunk by chunk, so that no result is ever held whole.
 
-A writer is a `model.results.RowWriter` over `put`, which takes bytes. Pure but for what `put` does.
+A writer is a `model.results.RowWriter` over `put`, which takes bytes. Pure except for what `put`
+does.
 
     csv    RFC 4180: a header, CRLF, quotes where needed. NULL is an empty field, an empty text
            is "". A text that a spreadsheet would take for a formula gets an apostrophe before
-           it; a plain number, such as -12.50, is none.
+           it; a plain number, such as -12.50, is not one.
     json   an array of objects, one line for each; a name that comes twice gets `_2`, `_3`
     jsonl  the same objects, one on each line, without an array around them
     sql    one INSERT for each row, which a table like the one it came from takes back
@@ -137,7 +138,7 @@ def writer(
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """The names with `_2`, `_3` ... behind those that came before."""
+    """The names, with `_2`, `_3` ... appended to those that came before."""
     taken: set[str] = set()
     made: list[str] = []
     for name in names:

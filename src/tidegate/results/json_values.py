@@ -6,7 +6,7 @@
     floating point            number; "NaN", "Infinity", "-Infinity"
     decimal                   string, exact: "12.50", "NaN", "sNaN", "-Infinity"
     text                      string; U+FFFD for a lone surrogate, and for bytes that SQLite keeps
-                              as text and that are none
+                              as text and that are not UTF-8
     bytes                     string, base64 with padding
     date, time, timestamp     string, ISO 8601; with a time zone if the value has one
     interval                  string, ISO 8601 duration: "P1DT2S"
@@ -39,7 +39,7 @@ MAX_SAFE_INTEGER = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
 COLUMNWISE_ROWS = 8
-"""From this many rows on, looking at whole columns is cheaper than at single values."""
+"""From this many rows on, checking whole columns is cheaper than single values."""
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -85,7 +85,8 @@ _SMALL_SEVENTHS = bytes(range(0x20))
 MOST_NESTED = 200
 """Levels of arrays and objects that a value in JSON has at the least where it is kept as text."""
 _FRAMES = 600
-"""Levels of the interpreter's bound on recursion that are left to who reads the value again."""
+"""Levels of the interpreter's bound on recursion that are left to the code that reads the value
+again."""
 _NEWLINES = str.maketrans("\r\n", "  ")
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
@@ -109,7 +110,7 @@ def encode_rows(rows: Rows, *, as_text: bool = False) -> bytes:
 
 
 def append_rows(buffer: bytearray, rows: Rows, *, as_text: bool = False) -> None:
-    """Write rows as a JSON array of arrays behind what the buffer holds."""
+    """Write rows as a JSON array of arrays after what the buffer holds."""
     if as_text:
         rows = text_rows(rows)
     elif not _all_plain(rows):

@@ -36,7 +36,7 @@ _LONG_LATER = re.compile(rb',"[-\d.]{16}')
 """How a number that is text may begin, in the first column and in later ones."""
 _LONG = re.compile(rb'"[-\d.]{16}')
 _SHORT = 1_024
-"""Bytes of rows that are searched for both at once sooner than their columns are looked at."""
+"""Bytes of rows that are searched for both at once before their columns are checked."""
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
 
 

@@ -142,7 +142,7 @@ class PageBuilder:
         return True
 
     def _shown(self, rows: Rows) -> Rows:
-        """The rows as they are to be encoded; `rest` keeps them as they came."""
+        """The rows as they must be encoded; `rest` keeps them as they came."""
         return rows if self._decimals is None else shorten_rows(rows, self._decimals)
 
     def page(

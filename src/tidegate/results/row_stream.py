@@ -36,7 +36,7 @@ CHUNK_BYTES = 131_072
 WRITTEN_BYTES = 1_048_576
 """About what a later chunk should take: for a sink that may wait, and for a writer."""
 _LOOKED_AT = 32
-"""Rows of a chunk for a writer of which the size is looked at."""
+"""Rows of a chunk whose size is measured for a writer."""
 MOST_DATA_ROWS = 4_096
 """Rows in a chunk that are already encoded."""
 
@@ -86,7 +86,7 @@ class RowStream:
         """As `read`, for rows that stay as the database has encoded them."""
         while not self._ended:
             room = self._most - self._count
-            # A row behind the last one that is allowed shows that the result was cut.
+            # A row after the last one that is allowed shows that the result was cut.
             rows = await cursor.fetch_data_rows(min(room, self._chunk) or 1)
             if not rows.row_count:
                 self._ended = True

@@ -20,7 +20,7 @@ _LONGEST_WORD = 40
 
 
 class Chunk(NamedTuple):
-    """A part of a text; `number` is its place from 1 on, `start` and `end` where it stands."""
+    """A part of a text; `number` is its place from 1 on, `start` and `end` its bounds."""
 
     number: int
     text: str

@@ -40,7 +40,7 @@ _MOST_CHARACTERS = 8_000
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What is to be filled. `model` is how digests name it; `missing` are the columns that are not
+    """What will be filled. `model` is how digests name it; `missing` are the columns that are not
     there yet, as (name, type); `host` is where texts are sent, empty if they stay here."""
 
     target: Target
@@ -348,7 +348,7 @@ _Value = tuple[Sequence[Any], Sequence[float] | None, str | None]
 
 async def _write(handle: Handle, job: Job, values: Sequence[_Value]) -> None:
     """One statement for a batch of rows. A row that changed its text meanwhile gets the vector of
-    the old one, and the digest says so."""
+    the old one, and the digest shows it."""
     sql = Sql(job.target)
     names = job.target.key
     lines: list[str] = []
@@ -394,7 +394,7 @@ def _vector(sql: Sql, job: Job, vector: Sequence[float] | None) -> str:
 
 async def switch(handle: Handle, job: Job) -> None:
     """Let a column that was filled beside another one take its name; the other keeps its vectors
-    under a name that no search looks at. Raises: TidegateError."""
+    under a name that no search reads. Raises: TidegateError."""
     sql = Sql(job.target)
     base = job.vector.removesuffix(NEXT)
     there = {column.name for column in job.target.table.columns}

@@ -281,7 +281,7 @@ async def _answer(
     chunks, tokens, was_cut = await _chunk_hits(search, rows, best, vectors, words, mode)
     target = search.target
     if words is not None and words.capped:
-        notes = (*notes, f"words were looked for in part of the table only ({words.method})")
+        notes = (*notes, f"words were searched for in part of the table only ({words.method})")
     return SearchResult(
         target.table.schema,
         target.table.name,

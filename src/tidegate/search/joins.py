@@ -39,7 +39,7 @@ _COUNTING = frozenset(
         " weeks days hours minutes seconds pct percent rate"
     )
 )
-"""First words of columns that count or measure what the words behind them name."""
+"""First words of columns that count or measure what the words after them name."""
 _COUNTED = frozenset(
     parts("count cnt total sum qty quantity amount avg average pct percent ratio rate")
 )
@@ -154,7 +154,7 @@ class Joins:
         if len(words) > 1 and words[-1] in _REFERRING:
             stem, own = tuple(words[:-1]), tuple(split(table.name))
             # Of `shop_order`, `customer_id` rather refers to `shop_customer` than to `customer`;
-            # `billing_customer_id` may refer to `customer`: the words behind count most.
+            # `billing_customer_id` may refer to `customer`: the last words count most.
             names = [own[:end] + stem for end in range(len(own), 0, -1)]
             for name in (*names, *(stem[start:] for start in range(len(stem)))):
                 candidates = _fitting(table, column, self._by_words.get(name, ()))
@@ -285,7 +285,7 @@ def _guess(sign: Sign, table: Table, column: ColumnInfo, target: _Target) -> Gue
 
 def _counts(column: ColumnInfo) -> bool:
     """Whether the name is one of an amount: `num_semesters`, `order_count`, `years_employed`, or
-    the plural `semesters`. What ends like a key, `total_id`, is none."""
+    the plural `semesters`. A name that ends like a key, `total_id`, is not."""
     words = parts(column.name)
     if not words or words[-1] in _KEY_ENDS or _kind(column.type) in ("text", "uuid"):
         return False

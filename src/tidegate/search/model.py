@@ -109,7 +109,7 @@ class VectorLeg(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class WordLeg(msgspec.Struct, frozen=True, omit_defaults=True):
     """How words were searched. `method` names what ranked them, such as `bm25:pg_textsearch`,
-    `tsvector+df`, `fts5` or `scan`; `capped`: not all rows that hold the words were looked at.
+    `tsvector+df`, `fts5` or `scan`; `capped`: not all rows that hold the words were read.
     `weight` is its share beside the 1 of all vectors together."""
 
     columns: tuple[str, ...]

@@ -53,13 +53,13 @@ over the same 1,000,000 rows found 94 and 97 % of the ten nearest; with two the 
 COARSE = 4
 """How many times as many rows an index over single bits gives to those who compare the vectors."""
 EXACT_ROWS = 20_000
-"""Rows that meet a filter up to which all of them are compared: an index would look at as many."""
+"""Rows that meet a filter up to which all of them are compared: an index would read as many."""
 _NO_SUCH_SETTING = frozenset({"42602", "42704", "22023"})
 
 
 class VectorIndex(msgspec.Struct, frozen=True):
     """An index that can serve a search. `word` is its metric in the name of the operator class;
-    `term` and `query` are the indexed expression and the query's, `{}` standing for the parameter.
+    `term` and `query` are the indexed expression and the query's, with `{}` for the parameter.
     """
 
     index: Index
@@ -113,7 +113,7 @@ def choose_index(
     indexes: Sequence[VectorIndex], metric: Metric
 ) -> tuple[VectorIndex | None, tuple[str, ...]]:
     """The index to use: one of the metric that was asked for, else one of another metric, with a
-    note that says so."""
+    note that tells it."""
     asked = _WORDS[metric]
     for index in indexes:
         if index.word == asked:

@@ -24,11 +24,11 @@ from tidegate.search.statements import Sql, rows_of
 from tidegate.search.target import Target, is_textsearch
 
 MOST_ROWS = 4_000
-"""Rows that hold all words, two of them, or a rare one, and are looked at: so many of each."""
+"""Rows that hold all words, two of them, or a rare one, and are read: so many of each."""
 MOST_PARSED = 1_000
 """The same where their texts must be parsed again, because no column holds their words."""
 MOST_PAIRED = 8
-"""Words of which each pair is looked for, the rarest ones."""
+"""Words of which each pair is searched for, the rarest ones."""
 MOST_COUNTED = 20_001
 SCORED = 200
 
@@ -144,7 +144,7 @@ async def _by_tsvector(search: Search, found: WordIndex) -> WordRanking:
 
 async def _terms(search: Search, found: WordIndex) -> _Terms:
     """The words of the query as the index has them. Where the statistics do not list a word, no
-    more rows hold it than the rarest that they list: all of these rows are looked at if they are
+    more rows hold it than the rarest that they list: all of these rows are read if they are
     few, else a count by the index comes first. So it does under a filter, because a count of
     the rows that meet it would make such words look rarer than the others."""
     known, least = await _statistics(search, found)
@@ -220,7 +220,7 @@ def _total(target: Target, counts: Mapping[str, float]) -> float:
 async def _best(
     search: Search, found: WordIndex, terms: _Terms, rare: Sequence[str]
 ) -> list[tuple[object, ...]]:
-    """The best rows by BM25: found by their words, ordered as if each stood there once, and the
+    """The best rows by BM25: found by their words, ordered as if each occurred there once, and the
     best of them scored by how often it does. One statement, which reads each row once."""
     sql = Sql(search.target)
     words = list(terms.counts)
@@ -265,7 +265,7 @@ def _weight(sql: Sql, terms: _Terms, at: int) -> str:
 def _tiers(
     search: Search, found: WordIndex, terms: _Terms, rare: Sequence[str], sql: Sql
 ) -> list[str]:
-    """The rows to look at: those with all words, those with two of them, those with a rare one,
+    """The rows to read: those with all words, those with two of them, those with a rare one,
     each up to the cap. So the cap leaves out rows that hold little of the query."""
     counts = terms.counts
     words = sorted(counts, key=lambda word: (counts[word], word))

@@ -22,12 +22,12 @@ _MOST_DISTINCT = 30
 _REPEATED = 2
 """How often the values of a column of codes repeat, at least, on average."""
 _MOST_LISTED = 80
-"""Characters of all texts of a small table's column, each of which stands there once."""
+"""Characters of all texts of a small table's column, each of which occurs there once."""
 _NUMBERS_REPEATED = 5
 _MOST_CODES = 6
 """Distinct numbers that can be codes."""
 
-# Quantifiers that give nothing back: a value takes no more than one look at each character.
+# Quantifiers that give nothing back: a value takes one step for each character at most.
 _NUMBER = re.compile(r"\s*+[-+]?[$€£]?(\d[\d,. ]*+|\.\d++)%?\s*+")
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d:\d\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}.*|\d{4}/\d\d?/\d\d?.*"
@@ -48,7 +48,7 @@ _MONTH = re.compile(
 _FIRST_OF_MONTH = re.compile(r"\d{4}-\d\d-01([T ]00:00(:00(\.0+)?)?(Z|[-+]\d\d(:?\d\d)?)?)?")
 _FEWEST_MONTHS = 3
 MONTHS = "first of month"
-"""The remark on dates that stand for months."""
+"""The remark on dates that mean months."""
 _GROUPED = re.compile(r"\D*\d{1,3}(,\d{3})+(\.\d+)?\D*")
 _DECIMAL_COMMA = re.compile(r"\D*[\d. ]*\d,\d+\D*")
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -61,7 +61,7 @@ def summarize(
     complete: bool,
     padded: Collection[str] = (),
 ) -> TableProfile:
-    """What is to be said of each column. `rows` hold JSON values, as `results.json_values` writes
+    """The remarks on each column. `rows` hold JSON values, as `results.json_values` writes
     them; `complete`: they are all rows of the table. The database fills values of the columns
     `padded` up with blanks, and does not compare these."""
     profile: TableProfile = {}

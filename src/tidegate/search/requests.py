@@ -43,7 +43,7 @@ class EmbedTexts(Request, frozen=True):
 
 
 class Embeddings(RecordedPayload, frozen=True):
-    """The vectors of texts in their order, all of `dimensions` numbers, with who made them.
+    """The vectors of texts in their order, all of `dimensions` numbers, with their provider.
 
     `host` is where the texts went, empty if they did not leave this machine. `text` is the column
     whose texts the vectors of the request's column are of, if the settings name it.

@@ -2,11 +2,11 @@
 
 `pk` is the primary key, `>` a foreign key, `~>` a likely one that is not declared and that the
 values confirm, `~?>` one by its name alone, `?` a column that may be null, `masked` one whose
-values are hidden from the caller. Behind a type stands what is known of the values: `{open,paid}`
+values are hidden from the caller. After a type comes what is known of the values: `{open,paid}`
 are all of them (all labels, of an enum), `{open,paid,…}` the commonest, `[2026-01-01..2026-03-31]`
 the range (`[~…]` about), `like '1.50'` one of many that are alike, and `!mixed case` what is odd;
-then in `/*…*/` what a type stands for that a user made, and the comment. Names are written as SQL
-takes them, so that they can be copied into a statement, but for line breaks and other control
+then in `/*…*/` what a user's type consists of, and the comment. Names are written as SQL
+takes them, so that they can be copied into a statement, except line breaks and other control
 characters in them, which are `·`. Pure.
 """
 
@@ -47,7 +47,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _NO_PROFILE: TableProfile = {}
 _NO_JOINS: Mapping[str, Join] = {}
 _DISPLAY_WIDTH = re.compile(r"^((?:tiny|small|medium|big)?int(?:eger)?)\(\d+\)")
-"""What MySQL and MariaDB write behind an integer type limits nothing."""
+"""What MySQL and MariaDB write after an integer type limits nothing."""
 _ZONED, _UNZONED = " with time zone", " without time zone"
 
 
@@ -161,7 +161,7 @@ def _column(column: ColumnInfo, sole_key: bool, unique: bool, dialect: str) -> s
 
 
 def _notes(column: ColumnInfo) -> list[str]:
-    """What is said of a column between /* and */: what its type stands for, and its comment."""
+    """What is said of a column between /* and */: what its type consists of, and its comment."""
     made = None if column.labels else column.type_definition
     return [note for note in (made, column.comment) if note]
 

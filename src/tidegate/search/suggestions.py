@@ -54,9 +54,9 @@ _NOT_CONVERTED = re.compile(
 )
 _DIGITS_AND_COMMAS = re.compile(r"[-+$€£ ]*\d[\d., ]*,[\d., ]*%?")
 _LITERAL = "_LITERAL"
-"""What DuckDB writes behind the type of a constant."""
+"""What DuckDB writes after the type of a constant."""
 _EQUALITY = re.compile(
-    # Quantifiers that give nothing back: a long text takes no more than one look at each character.
+    # Quantifiers that give nothing back: a long text takes one step for each character at most.
     r"""(?<![\w$.])(?P<column>(?:[\w$]++\.)*+[\w$]++|"[^"]{1,80}"|`[^`]{1,80}`)\s*+"""
     r"""(?:=|\bin\s*+\(|\bi?like\b)\s*+(?P<values>'(?:[^']|'')*+'(?:\s*+,\s*+'(?:[^']|'')*+')*+)""",
     re.IGNORECASE,
@@ -246,7 +246,7 @@ def conversion_hint(message: str) -> str | None:
 
 
 def _named_in(sql: str, catalog: Catalog) -> list[Table]:
-    """The tables whose names stand in the statement."""
+    """The tables whose names are in the statement."""
     if len(sql) > _LONGEST_READ:
         return []
     words = {word.casefold() for word in _NAME.findall(sql)}
@@ -325,7 +325,7 @@ def _nearest(name: str, names: list[str]) -> list[str]:
 
 def likeliest(wanted: str, names: Sequence[str]) -> Sequence[str]:
     """The names to compare letter by letter: all, or of very many those that share most pairs of
-    letters with the one that was wanted, wherever they stand in the list."""
+    letters with the one that was wanted, wherever they are in the list."""
     if len(names) <= MOST_COMPARED:
         return names
     pairs = {wanted[at : at + 2] for at in range(max(1, len(wanted) - 1))}

@@ -138,7 +138,7 @@ def target_of(catalog: Catalog, table: Table) -> Target:
         raise TidegateError(
             Code.UNSUPPORTED,
             f"The rows of the {table.kind} `{table.name}` have no key",
-            hint="Name the table behind it.",
+            hint="Name the table that it reads.",
         )
     names = tuple([column.name for column in texts])
     return Target(table, catalog.dialect, key, names, tuple(vectors), tuple(notes))

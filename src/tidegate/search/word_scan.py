@@ -1,8 +1,8 @@
 """Searches words where no index has them: rows with any of the words, up to a cap of rows.
 
-The database looks for the words in the texts of the first rows of the table and orders what it
+The database searches for the words in the texts of the first rows of the table and orders what it
 finds by how much the words tell; the few best are then scored by `bm25.py`. Works on every dialect
-with LIKE. What lies beyond the cap is not looked at, and the result says so.
+with LIKE. What lies beyond the cap is not read, and the result reports it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tidegate.search.statements import Sql, rows_of
 from tidegate.sql.dialects import find
 
 MOST_ROWS = 200_000
-"""Rows of the table whose texts are looked at."""
+"""Rows of the table whose texts are read."""
 SCORED = 200
 MOST_WORDS = 12
-"""Words of a query that are looked for: each costs a look at every text."""
+"""Words of a query that are searched for: each costs a search of every text."""
 _TEXT = 5_000
 _SHORT = 10_000
 """Characters of all texts that are scored on the event loop."""
@@ -62,7 +62,7 @@ async def by_scan(search: Search, columns: tuple[str, ...]) -> WordRanking:
 async def _counts(
     search: Search, columns: tuple[str, ...], wanted: list[str]
 ) -> tuple[dict[str, float], float]:
-    """How many of the rows hold each word, and how many rows there are to look at."""
+    """How many of the rows hold each word, and how many rows there are to read."""
     sql = Sql(search.target)
     sums = [f"sum(CASE WHEN {_holds(sql, term)} THEN 1 ELSE 0 END)" for term in wanted]
     text = f"SELECT count(*), {', '.join(sums)} FROM ({_inner(search, sql, columns)}) AS c"
@@ -72,7 +72,7 @@ async def _counts(
 
 
 def _inner(search: Search, sql: Sql, columns: tuple[str, ...]) -> str:
-    """The rows to look at: their keys, their texts, and all of those in lower case."""
+    """The rows to read: their keys, their texts, and all of those in lower case."""
     where = sql.conditions(search.wanted.filter)
     beginnings = [find(sql.dialect).beginning(sql.name(column), _TEXT) for column in columns]
     texts = [f"{beginning} AS t{at}" for at, beginning in enumerate(beginnings)]

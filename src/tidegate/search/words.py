@@ -127,7 +127,7 @@ class Index:
         return found, len(ranked)
 
     def _weigh(self, table: Table) -> dict[str, float]:
-        """What each word of a table weighs: the most of the places where it stands."""
+        """What each word of a table weighs: the most of the places where it occurs."""
         weights: dict[str, float] = {}
         if table.schema != self.catalog.default_schema:
             weights.update((word, _COMMENT) for word in self._words(table.schema))

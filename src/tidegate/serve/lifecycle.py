@@ -31,7 +31,7 @@ LOG_S = 60.0
 """How long after a line about what fails comes the line that it works again, so that what comes and
 goes does not fill the log."""
 FORGET_S = 300.0
-"""Between two looks for changes that are to be forgotten."""
+"""Between two searches for changes that must be forgotten."""
 
 
 class Shutdown:
@@ -70,7 +70,7 @@ async def serve(
     tasks: list[asyncio.Task[None]] = []
     recorded, entered = False, ExitStack()
     try:
-        with suppress(TidegateError):  # a state that cannot be written says so elsewhere
+        with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
             app.note_rights()
         app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
         recorded = True
@@ -161,7 +161,7 @@ def run(
             with suppress(NotImplementedError):  # a system without signals
                 loop.add_signal_handler(number, handler)
         edges = open_edges(shutdown)
-        # What is there now stays: the garbage collector need not look through it for every caller.
+        # What is loaded now stays: the garbage collector need not scan it for every caller.
         gc.freeze()
         announce = None if ready is None else partial(ready, edges)
         try:

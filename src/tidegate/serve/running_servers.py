@@ -2,7 +2,7 @@
 
 An entry is `STATE/servers/PID.NUMBER.json`, mode 0600 in a directory of mode 0700, and holds no
 secret. Its server holds a lock on the file, which the operating system releases when the process
-ends; an entry without a locked lock is of a server that was killed, and who reads it removes it.
+ends; an entry without a locked lock is of a server that was killed, and its next reader removes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""State of who may come in: tokens, requests for tokens, operators and their sessions.
+"""State of access: tokens, requests for tokens, operators and their sessions.
 
 `api.py` says what holds of every area.
 """

@@ -1,6 +1,6 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
-The areas of who may come in are in `access.py`, those of what people supervise in `supervision.py`.
+The areas of access are in `access.py`, those of what people supervise in `supervision.py`.
 
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any

@@ -118,7 +118,7 @@ class Passwords:
     def copy(self, old: str, new: str, *texts: str, named: Iterable[str] = ()) -> dict[str, str]:
         """Keep the passwords of the source `old` for `new` as well, each in the same place: those
         that its `texts`, a URL and options, refer to, and those that were made for its accounts and
-        are in none of the `named` URLs of others. Returns the new reference of each, by the old
+        are in no one of the `named` URLs of others. Returns the new reference of each, by the old
         one.
 
         Raises: TidegateError as `find`, and then nothing is kept for `new`.
@@ -142,7 +142,7 @@ class Passwords:
 
     def remove(self, *urls: str, named: Iterable[str] = ()) -> list[str]:
         """Remove the passwords that these URLs refer to, as far as they are kept here and the URLs
-        in `named` refer to none of them. Returns why entries stay in the keyring."""
+        in `named` do not refer to them. Returns why entries stay in the keyring."""
         given = _references_in(urls) - _references_in(named)
         problems: list[str] = []
         with suppress(OSError):

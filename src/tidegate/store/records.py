@@ -208,7 +208,7 @@ OPERATOR = "operator:"
 
 
 def operator_of(actor: str) -> str:
-    """The name of the operator of that id on record; empty if it is none."""
+    """The name of the operator of that id on record; empty if it is not an operator."""
     return actor.removeprefix(OPERATOR) if actor.startswith(OPERATOR) else ""
 
 
@@ -354,7 +354,7 @@ class PairSlot(msgspec.Struct, frozen=True):
 
 
 class PairEntry(msgspec.Struct, frozen=True):
-    """A question whose statement a person has confirmed. In both, `{1:date}` stands in the place of
+    """A question whose statement a person has confirmed. In both, `{1:date}` replaces
     the value of a slot.
 
     `tables` (`schema.table`) are those that the statement names, and `schema_digest` a digest of

@@ -60,7 +60,7 @@ class ApprovalStore(Protocol):
         ...
 
     def revoke(self, id: str, now: float) -> bool:
-        """End a grant, which expires; False if it is none, or used up."""
+        """End a grant, which expires; False if it is not a grant, or used up."""
         ...
 
     def set_waiting(self, id: str, until: float | None) -> None:

@@ -26,7 +26,7 @@ from tidegate.errors import Code, TidegateError
 EMPTY_COUNTS = {"empty": True}
 """The `extra` of a parameter's `Meta` whose empty text is a value of its own."""
 NO_ZERO = {"zero": False}
-"""The same where 0 makes no sense and the type does not say so, with `ge`."""
+"""The same where 0 makes no sense and the type does not exclude it, with `ge`."""
 NO_WORDS = {"words": False}
 """The same where the type takes anything, and neither an empty text nor one of `_NOTHINGS` is a
 value."""
@@ -46,7 +46,7 @@ _KINDS: Mapping[type[inspect.Type], str] = {
 _TEXTS = frozenset({"text", "enum", "any"})
 _ONLY_TEXTS = {str}
 _NAMES = frozenset({"text", "object", "null"})
-"""Of what kinds a parameter may be whose empty text is none: a name, perhaps in a form of its own.
+"""The kinds of a parameter whose empty text counts as absent: a name, perhaps in its own form.
 What may be a number as well is a value, and an empty text is one."""
 _NOTHINGS = frozenset({"null", "none", "undefined"})
 """How programs and models write that there is nothing, where no text is taken."""

@@ -1,6 +1,6 @@
 """What a surface's callers can do where an error speaks of tables, columns or sources.
 
-Errors are the same for all surfaces, and engines know none of them. So their hints say `list the
+Errors are the same for all surfaces, and engines know no surface. So their hints say `list the
 tables`; a `Guide` says it with the tools that the surface has. A hint that names a facility has to
 be one of `TOPICS`: a test collects all hints of the package and compares.
 """

@@ -1,4 +1,4 @@
-"""Whether a refused call is a result that says so, or a JSON-RPC error as a document has it.
+"""Whether a refused call is a result that reports it, or a JSON-RPC error as a document has it.
 
 The documents of two surfaces name JSON-RPC errors for what the protocol since 2025-11-25 wants in
 the result of the call, with `isError`. Several frameworks for agents end the run at a JSON-RPC
@@ -18,7 +18,7 @@ _HIDES_ERRORS = frozenset({"mcp", "mcp-use", "google-adk", "langchain-mcp-adapte
 """The names of clients whose model does not read a JSON-RPC error. The first is that of the Python
 SDK, which the Agents SDK of OpenAI, google-genai and the adapters of LangChain do not change."""
 _BY_PROXY = " (via "
-"""What a proxy such as mcp-remote writes behind the name of its client."""
+"""What a proxy such as mcp-remote writes after the name of its client."""
 
 
 def shows_in_results(form: ErrorForm, since: str) -> Callable[[Context], bool]:

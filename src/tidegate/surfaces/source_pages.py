@@ -16,9 +16,9 @@ _SAVED, _TEMPORARY = "s", "t"
 async def page_of_sources(
     context: ToolContext, limit: int, cursor: str | None
 ) -> tuple[tuple[SourceEntry, ...], str | None]:
-    """Up to `limit` sources behind the cursor's place, and the cursor of the next page, if any.
+    """Up to `limit` sources after the cursor's place, and the cursor of the next page, if any.
 
-    Raises: TidegateError ARGUMENT_INVALID for a cursor that is none.
+    Raises: TidegateError ARGUMENT_INVALID for an invalid cursor.
     """
     after = None if cursor is None else _place(cursor)
     entries = await context.sources(ListSources(after=after, limit=limit + 1))

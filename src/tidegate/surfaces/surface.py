@@ -1,6 +1,6 @@
 """A surface as a server: tools, resources, prompts and methods under one name, given as data.
 
-`api.py` has the parts, but for `SurfaceResource` (`resource.py`) and `ApprovalForm`
+`api.py` has the parts, except `SurfaceResource` (`resource.py`) and `ApprovalForm`
 (`tool_context.py`). A new tool is one `SurfaceTool`; a new surface is one folder that makes one
 `Surface`, and one line in `registry.py`.
 """

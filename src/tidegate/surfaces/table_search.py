@@ -57,7 +57,7 @@ class SearchedCatalog:
     """What is derived from a catalog that was searched."""
 
     def __init__(self, catalog: Catalog) -> None:
-        from tidegate.search.joins import Joins  # only who searches pays for them
+        from tidegate.search.joins import Joins  # slow; only search needs them
         from tidegate.search.words import Index
 
         self.index = Index(catalog)

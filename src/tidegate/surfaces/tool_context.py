@@ -121,7 +121,7 @@ class ToolContext(msgspec.Struct, eq=False):
         statements that read, whatever the caller may do elsewhere. Without `asks` the client's
         user is asked nothing, and what needs an approval is refused. `by_person`: it
         needs one. `reason` is what the caller says that it is for; where the tool has no argument
-        for that, it may stand in the request's `_meta` as `tidegate/reason`.
+        for that, it may be in the request's `_meta` as `tidegate/reason`.
         Raises: TidegateError, whatever the gate refuses or the database says.
         """
         if isinstance(request, OpenTemporary):
@@ -215,7 +215,7 @@ class ToolContext(msgspec.Struct, eq=False):
         context = self.context
         client = context.client
         reports = context.wants_progress and type(request).reports_progress and not quiet
-        # Who confirms means to change something, whatever else the tool is for.
+        # A caller that confirms means to change something, whatever else the tool is for.
         changes = confirmed and self.scope is Scope.READ_ONLY
         return Call(
             actor=context.actor,

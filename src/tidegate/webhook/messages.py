@@ -1,6 +1,7 @@
 """What messages say: that a question waits or was answered, in one sentence, and where to answer.
 
-No text of a statement, no value and no row is in them, and the link lets in only who signs in.
+No text of a statement, no value and no row is in them, and the link lets in only people who sign
+in.
 """
 
 from __future__ import annotations

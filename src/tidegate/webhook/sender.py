@@ -1,7 +1,7 @@
 """Sees in the state which questions were asked and answered, and sends the messages about them.
 
-The state is the source, since other processes ask and answer, too, and it is looked at once a
-second, by a task of its own: no call waits for a message. Messages that wait are kept in the state,
+The state is the source, since other processes ask and answer, too, and it is read once a
+second, by a separate task: no call waits for a message. Messages that wait are kept in the state,
 so they outlive a restart, and of several servers on one state one sends each. What is in memory
 alone: the pause after failures, and that the receiver wants no more.
 """
@@ -102,7 +102,7 @@ class WebhookSender:
         while True:
             try:
                 await self.step()
-            except TidegateError as error:  # a state that cannot be read is looked at again
+            except TidegateError as error:  # a state that cannot be read is read again
                 logger.debug("the state cannot be read: %s", error.message)
             except Exception:
                 logger.exception("a fault; the next look comes")
@@ -169,7 +169,7 @@ class WebhookSender:
         return store.waiting()
 
     def _is_digest_due(self, settings: WebhookSettings, now: float) -> bool:
-        """Whether what is listed is to be sent now: also when there are no digests any more."""
+        """Whether what is listed must be sent now: also when there are no digests any more."""
         if not settings.digest_minutes:
             return True
         last = self._store.last_made("approval.digest")

@@ -43,14 +43,14 @@ from tidegate.workspace.requests import (
 )
 
 ATTACHED_S = 15.0
-"""An open page says so more often than this."""
+"""An open page reports itself more often than this."""
 ACT_S = 1.0
 """The least time between two acts of one agent that an open page shows."""
 MOST_TEXT = 262_144
 """Characters that a tab holds."""
 _FIRST_TITLE = "Query"
 _MOST_TITLES = 1_000
-"""Open tabs that are looked at for a title that none of them has."""
+"""Open tabs that are checked for a title that is not taken."""
 _MOST_ACTORS = 4_096
 _UNKNOWN = "tab not found"
 
@@ -248,7 +248,7 @@ class Workspace:
         if 0 < left <= ACT_S:
             raise TidegateError(
                 Code.LIMIT_RATE,
-                "A person looks at these windows: one tab can be opened or focused a second",
+                "A person sees these windows: one tab can be opened or focused a second",
                 hint="Wait a second, then send it again.",
                 retry_after_s=left,
             )
@@ -299,7 +299,7 @@ def tab_of(entry: TabEntry, source: str, *, is_delivered: bool) -> Tab:
 
 
 def _by(call: Call) -> str:
-    """What a person reads of who opened a tab: nothing of what it did itself at a page."""
+    """What a person reads about the opener of a tab: nothing of what it did itself at a page."""
     if call.actor.kind == "human" and call.surface == "console":
         return ""
     return call.client.partition("/")[0] or call.actor.name

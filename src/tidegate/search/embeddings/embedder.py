@@ -97,7 +97,7 @@ class Embedder:
         key = None if settings.api_key is None else resolve_option(settings.api_key)
         provider = self._providers.get((settings, key))
         if provider is None:
-            from tidegate.search.embeddings.providers import provider_of  # only who embeds pays
+            from tidegate.search.embeddings.providers import provider_of  # only embedding needs it
 
             provider = self._providers[settings, key] = provider_of(settings)
         return provider

@@ -1,4 +1,4 @@
-"""Providers behind HTTP: those that speak OpenAI's `/embeddings`, Voyage and Ollama.
+"""Providers over HTTP: those that speak OpenAI's `/embeddings`, Voyage and Ollama.
 
 The shapes are those of the providers' API references: OpenAI `POST /embeddings` with `input` and
 `encoding_format`, vectors in `data[].embedding` ordered by `index`; Voyage the same with

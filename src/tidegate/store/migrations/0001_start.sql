@@ -218,7 +218,7 @@ CREATE VIRTUAL TABLE history_words USING fts5 (
     tokenize = 'unicode61 remove_diacritics 2'
 );
 -- Words are indexed at a search, up to the entry of this number: every call adds an entry,
--- and few are ever looked for.
+-- and few are ever searched for.
 CREATE TABLE history_indexed (upto INTEGER NOT NULL) STRICT;
 INSERT INTO history_indexed VALUES (0);
 CREATE TRIGGER history_removed AFTER DELETE ON history

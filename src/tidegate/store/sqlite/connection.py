@@ -92,7 +92,7 @@ def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw
 
 def _connect_for_reading(path: Path) -> apsw.Connection:
     """A connection to a file that cannot be written. SQLite needs a write-ahead log to read what
-    others write. Where the file has none, no process writes, and `immutable` says so."""
+    others write. Where the file has none, no process writes, and `immutable` declares that."""
     uri = path.absolute().as_uri() + "?mode=ro"
     if not path.with_name(f"{path.name}-wal").exists():
         uri += "&immutable=1"

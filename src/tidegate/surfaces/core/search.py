@@ -15,7 +15,7 @@ from tidegate.surfaces.table_search import budget_for, search_tables
 from tidegate.surfaces.tool_context import ToolContext
 
 _MOST_SOURCES = 8
-"""Sources that one search looks through: each may have to be opened."""
+"""Sources that one search reads: each may have to be opened."""
 _LEAST_BYTES = 280
 """Bytes for each source: of more sources than fit so the others are named."""
 _EXPLAINED_FROM = 600

@@ -80,7 +80,7 @@ class MoreArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
     """The three tools within the operator's limits.
 
-    Where nothing can be written, `query` says so in its hints.
+    Where nothing can be written, the hints of `query` declare that.
     """
 
     def limits(asked: int) -> Limits:

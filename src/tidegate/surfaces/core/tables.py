@@ -41,7 +41,7 @@ class Describe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def _search(context: ToolContext, args: SearchArgs) -> ToolResult:
-    from tidegate.surfaces.core.search import search_all, topics_of  # only who searches pays for it
+    from tidegate.surfaces.core.search import search_all, topics_of  # slow; only search needs it
 
     return plain(await search_all(context, args.source, topics_of(args.words), args.max_bytes))
 
