@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
@@ -25,7 +26,6 @@ from tidegate.search.bm25 import score, terms, words
 from tidegate.search.chunks import Chunk, cut
 from tidegate.search.model import (
     ChunkHit,
-    Mode,
     RowHit,
     SearchResult,
     SimilaritySearch,
@@ -33,7 +33,7 @@ from tidegate.search.model import (
     WordLeg,
 )
 from tidegate.search.privileges import NOT_PERMITTED, readable_catalog
-from tidegate.search.ranking import Handle, Legs, Search, VectorRanking, WordRanking
+from tidegate.search.ranking import Handle, Legs, Rankings, Search, VectorRanking, WordRanking
 from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.search.selection import choose, fuse, places
 from tidegate.search.statements import MOST_TEXT, Key, Sql, rows_of
@@ -127,7 +127,7 @@ async def _search(
             if notes
             else f"The table `{target.table.name}` has nothing that can be searched",
         )
-    return await _answer(one, vectors, embeddings, words, (*target.notes, *notes))
+    return await _answer(one, Rankings(vectors, words), embeddings, (*target.notes, *notes))
 
 
 def words_weight(wanted: SimilaritySearch) -> float:
@@ -259,33 +259,31 @@ def searched_texts(target: Target) -> tuple[str, ...]:
 
 async def _answer(
     search: Search,
-    vectors: list[VectorRanking],
+    rankings: Rankings,
     embeddings: Mapping[str, Embeddings],
-    words: WordRanking | None,
     notes: tuple[str, ...],
 ) -> SearchResult:
-    weight = words_weight(search.wanted) if any(each.rows for each in vectors) else 1.0
-    rankings = [(ranking.column.weight, [key for key, _ in ranking.rows]) for ranking in vectors]
+    vectors, words, by_vectors = rankings.vectors, rankings.words, rankings.by_vectors
+    weight = words_weight(search.wanted) if by_vectors else 1.0
+    lists = [(ranking.column.weight, [key for key, _ in ranking.rows]) for ranking in vectors]
     if words is not None and words.rows:
-        rankings.append((weight, words.rows))
-    fused = fuse(rankings)
+        lists.append((weight, words.rows))
+    fused = fuse(lists)
     best = list(fused)[: search.wanted.top_n]
-    by_vectors = any(ranking.rows for ranking in vectors)
-    mode: Mode = "vector" if words is None else "hybrid" if by_vectors else "lexical"
     if vectors and not by_vectors:
         names = ", ".join([f"`{ranking.column.name}`" for ranking in vectors])
         which = "row that meets the filter" if search.wanted.filter else "row"
         alone = "" if words is None else ", so words alone were searched"
         notes = (*notes, f"no {which} has a vector in {names} to compare with{alone}")
-    rows = _row_hits(search, best, fused, vectors, words)
-    chunks, tokens, was_cut = await _chunk_hits(search, rows, best, vectors, words, mode)
+    rows = _row_hits(search, best, fused, rankings)
+    chunks, tokens, was_cut = await _chunk_hits(search, rankings, rows, best)
     target = search.target
     if words is not None and words.capped:
         notes = (*notes, f"words were searched for in part of the table only ({words.method})")
     return SearchResult(
         target.table.schema,
         target.table.name,
-        mode,
+        rankings.mode,
         tuple(rows),
         tuple(chunks),
         tuple([_vector_leg(ranking, embeddings[ranking.column.name]) for ranking in vectors]),
@@ -312,9 +310,9 @@ def _row_hits(
     search: Search,
     best: list[Key],
     fused: Mapping[Key, float],
-    vectors: list[VectorRanking],
-    words: WordRanking | None,
+    rankings: Rankings,
 ) -> list[RowHit]:
+    vectors, words = rankings.vectors, rankings.words
     heaviest = max(vectors, key=lambda each: each.column.weight, default=None)
     distances = dict(heaviest.rows) if heaviest is not None else {}
     by_vector = fuse([(each.column.weight, [key for key, _ in each.rows]) for each in vectors])
@@ -340,46 +338,37 @@ class _Part(msgspec.Struct):
 
 
 async def _chunk_hits(
-    search: Search,
-    rows: list[RowHit],
-    best: list[Key],
-    vectors: list[VectorRanking],
-    words: WordRanking | None,
-    mode: Mode,
+    search: Search, rankings: Rankings, rows: list[RowHit], best: list[Key]
 ) -> tuple[list[ChunkHit], int, bool]:
     """The chunks of the rows' texts that are chosen within the token budget."""
     columns = searched_texts(search.target)
     if search.wanted.output_format == "ids_only" or not best or not columns:
         return [], 0, False
     texts = await _texts(search, best, columns)
-    given = (search, rows, best, columns, texts, vectors, words, mode)
+    choose_chunks = partial(_choose_chunks, search, rankings, rows, best, columns, texts)
     length = sum(len(text or "") for row in texts.values() for text in row)
-    if length <= _SHORT:
-        return _choose_chunks(*given)
-    return await compute_on_thread(_choose_chunks, *given)
+    return choose_chunks() if length <= _SHORT else await compute_on_thread(choose_chunks)
 
 
 def _choose_chunks(
     search: Search,
+    rankings: Rankings,
     rows: list[RowHit],
     best: list[Key],
     columns: tuple[str, ...],
     texts: Mapping[Key, Sequence[Any]],
-    vectors: list[VectorRanking],
-    words: WordRanking | None,
-    mode: Mode,
 ) -> tuple[list[ChunkHit], int, bool]:
     """As `_chunk_hits`, of the texts that were read. Its work is bounded, whatever is asked for."""
     wanted, target = search.wanted, search.target
     parts, whole = _cut_texts(search, best, columns, texts)
-    relevance = _relevance(search, parts, rows, words)
+    relevance = _relevance(search, parts, rows, rankings.words)
     if len(parts) > MOST_COMPARED:
         kept = sorted(range(len(parts)), key=lambda at: (-relevance[at], at))[:MOST_COMPARED]
         parts, relevance = [parts[at] for at in kept], [relevance[at] for at in kept]
         whole = False
     most = max(10, 2 * -(-wanted.max_output_tokens // wanted.chunk_size_tokens))
     chosen = choose(relevance, _Similarity(parts), wanted.lambda_, min(most, MOST_CHOSEN))
-    index = next((each.index for each in vectors if each.index is not None), None)
+    index, mode = rankings.index, rankings.mode
     hits: list[ChunkHit] = []
     used = 0
     for place, value in chosen:
@@ -394,8 +383,7 @@ def _choose_chunks(
             ChunkHit(
                 *(target.table.schema, target.table.name, row.key, part.column),
                 *(part.chunk.number, round(value, 6), text, tokens, mode),
-                *(index or (words.index if words is not None else None),),
-                *(row.vector_rank, row.lexical_rank),
+                *(index, row.vector_rank, row.lexical_rank),
             )
         )
         used += tokens

@@ -9,7 +9,7 @@ import msgspec
 
 from tidegate.model.requests import Request
 from tidegate.model.schema import Catalog
-from tidegate.search.model import Metric, SimilaritySearch
+from tidegate.search.model import Metric, Mode, SimilaritySearch
 from tidegate.search.statements import Key
 from tidegate.search.target import Target, VectorColumn
 
@@ -48,6 +48,31 @@ class WordRanking(msgspec.Struct, frozen=True):
     capped: bool = False
     frequencies: dict[str, float] | None = None
     total: float | None = None
+
+
+class Rankings(msgspec.Struct, frozen=True):
+    """What a search has found: a ranking for each column of vectors that was compared, and the one
+    by words, None if the words were not looked for."""
+
+    vectors: list[VectorRanking]
+    words: WordRanking | None
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether any row has a vector to compare with."""
+        return any(ranking.rows for ranking in self.vectors)
+
+    @property
+    def mode(self) -> Mode:
+        if self.words is None:
+            return "vector"
+        return "hybrid" if self.by_vectors else "lexical"
+
+    @property
+    def index(self) -> str | None:
+        """The index that was read, of vectors before one of words."""
+        found = next((each.index for each in self.vectors if each.index is not None), None)
+        return found or (self.words.index if self.words is not None else None)
 
 
 class Search(NamedTuple):
