@@ -16,8 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tidegate.bridge.handshake_file import HandshakeFile
-from tidegate.bridge.handshake_writer import HandshakeWriter
+from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress
+from tidegate.bridge.handshake_writer import HandshakeWriter, ServedEndpoint
 from tidegate.config.model import BridgeSettings
 from tidegate.edges.edge import Edge
 from tidegate.edges.http.application import HttpApplication
@@ -205,7 +205,8 @@ def _routes(options: argparse.Namespace) -> Router:
         return Router()
     admission = BridgeTokens(BridgeSettings(), lambda name, details: None)
     place = HandshakeFile(options.bridge)
-    keeper = HandshakeWriter(place, admission, "127.0.0.1", options.http, ("/mcp",), patience_s=30)
+    address = ServerAddress("127.0.0.1", options.http)
+    keeper = HandshakeWriter(place, admission, ServedEndpoint(address, ("/mcp",), patience_s=30))
     assert keeper.open()
     return keeper.routes()
 

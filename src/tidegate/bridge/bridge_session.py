@@ -170,16 +170,8 @@ class BridgeSession:
     async def _ask(self, method: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
         server = self._current_server()
         bearer = ("Authorization", f"Bearer {bearer_for(server.token, self._share)}")
-        return await send_request(
-            server.host,
-            server.port,
-            method,
-            self._path,
-            [bearer, *headers],
-            body,
-            self.patience_s,
-            tls=server.tls,
-        )
+        fields = [bearer, *headers]
+        return await send_request(server.address, method, self._path, fields, body, self.patience_s)
 
     def _current_server(self) -> Handshake:
         """The server with its current token. Raises: TidegateError."""

@@ -123,9 +123,7 @@ class Discovery:
         try:
             async with asyncio.timeout(PROOF_S):
                 headers = [(CHALLENGE, challenge)]
-                answer = await send_request(
-                    found.host, found.port, "GET", PAGE, headers, b"", PROOF_S, tls=found.tls
-                )
+                answer = await send_request(found.address, "GET", PAGE, headers, b"", PROOF_S)
                 body = await answer.body()
         except NotSent:
             again = self.read()

@@ -31,6 +31,21 @@ LOOPBACK = ("127.0.0.1", "::1")
 _MAX_BYTES = 16_384
 
 
+class ServerAddress(NamedTuple):
+    """Where a server of this machine listens: a loopback address, a TCP port, and whether it speaks
+    HTTPS there."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+    @property
+    def url(self) -> str:
+        """The server's URL without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
+
 class Handshake(NamedTuple):
     """The content of the handshake file of a running server.
 
@@ -60,10 +75,8 @@ class Handshake(NamedTuple):
     tls: bool = False
 
     @property
-    def address(self) -> str:
-        """The server's URL without a path."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+    def address(self) -> ServerAddress:
+        return ServerAddress(self.host, self.port, self.tls)
 
     def is_of(self, release: str, environment: Mapping[str, str]) -> bool:
         """Whether the server has this version, and the values that `environment` has of the

@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate import __version__
 from tidegate.bridge.handshake_file import (
@@ -23,6 +23,7 @@ from tidegate.bridge.handshake_file import (
     VERSION,
     Handshake,
     HandshakeFile,
+    ServerAddress,
     digest,
 )
 from tidegate.edges.http.responses import HttpRefusal
@@ -34,27 +35,32 @@ CHECK_S = 0.5
 _MAX_CHALLENGE_CHARS = 128
 
 
-class HandshakeWriter:
-    """Writes the handshake of the server at `host`:`port`, which serves MCP on `paths`.
+class ServedEndpoint(NamedTuple):
+    """What a server offers to bridges: MCP at `address`, on each of `paths`. `patience_s` is the
+    longest time that a call may be silent. `settings` is the digest of the server's settings; empty
+    without a file of them."""
 
-    It runs as long as its edge (`edges.edge.Companion`). `settings` is the digest of the server's
-    settings; `tls` says that it speaks HTTPS. `on_opened` is called once, when bridges can find the
-    server, and only a bridge that started it gives one. `variables` returns the environment
-    variables that sources name, and `status` what `tidegate status` shows.
+    address: ServerAddress
+    paths: tuple[str, ...]
+    patience_s: float
+    settings: str = ""
+
+
+class HandshakeWriter:
+    """Writes the handshake of this process, which serves `endpoint`.
+
+    It runs as long as its edge (`edges.edge.Companion`). `on_opened` is called once, when bridges
+    can find the server, and only a bridge that started it gives one. `variables` returns the
+    environment variables that sources name, and `status` what `tidegate status` shows.
     """
 
     def __init__(
         self,
         files: HandshakeFile,
         tokens: BridgeTokens,
-        host: str,
-        port: int,
-        paths: tuple[str, ...],
-        patience_s: float,
+        endpoint: ServedEndpoint,
         clock: Callable[[], float] = time.time,
         *,
-        settings: str = "",
-        tls: bool = False,
         on_opened: Callable[[], None] | None = None,
         variables: Callable[[], Collection[str]] = tuple,
         status: Callable[[], Mapping[str, Any]] = dict,
@@ -69,10 +75,22 @@ class HandshakeWriter:
         self._lock: int | None = None
         self._names: Collection[str] | None = None
         self._handshake = Handshake(
-            VERSION, secrets.token_hex(16), host, port, os.getpid(), 0.0, "",
-            secrets.token_hex(32), paths, patience_s, settings,
-            __version__, clock(), on_opened is not None, tls=tls,
-        )  # fmt: skip
+            version=VERSION,
+            instance=secrets.token_hex(16),
+            host=endpoint.address.host,
+            port=endpoint.address.port,
+            pid=os.getpid(),
+            expires_at=0.0,
+            token="",
+            key=secrets.token_hex(32),
+            paths=endpoint.paths,
+            patience_s=endpoint.patience_s,
+            settings=endpoint.settings,
+            release=__version__,
+            started_at=clock(),
+            by_bridge=on_opened is not None,
+            tls=endpoint.address.tls,
+        )
 
     async def start(self) -> None:
         """Write the file unless another server has, and keep it current from now on.

@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # a name alone: other clients need no handshake
+    from tidegate.bridge.handshake_file import ServerAddress
 
 _MAX_HEADERS = 100
 
@@ -111,22 +114,20 @@ def _unverified() -> ssl.SSLContext:
 
 
 async def send_request(
-    host: str,
-    port: int,
+    server: ServerAddress,
     method: str,
     path: str,
     headers: Sequence[tuple[str, str]],
     body: bytes,
     patience_s: float,
-    *,
-    tls: bool = False,
 ) -> Answer:
     """Send one request and read the head of the response. Raises: NotSent, WireError.
 
-    No single read waits longer than `patience_s`; the whole response may take longer. With `tls`
-    over HTTPS; the certificate is not checked, as it names other hosts than the loopback address.
-    The caller proves in another way who answers there.
+    No single read waits longer than `patience_s`; the whole response may take longer. Over HTTPS
+    the certificate is not checked, as it names other hosts than the loopback address. The caller
+    proves in another way who answers there.
     """
+    host, port, tls = server
     try:
         context = _unverified() if tls else None
         reader, writer = await asyncio.open_connection(host, port, ssl=context)

@@ -88,9 +88,7 @@ async def status_of(found: Handshake) -> dict[str, Any]:
     """What the server says of itself. Empty if it does not answer."""
     headers = [(PROOF, found.proof("status"))]
     try:
-        answer = await send_request(
-            found.host, found.port, "GET", STATUS_PAGE, headers, b"", PROOF_S, tls=found.tls
-        )
+        answer = await send_request(found.address, "GET", STATUS_PAGE, headers, b"", PROOF_S)
         body = await answer.body()
     except (WireError, TimeoutError):
         return {}

@@ -26,8 +26,8 @@ def open_handshake(
     tls: bool,
 ) -> HandshakeWriter | None:
     """What lets bridges find this server, if they may and could."""
-    from tidegate.bridge.handshake_file import LOOPBACK, HandshakeFile
-    from tidegate.bridge.handshake_writer import HandshakeWriter
+    from tidegate.bridge.handshake_file import LOOPBACK, HandshakeFile, ServerAddress
+    from tidegate.bridge.handshake_writer import HandshakeWriter, ServedEndpoint
 
     config = app.config
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
@@ -36,12 +36,12 @@ def open_handshake(
     return HandshakeWriter(
         HandshakeFile(app.directory),
         app.bridge_tokens,
-        host,
-        port,
-        tuple(surface_paths(config)),
-        config.limits.max_timeout_s + config.approvals.wait_s,
-        settings=settings,
-        tls=tls,
+        ServedEndpoint(
+            ServerAddress(host, port, tls),
+            tuple(surface_paths(config)),
+            patience_s=config.limits.max_timeout_s + config.approvals.wait_s,
+            settings=settings,
+        ),
         on_opened=on_opened,
         variables=_variables_of(app),
         status=partial(status_of, app),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from tidegate import __version__
 from tidegate.bridge.discovery import Discovery
-from tidegate.bridge.handshake_file import HandshakeFile
+from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress
 from tidegate.bridge.http_client import WireError, send_request
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.client_settings_file import ClientSettingsFile
@@ -215,18 +215,10 @@ async def _check_address(entry: Installed, patience_s: float) -> Finding:
         return ok(entry.label, f"{where} names {parts.host}, which was not asked")
     missing = [name for name in _variables(entry.fields) if name not in os.environ]
     place = f"{parts.host}:{parts.tcp_port}"
+    server = ServerAddress(parts.host, parts.tcp_port, tls=parts.scheme == "https")
     try:
         async with asyncio.timeout(patience_s):
-            answer = await send_request(
-                parts.host,
-                parts.tcp_port,
-                "GET",
-                "/health",
-                [],
-                b"",
-                patience_s,
-                tls=parts.scheme == "https",
-            )
+            answer = await send_request(server, "GET", "/health", [], b"", patience_s)
             await answer.body()
     except (WireError, TimeoutError):
         return fault(

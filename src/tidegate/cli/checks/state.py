@@ -186,7 +186,7 @@ async def check_server(directory: Path) -> list[Finding]:
         findings.append(
             note("server", f"process {found.pid} has {differs}", f"tidegate stop {found.pid}")
         )
-    where = f"process {found.pid} at {found.address}"
+    where = f"process {found.pid} at {found.address.url}"
     return [*(findings or [ok("server", f"{where}, version {found.release}")]), *notes]
 
 

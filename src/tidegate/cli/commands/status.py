@@ -85,7 +85,7 @@ def _report(found: Handshake, status: dict[str, Any]) -> dict[str, Any]:
         "pid": found.pid,
         "version": found.release,
         "since": _moment(found.started_at),
-        "address": found.address,
+        "address": found.address.url,
         "surfaces": found.paths,
         "started_by": "a bridge" if found.by_bridge else "an operator",
         "variables": {

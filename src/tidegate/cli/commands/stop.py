@@ -87,7 +87,7 @@ def _check_named(named: list[int], found: Handshake | None, others: list[Running
 
 
 def _several(found: Handshake | None, others: list[RunningServer]) -> TidegateError:
-    first = [f"process {found.pid} at {found.address}"] if found else []
+    first = [f"process {found.pid} at {found.address.url}"] if found else []
     shown = "; ".join([*first, *others_of(others)])
     if not found and not any(each.listens for each in others):
         return TidegateError(

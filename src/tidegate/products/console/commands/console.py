@@ -56,7 +56,7 @@ async def _address(arguments: argparse.Namespace) -> str:
     if not address:
         raise TidegateError(
             Code.CONFIG_INVALID,
-            f"The server at {found.address} (process {found.pid}) runs without the console.",
+            f"The server at {found.address.url} (process {found.pid}) runs without the console.",
             hint="Start it with --console, or end it with `tidegate stop` and run this again.",
         )
     return address
