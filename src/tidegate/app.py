@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.approvals.approvals import Approvals
+from tidegate.approvals.approvals import Approvals, Identities
 from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
@@ -46,7 +46,7 @@ from tidegate.identity.operator_passphrase import OperatorPassphrase
 from tidegate.identity.operators import Operators
 from tidegate.identity.pairing import PairingService
 from tidegate.identity.token_files import TokenFiles
-from tidegate.identity.tokens import Tokens, check_token
+from tidegate.identity.tokens import Records, Tokens, check_token
 from tidegate.model.actors import Actor
 from tidegate.model.changes import ListChanges
 from tidegate.model.requests import (
@@ -106,17 +106,16 @@ class App:
             accounts=config.agent_accounts,
             **({"note": self.server_audit.record} if default_actor == "server" else {}),
         )
+        records = Records(self.server_audit.record, self.server_audit.record_done)
         self.tokens = Tokens(
             self.state.tokens,
-            note=self.server_audit.record,
-            note_done=self.server_audit.record_done,
+            records=records,
             files=self.token_files if config.token_files else None,
         )
         self.pairing_service = PairingService(
             self.state.pairings,
             self.tokens,
-            note=self.server_audit.record,
-            note_done=self.server_audit.record_done,
+            records=records,
             tell=self.server_audit.record_anonymous,
             owners=lambda: [each.name for each in self.operators.list()],
             shared=self.state.shared,
@@ -149,9 +148,7 @@ class App:
             config.approvals,
             note=self.server_audit.record_as,
             note_done=self.server_audit.record_done_as,
-            name_of=self.name_of,
-            operators=lambda: self.operators.list(),
-            revoked=self.tokens.revoked,
+            identities=Identities(self.name_of, self.operators.list, self.tokens.revoked),
             console=console,
         )
         self.webhook = WebhookSender(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from types import MappingProxyType
 from typing import Literal
 
+import msgspec
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
@@ -22,7 +22,7 @@ from tidegate.approvals.four_eyes import NO_OTHER, counts_still, why_not
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.deadlines import AHEAD_S, Deadlines
+from tidegate.model.deadlines import AHEAD_S, CLOCKS, Clocks, Deadlines
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.records import (
@@ -107,15 +107,33 @@ class ApprovalDeclined(TidegateError):
         self.question = question
 
 
+def _no_name(actor: str) -> str:
+    return ""
+
+
 def _none_of(ids: Collection[str]) -> Collection[str]:
     return ()
 
 
+class Identities(msgspec.Struct, frozen=True):
+    """Who asks and who may answer, as the accounts and tokens say when they are read.
+
+    `name_of` gives the name of a caller by its id, empty if that is unknown. `operators` gives the
+    people with accounts, and `revoked` those of some callers' ids whose token was revoked.
+    """
+
+    name_of: Callable[[str], str] = _no_name
+    operators: Callable[[], Sequence[OperatorEntry]] = tuple
+    revoked: Callable[[Collection[str]], Collection[str]] = _none_of
+
+
+NO_IDENTITIES = Identities()
+
+
 class Approvals:
-    """Questions kept in `book`, which processes share. `note` puts on record what is decided.
-    `operators` gives the people with accounts, `revoked` those of some callers' ids whose token was
-    revoked, `console` the address of the console (empty if this process serves none), `clock` the
-    time and `count` seconds that go by whatever the clock does."""
+    """Questions kept in `book`, which processes share. `note` puts on record what is decided
+    before that takes effect, and `note_done`, which must not raise, what happens in any case.
+    `console` gives the address of the console, empty if this process serves none."""
 
     def __init__(
         self,
@@ -124,23 +142,18 @@ class Approvals:
         *,
         note: RecordEvent | None = None,
         note_done: RecordEvent | None = None,
-        name_of: Callable[[str], str] | None = None,
-        operators: Callable[[], Sequence[OperatorEntry]] = tuple,
-        revoked: Callable[[Collection[str]], Collection[str]] = _none_of,
+        identities: Identities = NO_IDENTITIES,
         console: Callable[[], str] = str,
-        clock: Callable[[], float] = time.time,
-        count: Callable[[], float] = time.monotonic,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         self._store = book
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
-        self._name_of = name_of
-        self._operators = operators
-        self._revoked = revoked
+        self._identities = identities
         self._console = console
         self._note_done = note_done or self._note
-        self._clock = clock
-        self._deadlines = Deadlines(clock, count)
+        self._clock = clocks.wall
+        self._deadlines = Deadlines(clocks)
         self._swept_at = 0.0
 
     def _needed(
@@ -336,7 +349,9 @@ class Approvals:
     def why_not(self, question: PendingApproval, operator: str) -> str | None:
         """Why a yes of this operator does not count; empty is one that was given in no account, at
         the command line or in the caller's client. None if it counts."""
-        return why_not(self.settings.four_eyes, question.subject, operator, self._operators())
+        return why_not(
+            self.settings.four_eyes, question.subject, operator, self._identities.operators()
+        )
 
     def most_minutes(self, question: PendingApproval) -> int:
         """For how many minutes a grant of this question can be given at most; 0: for one call."""
@@ -451,7 +466,7 @@ class Approvals:
         for question in expired:
             self._record("expired", question, "", done=True)
         grants = self._store.list(("allowed",))
-        revoked = self._revoked({each.actor for each in grants}) if grants else ()
+        revoked = self._identities.revoked({each.actor for each in grants}) if grants else ()
         for question in grants:
             if self._is_over(question) or question.actor in revoked:
                 self._end(question, "expired")
@@ -493,7 +508,9 @@ class Approvals:
         if question.state != "used":
             return True
         over = self._is_over(question)
-        if not over and counts_still(self.settings.four_eyes, question, self._operators()):
+        if not over and counts_still(
+            self.settings.four_eyes, question, self._identities.operators()
+        ):
             return True
         self._store.give_back(question.id)
         self._end(question, "expired" if over else "revoked")
@@ -551,7 +568,7 @@ class Approvals:
         details |= more
         if minutes:
             details["minutes"] = str(minutes)
-        name = "" if self._name_of is None else self._name_of(question.actor)
+        name = self._identities.name_of(question.actor)
         if name:
             details["caller_name"] = name
         if reason:

@@ -12,7 +12,6 @@ import hmac
 import os
 import re
 import secrets
-import time
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
@@ -25,7 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
 from tidegate.model.actors import Role, RoleGrant, holds
-from tidegate.model.deadlines import AHEAD_S, Deadlines, is_ahead
+from tidegate.model.deadlines import AHEAD_S, CLOCKS, Clocks, Deadlines, is_ahead
 from tidegate.store.access import OperatorStore
 from tidegate.store.records import OPERATOR, OperatorEntry, OperatorSession
 
@@ -75,8 +74,7 @@ class Operators:
         note_done: Note,
         note_anonymous: Callable[[str, Mapping[str, str]], None],
         lockout: Lockout | None = None,
-        clock: Callable[[], float] = time.time,
-        count: Callable[[], float] = time.monotonic,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         self.after_a_lost_link = (
             "Sign in by name and passphrase, or run `tidegate console` for a new link."
@@ -86,8 +84,8 @@ class Operators:
         self._note_done = note_done
         self._note_anonymous = note_anonymous
         self._lockout = lockout or Lockout()
-        self._clock = clock
-        self._deadlines = Deadlines(clock, count)
+        self._clock = clocks.wall
+        self._deadlines = Deadlines(clocks)
 
     # Accounts
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
@@ -21,7 +20,6 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout, origin
 from tidegate.identity.tokens import (
-    Note,
     Records,
     Tokens,
     check_token_name,
@@ -29,7 +27,7 @@ from tidegate.identity.tokens import (
     widened_rights,
 )
 from tidegate.model.actors import Actor
-from tidegate.model.deadlines import Deadlines, is_ahead
+from tidegate.model.deadlines import CLOCKS, Clocks, Deadlines, is_ahead
 from tidegate.store.access import PairingStore
 from tidegate.store.api import SharedStore
 from tidegate.store.records import Pairing, TokenRights
@@ -74,23 +72,21 @@ class PairingService:
         pairings: PairingStore,
         tokens: Tokens,
         *,
-        note: Note,
-        note_done: Note | None = None,
+        records: Records,
         tell: Callable[[str, Mapping[str, str]], None],
         owners: Callable[[], Sequence[str]] = tuple,
         shared: SharedStore | None = None,
-        clock: Callable[[], float] = time.time,
-        count: Callable[[], float] = time.monotonic,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         """`owners` gives the names of the operators, one of whom owns each token that is granted
         as soon as there is one."""
         self._pairings = pairings
         self._tokens = tokens
-        self._records = Records(note, note_done or note)
+        self._records = records
         self._owners = owners
         self._tell = tell
-        self._clock = clock
-        self._deadlines = Deadlines(clock, count)
+        self._clock = clocks.wall
+        self._deadlines = Deadlines(clocks)
         self._lockout = Lockout(FAILURES, WINDOW_S, LOCK_S, shared=shared, kind="pairing")
 
     # For clients, who have no token yet

@@ -44,11 +44,19 @@ Note = Callable[[str, Mapping[str, str]], None]
 
 
 class Records(NamedTuple):
-    """Where the doings of one person go on record, in the place of those of the process. `before`
-    goes before what gives a right, and `after`, which does not raise, after what takes one away."""
+    """Where the doings of a process, or of one person, go on record. `before` goes before what
+    gives a right, and `after`, which does not raise, after what takes one away."""
 
     before: Note
     after: Note
+
+
+def _note_nothing(name: str, details: Mapping[str, str]) -> None:
+    return None
+
+
+NO_RECORDS = Records(_note_nothing, _note_nothing)
+"""Nothing goes on record."""
 
 
 _LONGEST_S = 100 * 366 * 86_400
@@ -96,16 +104,14 @@ class Tokens:
         store: TokenStore,
         clock: Callable[[], float] = time.time,
         *,
-        note: Note = lambda name, details: None,
-        note_done: Note | None = None,
+        records: Records = NO_RECORDS,
         files: TokenFiles | None = None,
     ) -> None:
-        """`note` goes before what gives a right; `note_done` after what takes one away, and must
-        not raise. The tokens of `files` count as well; here they are only read."""
+        """The tokens of `files` count as well; here they are only read."""
         self._store = store
         self._files = files
         self._clock = clock
-        self._records = Records(note, note_done or note)
+        self._records = records
         self._known: dict[bytes, _Known] = {}
         self._generation = -1
         self._uses: WriteBehind[tuple[str, float]] = WriteBehind(

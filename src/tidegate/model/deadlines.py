@@ -12,22 +12,32 @@ import time
 from collections.abc import Callable, Hashable
 from threading import Lock
 
+import msgspec
+
 AHEAD_S = 60.0
 """How far ahead of the clock a time that was saved may be, since clocks differ and are corrected;
 further ahead, it was saved before the clock was set back."""
 _MOST = 10_000
 
 
+class Clocks(msgspec.Struct, frozen=True):
+    """The two clocks of a process, both in seconds. `wall` gives the time of day since 1970, which
+    may be set back; `monotonic` counts the seconds that go by whatever the wall clock does."""
+
+    wall: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+
+
+CLOCKS = Clocks()
+"""Those of the system."""
+
+
 class Deadlines:
     """The ends that this process has seen: `_MOST` at most, those that were used last."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.time,
-        count: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._clock = clock
-        self._count = count
+    def __init__(self, clocks: Clocks = CLOCKS) -> None:
+        self._clock = clocks.wall
+        self._count = clocks.monotonic
         self._ends: dict[Hashable, tuple[float, float]] = {}
         self._lock = Lock()
 

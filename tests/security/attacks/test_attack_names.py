@@ -89,7 +89,7 @@ def test_a_token_with_a_name_or_an_end_out_of_shape_lets_no_one_in(said):
 )
 def test_no_token_takes_the_name_of_a_caller_without_one(tmp_path, name):
     store = SqliteState(tmp_path / "state.db")
-    tokens = Tokens(store.tokens, note=lambda *_: None)
+    tokens = Tokens(store.tokens)
     with pytest.raises(TidegateError) as caught:
         tokens.create(name, Scope.READ_ONLY)
     assert caught.value.code is Code.ARGUMENT_INVALID

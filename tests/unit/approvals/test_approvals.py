@@ -24,11 +24,13 @@ from tidegate.approvals.approvals import (
     MAX_PENDING_PER_ACTOR,
     QUESTION_TTL_S,
     Approvals,
+    Identities,
 )
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
+from tidegate.model.deadlines import Clocks
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
@@ -62,7 +64,7 @@ class Inbox:
         self.reported: list[tuple[str, str, Mapping[str, str]]] = []
         self.path = path
         self.approvals = Approvals(
-            self.state.approvals, settings, note=self._note, clock=lambda: self.now
+            self.state.approvals, settings, note=self._note, clocks=Clocks(lambda: self.now)
         )
 
     def _note(self, name: str, actor: str, details: Mapping[str, str]) -> None:
@@ -170,10 +172,10 @@ def test_a_grant_is_used_once(inbox: Inbox) -> None:
 def test_a_late_answer_counts_and_outlives_the_process(inbox: Inbox) -> None:
     asked = inbox.ask(approval_request())
     inbox.now += 6 * DAY
-    later = Approvals(SqliteState(inbox.path).approvals, clock=lambda: inbox.now)
+    later = Approvals(SqliteState(inbox.path).approvals, clocks=Clocks(lambda: inbox.now))
     later.resolve(asked.id, "allowed", "cli:ann")
     inbox.now += DAY - 1
-    reopened = Approvals(SqliteState(inbox.path).approvals, clock=lambda: inbox.now)
+    reopened = Approvals(SqliteState(inbox.path).approvals, clocks=Clocks(lambda: inbox.now))
     used = asyncio.run(reopened.request(approval_request()))
     assert (used.id, used.state, used.decided_by) == (asked.id, "used", "cli:ann")
 
@@ -202,7 +204,9 @@ def test_an_unused_grant_expires(inbox: Inbox) -> None:
 def test_the_grants_of_a_revoked_token_end(inbox: Inbox) -> None:
     gone: set[str] = set()
     approvals = Approvals(
-        inbox.state.approvals, clock=lambda: inbox.now, revoked=lambda ids: gone & set(ids)
+        inbox.state.approvals,
+        identities=Identities(revoked=lambda ids: gone & set(ids)),
+        clocks=Clocks(lambda: inbox.now),
     )
     ids = [inbox.ask(approval_request(actor=actor)).id for actor in (WRITER, OTHER)]
     for id in ids:
@@ -270,7 +274,7 @@ def test_what_cannot_be_recorded_is_not_decided(inbox: Inbox) -> None:
     def fail(name: str, actor: str, details: Mapping[str, str]) -> None:
         raise TidegateError(Code.AUDIT_UNAVAILABLE, "The disk is full")
 
-    without_record = Approvals(inbox.state.approvals, note=fail, clock=lambda: inbox.now)
+    without_record = Approvals(inbox.state.approvals, note=fail, clocks=Clocks(lambda: inbox.now))
     with pytest.raises(TidegateError, match="disk"):
         without_record.resolve(asked.id, "allowed", "cli:ann")
     assert inbox.approvals.find(asked.id).state == "pending"

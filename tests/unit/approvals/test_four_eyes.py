@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
-from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals, Identities
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, RoleGrant, Scope
@@ -38,7 +38,9 @@ def among(
 ) -> tuple[Approvals, SqliteState]:
     state = SqliteState(directory / "state.db")
     settings = structs.replace(ApprovalSettings(), four_eyes=mode)
-    return Approvals(state.approvals, settings, operators=lambda: tuple(operators)), state
+    return Approvals(
+        state.approvals, settings, identities=Identities(operators=lambda: tuple(operators))
+    ), state
 
 
 def approvals(directory: Path, mode: str, operators: int) -> tuple[Approvals, SqliteState]:

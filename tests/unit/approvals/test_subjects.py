@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
-from tidegate.approvals.approvals import Approvals
+from tidegate.approvals.approvals import Approvals, Identities
 from tidegate.approvals.render import describe
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -277,7 +277,7 @@ def test_a_caller_is_on_record_with_its_name_where_that_is_known(tmp_path: Path)
     approvals = Approvals(
         state.approvals,
         note=lambda name, actor, details: events.append((name, actor, dict(details))),
-        name_of=lambda actor: names.get(actor, ""),
+        identities=Identities(name_of=lambda actor: names.get(actor, "")),
     )
     for _ in range(2):
         asked = asyncio.run(approvals.request(request()))

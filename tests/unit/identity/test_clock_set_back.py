@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,9 +16,9 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operators import IDLE_S, LINK_S, SESSION_S, Operators
 from tidegate.identity.pairing import PairingService, Refused, challenge_of, make_verifier
-from tidegate.identity.tokens import Tokens
+from tidegate.identity.tokens import NO_RECORDS, Tokens
 from tidegate.model.actors import Actor, RoleGrant, Scope
-from tidegate.model.deadlines import AHEAD_S, Deadlines
+from tidegate.model.deadlines import AHEAD_S, Clocks, Deadlines
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -41,14 +40,14 @@ class Process:
 
     def __init__(self, state: SqliteState, now: float = BEGIN) -> None:
         self.now, self.counted = now, 0.0
-        clocks: dict[str, Any] = {"clock": lambda: self.now, "count": lambda: self.counted}
-        self.approvals = Approvals(state.approvals, **clocks)
+        clocks = Clocks(lambda: self.now, lambda: self.counted)
+        self.approvals = Approvals(state.approvals, clocks=clocks)
         self.operators = Operators(
-            state.operators, note=_drop, note_done=_drop, note_anonymous=lambda *_: None, **clocks
+            state.operators, note=_drop, note_done=_drop, note_anonymous=_drop, clocks=clocks
         )
         self.tokens = Tokens(state.tokens, lambda: self.now)
         self.pairings = PairingService(
-            state.pairings, self.tokens, note=_drop, tell=_drop, **clocks
+            state.pairings, self.tokens, records=NO_RECORDS, tell=_drop, clocks=clocks
         )
         self.lockout = Lockout(shared=state.shared)
 
@@ -197,7 +196,7 @@ def test_a_grant_that_is_over_is_shown_as_ended(state: SqliteState) -> None:
 
 def test_ends_are_counted_apart_and_the_ones_that_were_looked_at_last_are_kept() -> None:
     now, counted = BEGIN, 0.0
-    ends = Deadlines(lambda: now, lambda: counted)
+    ends = Deadlines(Clocks(lambda: now, lambda: counted))
     assert not ends.has_passed("a", BEGIN + 10) and not ends.is_over("never seen")
     counted = 9.0
     assert not ends.has_passed("b", BEGIN + 10) and not ends.is_over("a")

@@ -14,8 +14,9 @@ from tidegate.identity.pairing import (
     challenge_of,
     make_verifier,
 )
-from tidegate.identity.tokens import Tokens
+from tidegate.identity.tokens import Records, Tokens
 from tidegate.model.actors import Scope
+from tidegate.model.deadlines import Clocks
 from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
@@ -29,7 +30,7 @@ class Harness:
         self.noted = []
         self.reported = []
         self.state = SqliteState(directory / "state.db")
-        self.tokens = Tokens(self.state.tokens, self.clock, note=self.note)
+        self.tokens = Tokens(self.state.tokens, self.clock, records=Records(self.note, self.note))
         self.pairing_service = self.another()
 
     def another(self):
@@ -37,9 +38,9 @@ class Harness:
         return PairingService(
             self.state.pairings,
             self.tokens,
-            note=self.note,
+            records=Records(self.note, self.note),
             tell=lambda name, details: self.reported.append((name, dict(details))),
-            clock=self.clock,
+            clocks=Clocks(wall=self.clock),
         )
 
     def clock(self):

@@ -12,7 +12,7 @@ import pytest
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.identity.pairing import PairingService, challenge_of, make_verifier
-from tidegate.identity.tokens import Tokens
+from tidegate.identity.tokens import Records, Tokens
 from tidegate.model.actors import RoleGrant, Scope
 from tidegate.model.sources import Source
 from tidegate.products.console.admins import Consent
@@ -40,7 +40,8 @@ class Desk:
         self.fails = False
         self.done: list[str] = []
         self.state = SqliteState(directory / "state.db")
-        self.tokens = Tokens(self.state.tokens, note=self._note, note_done=self._note_done)
+        records = Records(self._note, self._note_done)
+        self.tokens = Tokens(self.state.tokens, records=records)
         self.operators = Operators(
             self.state.operators,
             note=lambda name, by, details: self._note(name, details),
@@ -50,8 +51,7 @@ class Desk:
         self.service = PairingService(
             self.state.pairings,
             self.tokens,
-            note=self._note,
-            note_done=self._note_done,
+            records=records,
             tell=self._note_done,
             owners=lambda: [each.name for each in self.operators.list()],
         )
