@@ -17,7 +17,6 @@ REASONS = {
     "tidegate.policy.quoted_rows": "a judgement is pure, and its one user asks the database",
     "tidegate.products.cloud.surface.statements": "the one place where arguments become SQL",
     "tidegate.products.jdbc.extraction.ordering": "reads texts, and its one user is a command",
-    "tidegate.products.wire.tls": "what asyncio and ssl lack; the connection itself is large",
     "tidegate.serve.log": "the form of a line of the log; its one user is a command",
     "tidegate.sql.masking.view_definition": "reads a definition; its one user is large",
     "tidegate.store.secret_file": "reads and makes a file; its one user puts parts together",

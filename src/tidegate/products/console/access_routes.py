@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
 from tidegate.edges.http.router import HttpRequest, HttpResponse, json_response, read_json
-from tidegate.gateway.gateway import Gateway
-from tidegate.identity.operators import Note, Operators, SignedIn
-from tidegate.identity.pairing import PairingService
-from tidegate.identity.tokens import Tokens
-from tidegate.model.actors import Actor
-from tidegate.model.sources import Source
+from tidegate.identity.operators import SignedIn
 from tidegate.products.console.access import Access
-from tidegate.products.console.access_matrix import AccessMatrix, Ask, GlobalRules, Preview
-from tidegate.products.console.admins import Consent
-from tidegate.products.console.callers import Callers
-from tidegate.products.console.inbox import Inbox
+from tidegate.products.console.access_matrix import AccessMatrix, Ask, Preview
 from tidegate.products.console.operator_accounts import (
     ChangeRoles,
     Confirmed,
@@ -37,38 +28,23 @@ Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse]]
 
 
 class AccessRoutes:
-    """The routes, and what answers them. `hashing` is the lock of what takes a passphrase; `others`
-    are the callers without a token, each with where its rights are kept."""
+    """The routes, and what answers them. `hashing` is the lock of what takes a passphrase."""
 
     def __init__(
         self,
-        gateway: Gateway,
-        operators: Operators,
-        tokens: Tokens,
-        pairing_service: PairingService,
-        sources: Callable[[], Sequence[Source]],
-        inbox: Inbox,
+        access: Access,
+        matrix: AccessMatrix,
+        forms: TokenForms,
+        pairings: PairingRequests,
+        accounts: OperatorAccounts,
         hashing: asyncio.Lock,
-        *,
-        note: Note,
-        note_done: Note,
-        others: Callable[[], Sequence[tuple[Actor, str]]],
-        global_rules: GlobalRules,
-        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._access = access
+        self._matrix = matrix
+        self._forms = forms
+        self._pairings = pairings
+        self._accounts = accounts
         self._hashing = hashing
-        self._tokens = tokens
-        consent = Consent(operators, note, note_done)
-        self._forms = TokenForms(tokens, operators, sources, consent, clock)
-        self.pairings = PairingRequests(pairing_service, self._forms, consent, clock)
-        self._accounts = OperatorAccounts(operators, sources, consent)
-        self._access = Access(operators, self._accounts, self._forms, self.pairings, inbox)
-        callers = Callers(tokens, operators, self.pairings, others, clock)
-        self._matrix = AccessMatrix(gateway, callers, sources, global_rules, consent)
-
-    def has_token(self) -> bool:
-        """Whether an agent has a token that was not revoked. Reads the state."""
-        return any(entry.revoked_at is None for entry in self._tokens.list())
 
     def routes(self) -> Iterator[tuple[str, str, Answer]]:
         """(method, path below the API's, what answers)."""
@@ -132,12 +108,12 @@ class AccessRoutes:
 
     async def _approve(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body, id = await read_json(request, Approve, BODY_LIMIT), request.parameters["id"]
-        await self._hashed(self.pairings.approve, id, body, signed_in, request.address)
+        await self._hashed(self._pairings.approve, id, body, signed_in, request.address)
         return HttpResponse(204)
 
     async def _deny(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         id = request.parameters["id"]
-        await asyncio.to_thread(self.pairings.deny, id, signed_in, request.address)
+        await asyncio.to_thread(self._pairings.deny, id, signed_in, request.address)
         return HttpResponse(204)
 
     # Operators

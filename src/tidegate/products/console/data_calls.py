@@ -17,7 +17,7 @@ from tidegate.gateway.gateway import Gateway
 from tidegate.identity.operators import SignedIn
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import Reply, SourceEntry
-from tidegate.model.requests import Browse, Call, ListSources, Progress, Request
+from tidegate.model.requests import Browse, Call, ListSources, Request
 from tidegate.model.results import Limits
 from tidegate.model.schema import Catalog, Table
 from tidegate.model.sources import Source
@@ -70,20 +70,14 @@ class DataCalls:
         source: str | None,
         *,
         tool: str = "",
-        confirmed: bool = False,
-        reason: str = "",
         cancellation: Cancellation | None = None,
-        progress: Progress | None = None,
     ) -> Call:
         """The call of a request, as this operator. Without a source it is about all of them."""
         return Call(
             *(actor_of(caller.signed_in, source), SURFACE, tool or request.kind, request, source),
             client=SURFACE,
             cancellation=cancellation or Cancellation(),
-            progress=progress,
-            confirmed=confirmed,
             address=caller.address,
-            reason=reason,
             waits=False,
         )
 

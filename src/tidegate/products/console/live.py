@@ -21,6 +21,7 @@ from tidegate.edges.http.sse import MOST_BACKLOG
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.cancellation import Cancellation
+from tidegate.products.console.activity import Activity
 from tidegate.products.console.cards import is_settled
 from tidegate.products.console.inbox import Inbox
 from tidegate.products.console.now import Now
@@ -88,9 +89,8 @@ def _view_of(signed_in: SignedIn) -> tuple[OperatorEntry, bool]:
 
 
 class LiveFeed:
-    """The streams of one process. `count_lines` gives the number of the newest line of Activity,
-    `newest_line` that of the newest behind a number which an operator may see, 0 if there is none,
-    and `now` the calls under way."""
+    """The streams of one process. `build` gives the digest of the page's files. `activity` knows
+    the lines of the log, and `now` the calls under way."""
 
     def __init__(
         self,
@@ -98,11 +98,9 @@ class LiveFeed:
         operators: Operators,
         inbox: Inbox,
         build: Callable[[], str],
-        count_lines: Callable[[], int] = lambda: 0,
-        newest_line: Callable[[SignedIn, int], int] = lambda signed_in, after: 0,
+        activity: Activity | None = None,
         pairings: PairingRequests | None = None,
         now: Now | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._approvals = approvals
         self._pairings = pairings
@@ -110,10 +108,8 @@ class LiveFeed:
         self._operators = operators
         self._inbox = inbox
         self._build = build
-        self._count_lines = count_lines
-        self._newest_line = newest_line
+        self._activity = activity
         self._now = now
-        self._clock = clock
         self._readers: set[_Reader] = set()
         self._opening: set[_Reader] = set()
         """Those whose stream has begun and who are sent nothing yet."""
@@ -123,7 +119,7 @@ class LiveFeed:
         self._lines = 0
         self._counting: asyncio.Task[int] | None = None
         self._looks: list[Look] = []
-        self._number = int(clock() * 1000)
+        self._number = int(time.time() * 1000)
 
     @property
     def sequence(self) -> int:
@@ -133,7 +129,7 @@ class LiveFeed:
     def _count(self) -> None:
         """Number the next event. Numbers are times in milliseconds, so that those of the next
         process are higher, and that no page learns from them how many events other pages get."""
-        self._number = max(self._number + 1, int(self._clock() * 1000))
+        self._number = max(self._number + 1, int(time.time() * 1000))
 
     def follow(self, look: Look) -> None:
         """Have `look` called whenever the state is looked at, also when the last page has left."""
@@ -171,7 +167,7 @@ class LiveFeed:
         finally:
             self._opening.discard(reader)
         self._readers.add(reader)
-        now = {"seq": self.sequence, "build": self._build(), "now": self._clock()}
+        now = {"seq": self.sequence, "build": self._build(), "now": time.time()}
         reader.send("hello", now, self.sequence)
         if after and after != str(self.sequence):
             reader.send("reload", {}, self.sequence)
@@ -256,7 +252,10 @@ class LiveFeed:
         sessions = {each.signed_in.operator: each.signed_in for each in readers}
 
         def look() -> dict[OperatorEntry, int]:
-            return {who: self._newest_line(each, after) for who, each in sessions.items()}
+            if self._activity is None:
+                return {}
+            newest_for = self._activity.newest_for
+            return {who: newest_for(each, after) for who, each in sessions.items()}
 
         newest = await asyncio.to_thread(look)
         self._count()
@@ -320,6 +319,9 @@ class LiveFeed:
                 lists[operator] = msgspec.json.encode(now.calls(reader.signed_in))
             reader.send_calls(lists[operator], self.sequence)
 
+    def _count_lines(self) -> int:
+        return 0 if self._activity is None else self._activity.newest()
+
     def _counted(self) -> int:
         """The newest line by the last count that has ended. Questions wait for no count: that of a
         long log takes minutes, and a damaged index counts nothing."""
@@ -340,14 +342,14 @@ class LiveFeed:
         return found
 
     def _is_followed(self, question: PendingApproval) -> bool:
-        if not is_settled(question, self._clock()):
+        if not is_settled(question, time.time()):
             return True
         if question.state == "denied":  # the same call may come again, and be refused
-            return self._clock() - (question.decided_at or 0.0) < COOL_OFF_S
+            return time.time() - (question.decided_at or 0.0) < COOL_OFF_S
         ended_at = question.ended_at or question.decided_at or question.asked_at
         # A call that was approved is noted as running only after its grant was used.
         waits_for_run = question.state == "used" and question.run is None
-        return waits_for_run and self._clock() - ended_at < FOLLOWED_S
+        return waits_for_run and time.time() - ended_at < FOLLOWED_S
 
     def _send_count(self, reader: _Reader) -> None:
         count = sum(

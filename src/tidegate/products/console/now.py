@@ -63,9 +63,17 @@ class RecordCondition(NamedTuple):
     directory: Path
 
 
+class Conditions(NamedTuple):
+    """How the server is at the moment of asking: its open `sources`, asked on the event loop; its
+    `record`, asked on a thread; and how the messages of its `webhook` go."""
+
+    sources: Callable[[], Sequence[SourceCondition]]
+    record: Callable[[], RecordCondition]
+    webhook: Callable[[], WebhookHealth]
+
+
 class Now:
-    """What an operator may see of the present. `conditions` is called on the event loop, `record`
-    on a thread."""
+    """What an operator may see of the present."""
 
     def __init__(
         self,
@@ -73,10 +81,7 @@ class Now:
         figures: CallFigures,
         index: ActivityIndex,
         approvals: Approvals,
-        *,
-        conditions: Callable[[], Sequence[SourceCondition]],
-        record: Callable[[], RecordCondition],
-        webhook: Callable[[], WebhookHealth],
+        conditions: Conditions,
         note_done: Note,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -85,8 +90,6 @@ class Now:
         self._index = index
         self._approvals = approvals
         self._conditions = conditions
-        self._record = record
-        self._webhook = webhook
         self._note_done = note_done
         self._clock = clock
         self._watched: dict[str, float] = {}
@@ -106,8 +109,8 @@ class Now:
         self._watched = {each: at for each, at in self._watched.items() if at > self._clock()}
         self._watched[signed_in.session.id] = self._clock() + WATCHED_S
         self._catch_up()
-        seen = [each for each in self._conditions() if signed_in.may("viewer", each.name)]
-        record = await asyncio.to_thread(self._record)
+        seen = [each for each in self._conditions.sources() if signed_in.may("viewer", each.name)]
+        record = await asyncio.to_thread(self._conditions.record)
         figures = await self._series(span, query.get("source", ""), signed_in)
         free = await asyncio.to_thread(_free_bytes, record.directory)
         return {
@@ -122,7 +125,7 @@ class Now:
                 "checkpoint_at": record.checkpoint_at,
                 "free_bytes": free,
             },
-            "webhook": msgspec.to_builtins(self._webhook()),
+            "webhook": msgspec.to_builtins(self._conditions.webhook()),
         }
 
     # Calls under way

@@ -13,9 +13,10 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from tidegate.approvals.approvals import QUESTION_TTL_S, ApprovalNeeded, Approvals
 from tidegate.errors import Code, TidegateError
@@ -283,15 +284,12 @@ class Runs:
         run.effect = judgement.effect.label
         confirmed = explanation.verdict.kind == "confirm"
         while True:
-            call = self._calls.call(
-                run.caller,
-                request,
-                body.source,
-                tool="run",
+            call = structs.replace(
+                call,
                 confirmed=confirmed,
                 reason=body.reason,
                 cancellation=run.cancellation,
-                progress=lambda share, text: _report(run, share, text),
+                progress=partial(_report, run),
             )
             try:
                 reply = await self._calls.handle(call)

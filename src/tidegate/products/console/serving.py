@@ -17,9 +17,8 @@ from tidegate.model.sources import Source
 if TYPE_CHECKING:
     from tidegate.config.model import Config
     from tidegate.edges.http.endpoint import Endpoint
-    from tidegate.products.console.access_routes import AccessRoutes
-    from tidegate.products.console.inbox import Inbox
-    from tidegate.products.console.now import Now
+    from tidegate.products.console.access_matrix import GlobalRules
+    from tidegate.products.console.now import Conditions
     from tidegate.products.console.request_checks import RequestChecks
     from tidegate.serve.edges import Pages
 
@@ -39,18 +38,93 @@ def make_pages(app: App, host: str, port: int, tls: bool) -> Pages | None:
 def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     """What is served at the path of the console. To be called in the loop that serves."""
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.products.console.access import Access
+    from tidegate.products.console.access_matrix import AccessMatrix
     from tidegate.products.console.access_routes import AccessRoutes
-    from tidegate.products.console.console import Console
+    from tidegate.products.console.activity import Activity
+    from tidegate.products.console.activity_routes import ActivityRoutes
+    from tidegate.products.console.admins import Consent
+    from tidegate.products.console.callers import Callers
+    from tidegate.products.console.changes import Changes
+    from tidegate.products.console.console import API, Console, describe_server
     from tidegate.products.console.conventions import ConsoleConventions
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.data_export import DataExports
     from tidegate.products.console.data_page import DataPage
     from tidegate.products.console.downloads import Downloads
+    from tidegate.products.console.inbox import Inbox
+    from tidegate.products.console.inbox_routes import InboxRoutes, RecentCalls
+    from tidegate.products.console.live import LiveFeed
+    from tidegate.products.console.live_routes import LiveRoutes
+    from tidegate.products.console.now import Now
+    from tidegate.products.console.operator_accounts import OperatorAccounts
+    from tidegate.products.console.page_files import PageFiles
+    from tidegate.products.console.pairing_requests import PairingRequests
     from tidegate.products.console.result_quota import ResultQuota
     from tidegate.products.console.runs import Runs
-    from tidegate.products.console.sign_in import PATH
+    from tidegate.products.console.sign_in import PATH, Sessions
     from tidegate.products.console.tabs import DataTabs
+    from tidegate.products.console.token_forms import TokenForms
 
+    gateway, approvals, operators = app.gateway, app.approvals, app.operators
+    note, note_done = app.server_audit.record_as, app.server_audit.record_done_as
+    sources, conditions = _sources_of(app), _conditions_of(app)
+    # One at a time: a hash takes 32 MB and 0.1 s of a processor.
+    hashing = asyncio.Lock()
+    files = PageFiles()
+    inbox = Inbox(approvals, operators, sources, app.state.changes.find)
+    changes = Changes(gateway, app.state.changes, approvals, operators, hashing)
+    activity = Activity(app.activity_index, app.prover, sources)
+
+    consent = Consent(operators, note, note_done)
+    forms = TokenForms(app.tokens, operators, sources, consent)
+    pairings = PairingRequests(app.pairing_service, forms, consent)
+    accounts = OperatorAccounts(operators, sources, consent)
+    access = Access(operators, accounts, forms, pairings, inbox)
+    callers = Callers(app.tokens, operators, pairings, app.callers_without_token, time.time)
+    matrix = AccessMatrix(gateway, callers, sources, _global_rules_of(app), consent)
+
+    now = Now(gateway, app.figures, app.activity_index, approvals, conditions, note_done)
+    feed = LiveFeed(
+        approvals, operators, inbox, lambda: files.build, activity, pairings=pairings, now=now
+    )
+    activity_routes = ActivityRoutes(
+        *(activity, inbox, changes, feed),
+        Downloads(note, sources, time.monotonic),
+        app.directory,
+    )
+    recent = RecentCalls(activity, sources, forms)
+    sessions = Sessions(
+        operators,
+        partial(app.state.shared.secret, "console"),
+        partial(describe_server, approvals, sources, files),
+        secure=checks.address.startswith("https:"),
+    )
+    console = Console(checks, sessions, files, hashing)
+    router = console.routes(
+        (
+            InboxRoutes(inbox, changes, recent, feed, conditions.webhook, hashing),
+            activity_routes,
+            AccessRoutes(access, matrix, forms, pairings, accounts, hashing),
+            LiveRoutes(now, feed),
+        )
+    )
+    export = console.guard_download(activity_routes.export)
+    router.add("GET", f"{API}/activity/export", export)
+
+    calls = DataCalls(gateway, app.config.limits, sources)
+    tabs = DataTabs(calls, app.state.windows, feed, sources)
+    runs = Runs(calls, approvals, operators, feed, ResultQuota(app.directory))
+    downloads = Downloads(note, sources, time.monotonic)
+    exports = DataExports(calls, runs, downloads, app.directory)
+    data = DataPage(calls, tabs, runs, exports)
+    router.include(data.routes(console.guard, console.guard_download))
+    return Endpoint(PATH, router, ConsoleConventions())
+
+
+def _sources_of(app: App) -> Callable[[], Sequence[Source]]:
+    """What gives the sources, from any thread: what follows a change of sources, as closing them,
+    is done on the loop that this is called in."""
     loop, thread = asyncio.get_running_loop(), get_ident()
 
     def known() -> tuple[Source, ...]:
@@ -67,11 +141,15 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         return known()
 
     def sources() -> tuple[Source, ...]:
-        """From any thread: what follows a change of sources, as closing them, is the loop's."""
         if get_ident() == thread:
             return known()
         return asyncio.run_coroutine_threadsafe(read(), loop).result()
 
+    return sources
+
+
+def _global_rules_of(app: App) -> GlobalRules:
+    """What gives the masks and filters of the settings that are followed."""
     current = app.config
 
     def follow(config: Config) -> None:
@@ -79,52 +157,14 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         current = config
 
     app.settings_listeners.append(follow)
-
-    def make_access(
-        sources: Callable[[], Sequence[Source]], inbox: Inbox, hashing: asyncio.Lock
-    ) -> AccessRoutes:
-        return AccessRoutes(
-            *(app.gateway, app.operators, app.tokens, app.pairing_service),
-            *(sources, inbox, hashing),
-            note=app.server_audit.record_as,
-            note_done=app.server_audit.record_done_as,
-            others=app.callers_without_token,
-            global_rules=lambda: (current.masks, current.filters),
-        )
-
-    console = Console(
-        app.gateway,
-        app.approvals,
-        app.operators,
-        sources,
-        partial(app.state.shared.secret, "console"),
-        checks,
-        access=make_access,
-        changes=app.state.changes,
-        index=app.activity_index,
-        prover=app.prover,
-        note=app.server_audit.record_as,
-        directory=app.directory,
-        secure=checks.address.startswith("https:"),
-        webhook=lambda: app.webhook.health,
-        now=_now(app),
-    )
-    calls = DataCalls(app.gateway, app.config.limits, sources)
-    tabs = DataTabs(calls, app.state.windows, console.feed, sources)
-    runs = Runs(calls, app.approvals, app.operators, console.feed, ResultQuota(app.directory))
-    downloads = Downloads(app.server_audit.record_as, sources, time.monotonic)
-    exports = DataExports(calls, runs, downloads, app.directory)
-    data = DataPage(calls, tabs, runs, exports)
-    router = console.routes()
-    router.include(data.routes(console.guard, console.guard_download))
-    return Endpoint(PATH, router, ConsoleConventions())
+    return lambda: (current.masks, current.filters)
 
 
-def _now(app: App) -> Now:
-    """What the console shows of the present."""
-    from tidegate.products.console.now import Now, RecordCondition, SourceCondition
+def _conditions_of(app: App) -> Conditions:
+    """How the sources, the record and the webhook are."""
+    from tidegate.products.console.now import Conditions, RecordCondition, SourceCondition
 
-    def conditions() -> list[SourceCondition]:
+    def sources() -> list[SourceCondition]:
         operator = cli()
         found: list[SourceCondition] = []
         for each in app.connections.in_use():
@@ -143,13 +183,4 @@ def _now(app: App) -> Now:
         problems = {**app.audit.problems, **app.readiness()}
         return RecordCondition(problems, app.audit.read_checkpoint_time(), app.directory)
 
-    return Now(
-        app.gateway,
-        app.figures,
-        app.activity_index,
-        app.approvals,
-        conditions=conditions,
-        record=record,
-        webhook=lambda: app.webhook.health,
-        note_done=app.server_audit.record_done_as,
-    )
+    return Conditions(sources, record, lambda: app.webhook.health)

@@ -89,6 +89,10 @@ class TokenForms:
         self._consent = consent
         self._clock = clock
 
+    def has_token(self) -> bool:
+        """Whether an agent has a token that was not revoked. Reads the state."""
+        return any(entry.revoked_at is None for entry in self._tokens.list())
+
     def list(self, signed_in: SignedIn) -> list[dict[str, Any]]:
         """The tokens that the operator may change, active ones first, then the last that ended."""
         now = self._clock()
