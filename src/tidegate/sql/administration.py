@@ -126,7 +126,7 @@ def _reading(
 ) -> StatementEffects:
     return StatementEffects(
         [Finding(Effect.ADMIN, f"admin.{kind}", reason)],
-        tables,
+        tables or {},
         returns_rows=returns_rows,
         administration=administration,
     )

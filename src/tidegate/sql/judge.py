@@ -12,12 +12,13 @@ from msgspec import structs
 
 from tidegate.errors import ERRORS, Code
 from tidegate.model.long_work import TakesLong
-from tidegate.model.statements import Administration, Effect, Judgement, TouchedTable
+from tidegate.model.statements import Effect, Judgement
 from tidegate.sql.ddl import refuses_transaction
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import CODES, READS, Finding, Refusal, most_severe
 from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.own_functions import full_name_of, refused_in_change, trusting
+from tidegate.sql.query_statement import StatementEffects
 from tidegate.sql.scan import scan
 from tidegate.sql.statement_kinds import classify_statement, verb_of
 
@@ -62,7 +63,8 @@ def judge_uncached(text: str, dialect: str, trusted: tuple[str, ...] = ()) -> Ju
     if found.own and found.effect is not Effect.UNKNOWN:
         known_as = found.own[0]
     if known_as and found.verb not in _READING_VERBS:
-        return _judgement(refused_in_change(known_as), verb=found.verb, own=(known_as,))
+        effects = StatementEffects([], own=(known_as,))
+        return _judgement(refused_in_change(known_as), effects, verb=found.verb)
     if known_as:
         hint = f"Write `{known_as}`: the settings of this source allow it by its full name."
         return structs.replace(found, hint=hint, own=(known_as,))
@@ -77,7 +79,7 @@ def _judged(text: str, dialect: str, trusted: tuple[str, ...] = ()) -> Judgement
     try:
         tables = trusting(dialect, trusted) if trusted else find(dialect)
         tokens = scan(text, tables)
-        reading = classify_statement(tokens, tables)
+        effects = classify_statement(tokens, tables)
         verb = verb_of(tokens, tables)
     except TakesLong:
         raise
@@ -87,60 +89,50 @@ def _judged(text: str, dialect: str, trusted: tuple[str, ...] = ()) -> Judgement
         return _judgement(TOO_DEEP)
     except Exception:  # noqa: BLE001 - a fault of ours must not let a statement pass, nor tell more
         return _judgement(FAILED)
-    finding = most_severe(reading.opinions)
-    return _judgement(
-        finding,
-        tuple(reading.tables),
-        tuple(reading.functions),
-        reading.unqualified and finding.effect is Effect.WRITE,
-        reading.returns_rows,
-        verb,
-        reading.administration if finding.effect is Effect.ADMIN else None,
-        tables.concurrent_indexes and refuses_transaction(tokens),
-        reading.touches if finding.effect is Effect.WRITE else (),
-        reading.open_ended and finding.effect is Effect.WRITE,
-        reading.own,
-    )
+    refuses = tables.concurrent_indexes and refuses_transaction(tokens)
+    return _judgement(most_severe(effects.opinions), effects, verb, refuses_transaction=refuses)
+
+
+_NOTHING = StatementEffects([])
 
 
 def _judgement(
     finding: Finding,
-    tables: tuple[str, ...] = (),
-    functions: tuple[str, ...] = (),
-    unqualified: bool = False,
-    returns_rows: bool = True,
+    effects: StatementEffects = _NOTHING,
     verb: str = "",
-    administration: Administration | None = None,
-    outside: bool = False,
-    touches: tuple[TouchedTable, ...] = (),
-    open_ended: bool = False,
-    own: tuple[str, ...] = (),
+    *,
+    refuses_transaction: bool = False,
 ) -> Judgement:
+    """The judgement by the finding that won. What else the statement does holds as far as it is of
+    that effect: `finding` may be more severe than a change of rows."""
+    effect = finding.effect
+    tables, functions = tuple(effects.tables), tuple(effects.functions)
     if finding is READS:
         return Judgement(
-            *(Effect.READ, finding.rule, finding.reason),
+            *(effect, finding.rule, finding.reason),
             tables=tables,
             functions=functions,
             verb=verb,
-            own=own,
+            own=effects.own,
         )
-    code = finding.code or CODES[finding.effect]
+    code = finding.code or CODES[effect]
+    writes = effect is Effect.WRITE
     return Judgement(
-        finding.effect,
+        effect,
         finding.rule,
         finding.reason,
         code.value,
         finding.hint or ERRORS[code].hint,
         tables,
         functions,
-        unqualified,
-        returns_rows,
+        unqualified=effects.unqualified and writes,
+        returns_rows=effects.returns_rows,
         verb=verb,
-        administration=administration,
-        refuses_transaction=outside,
-        touches=touches,
-        open_ended=open_ended,
-        own=own,
+        administration=effects.administration if effect is Effect.ADMIN else None,
+        refuses_transaction=refuses_transaction,
+        touches=effects.touches if writes else (),
+        open_ended=effects.open_ended and writes,
+        own=effects.own,
     )
 
 

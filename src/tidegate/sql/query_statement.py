@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection
 
+import msgspec
+
 from tidegate.errors import Code
 from tidegate.model.statements import Administration, Effect, TouchedTable
 from tidegate.sql.declared_names import inserted
@@ -29,43 +31,20 @@ _SEQUENCES = frozenset({"nextval", "setval"})
 _ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
 
 
-class StatementEffects:
-    """What a statement was found to do."""
+class StatementEffects(msgspec.Struct, frozen=True):
+    """What a statement was found to do. `opinions` are those of all checks, in the order in which
+    they were made; `tables` and `functions` what it names, in the order of the text. All else is
+    as in `model.statements.Judgement`."""
 
-    __slots__ = (
-        "administration",
-        "functions",
-        "open_ended",
-        "opinions",
-        "own",
-        "returns_rows",
-        "tables",
-        "touches",
-        "unqualified",
-    )
-
-    def __init__(
-        self,
-        opinions: list[Finding],
-        tables: dict[str, None] | None = None,
-        functions: dict[str, None] | None = None,
-        *,
-        unqualified: bool = False,
-        returns_rows: bool = True,
-        administration: Administration | None = None,
-        touches: tuple[TouchedTable, ...] = (),
-        open_ended: bool = False,
-        own: tuple[str, ...] = (),
-    ) -> None:
-        self.administration = administration
-        self.open_ended = open_ended
-        self.opinions = opinions
-        self.own = own
-        self.tables = tables or {}
-        self.functions = functions or {}
-        self.touches = touches
-        self.unqualified = unqualified
-        self.returns_rows = returns_rows
+    opinions: list[Finding]
+    tables: dict[str, None] = {}
+    functions: dict[str, None] = {}
+    unqualified: bool = False
+    returns_rows: bool = True
+    administration: Administration | None = None
+    touches: tuple[TouchedTable, ...] = ()
+    open_ended: bool = False
+    own: tuple[str, ...] = ()
 
 
 def read_query_statement(

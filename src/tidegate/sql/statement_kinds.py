@@ -120,17 +120,18 @@ def _change(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     plainer = _plainer(tokens, dialect)
     replaces = "REPLACE" in [each.key for each in (tokens[:3] if _is_or(tokens) else tokens[:1])]
     reading = read_query_statement(plainer, dialect, reading=False, replaces=replaces)
+    opinions = [*reading.opinions]
     if plainer is not tokens:
-        reading.opinions.append(Finding(Effect.WRITE, _RESPELLED, "Changes data"))
+        opinions.append(Finding(Effect.WRITE, _RESPELLED, "Changes data"))
     if tokens[0].key == "DELETE" and tokens[1:2] and tokens[1].key == "HISTORY":
-        reading.opinions.append(
+        opinions.append(
             Finding(Effect.DESTRUCTIVE, "change.history", "DELETE HISTORY removes earlier rows")
         )
     if "FTS5" in dialect.modules and _commands_index(plainer):
-        reading.opinions.append(
+        opinions.append(
             Finding(Effect.DESTRUCTIVE, "change.index", "A command to an index may empty it")
         )
-    return reading
+    return structs.replace(reading, opinions=opinions)
 
 
 def _is_or(tokens: list[Token]) -> bool:
@@ -188,11 +189,11 @@ def _explain(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     if form in ("explain", "analyze"):
         raise Refusal(Code.SQL_UNKNOWN, "explain.nested", "EXPLAIN of an EXPLAIN is not read")
     reading = classify_statement(inner, dialect)
-    reading.administration = None  # only the statement itself was looked at
-    # What an EXPLAIN that runs it changes is not in its own count of rows.
-    reading.touches = tuple([structs.replace(each, nested=True) for each in reading.touches])
     if runs or dialect.explains_queries_only:
-        return reading
+        # What an EXPLAIN that runs it changes is not in its own count of rows.
+        touches = tuple([structs.replace(each, nested=True) for each in reading.touches])
+        # Only the statement itself was looked at.
+        return structs.replace(reading, administration=None, touches=touches)
     # Without ANALYZE the statement is planned, not run. Yet PostgreSQL looks where a new table
     # would go, and there and then makes the session's schema for temporary ones.
     kept = [
