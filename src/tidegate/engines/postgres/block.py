@@ -31,7 +31,7 @@ from tidegate.engines.postgres.data_rows import ENCODED_VALUES, DataRowPostgresC
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.row_counts import counter_of
 from tidegate.engines.postgres.schema_state import SAME_RULES
-from tidegate.engines.postgres.transaction import Tuning, settings_query
+from tidegate.engines.postgres.transaction import TransactionSettings, Tuning, settings_query
 from tidegate.engines.postgres.types import Reader, Rows, TypeCache, shape_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -472,8 +472,8 @@ def _before(
 ) -> list[_Command]:
     """The commands before a statement: each sets all that an earlier one may have set."""
     path = statement.schema or session.setting.path.encode()
-    settings = settings_query(timeout_ms, path, statement.identity, tuning=statement.tuning)
-    return [settings, *(() if guard is None else guard.before)]
+    settings = TransactionSettings(timeout_ms, path, statement.identity, statement.tuning)
+    return [settings_query(settings), *(() if guard is None else guard.before)]
 
 
 def _begin(modes: TransactionModes) -> bytes:

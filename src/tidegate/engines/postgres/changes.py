@@ -42,7 +42,7 @@ from tidegate.engines.postgres.connection import COMMIT, PINNED, ROLLBACK, Postg
 from tidegate.engines.postgres.errors import translate
 from tidegate.engines.postgres.internal_queries import rows_of, send_queries
 from tidegate.engines.postgres.row_counts import AT_ONCE, counter_of
-from tidegate.engines.postgres.transaction import Tuning, settings_query
+from tidegate.engines.postgres.transaction import TransactionSettings, Tuning, settings_query
 from tidegate.engines.postgres.types import Rows
 from tidegate.engines.postgres.undo_tables import (
     VERSION,
@@ -67,7 +67,6 @@ from tidegate.model.changes import (
     TableImage,
 )
 from tidegate.model.decisions import Permit
-from tidegate.model.sources import Identity
 from tidegate.sql.change_outline import ChangeOutline
 from tidegate.sql.dialects import find
 
@@ -82,15 +81,6 @@ _OWN_SETTINGS = (
 )
 _CONSTRAINT = "23"
 _SERIALIZATION = ("40001", "40P01")
-
-
-class Settings(NamedTuple):
-    """What a transaction runs with."""
-
-    timeout_ms: int
-    schema: bytes | None = None
-    identity: Identity | None = None
-    tuning: Tuning = ()
 
 
 class Change(NamedTuple):
@@ -118,14 +108,14 @@ class ChangeResult(NamedTuple):
 
 
 async def reversibility(
-    session: PostgresSession, text: str, parameters: int, settings: Settings
+    session: PostgresSession, text: str, parameters: int, settings: TransactionSettings
 ) -> Reversibility:
     """Whether the rows of a change can be put back. Raises: TidegateError."""
     outline = outline_of(text, "postgres", parameters)
     if isinstance(outline, str):
         return Reversibility(False, outline)
     *_, look = await send_queries(
-        session, (_READS, None), _settings(settings), look_by_name(outline)
+        session, (_READS, None), settings_query(settings), look_by_name(outline)
     )
     await session.end(ROLLBACK)
     return reversibility_of(found_in(look, outline, session.line.server_version))
@@ -136,7 +126,7 @@ async def run_with_undo(
     text: bytes,
     params: list[bytes | None],
     outline: ChangeOutline,
-    settings: Settings,
+    settings: TransactionSettings,
     permit: Permit,
     keeper: ChangeKeeper,
 ) -> ChangeResult:
@@ -146,7 +136,7 @@ async def run_with_undo(
     """
     for attempt in range(TRIES):
         try:
-            before = (BEGIN, None), _settings(settings)
+            before = (BEGIN, None), settings_query(settings)
             change = Change(text, params, outline, permit, keeper.max_bytes, settings.tuning)
             ran = await _change(session, before, change, ends=True)
             if isinstance(ran.image, str):
@@ -310,9 +300,11 @@ async def _image(
     return image_of_change(table, outline, was, [row[:width] for row in rows], affected)
 
 
-async def compare(session: PostgresSession, image: ChangeImage, settings: Settings) -> Comparison:
+async def compare(
+    session: PostgresSession, image: ChangeImage, settings: TransactionSettings
+) -> Comparison:
     """Compare the rows of an image with those there now. Raises: TidegateError."""
-    await send_queries(session, (_READS, None), _settings(settings))
+    await send_queries(session, (_READS, None), settings_query(settings))
     try:
         return await _compare_images(session, image, locks=False)
     finally:
@@ -322,14 +314,14 @@ async def compare(session: PostgresSession, image: ChangeImage, settings: Settin
 async def put_back(
     session: PostgresSession,
     image: ChangeImage,
-    settings: Settings,
+    settings: TransactionSettings,
     keeper: ChangeKeeper | None,
 ) -> Comparison:
     """Put the rows back in one transaction, or return what prevents it.
 
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
     """
-    await send_queries(session, (b"BEGIN READ WRITE", None), _settings(settings))
+    await send_queries(session, (b"BEGIN READ WRITE", None), settings_query(settings))
     try:
         found = await _compare_images(session, image, locks=True)
         if found.count or found.reason:
@@ -446,9 +438,3 @@ async def _commit(session: PostgresSession) -> None:
     committed = await session.end(COMMIT)
     if committed.status in FAILED or committed.command_status != COMMIT:
         raise translate(committed)
-
-
-def _settings(settings: Settings) -> tuple[bytes, Params]:
-    return settings_query(
-        settings.timeout_ms, settings.schema, settings.identity, tuning=settings.tuning
-    )

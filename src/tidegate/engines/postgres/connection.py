@@ -37,7 +37,12 @@ from tidegate.engines.postgres.schema_state import (
     version_of,
 )
 from tidegate.engines.postgres.search_path import pinned_path
-from tidegate.engines.postgres.transaction import Tuning, milliseconds_of, settings_query
+from tidegate.engines.postgres.transaction import (
+    TransactionSettings,
+    Tuning,
+    milliseconds_of,
+    settings_query,
+)
 from tidegate.engines.postgres.types import Reader, Rows
 from tidegate.engines.postgres.url import Conninfo
 from tidegate.errors import TidegateError
@@ -159,18 +164,16 @@ class _Read(NamedTuple):
 
     text: bytes
     params: Params
-    timeout_ms: int
-    schema: bytes | None
-    identity: Identity | None
+    settings: TransactionSettings
     pin: PinnedSchema | None
-    tuning: Tuning
     form: int
     rules: CatalogRules | None
 
     @property
     def scope(self) -> Hashable:
         """What a plan depends on in addition to the text."""
-        return self.schema, self.identity, self.tuning
+        _, schema, identity, tuning = self.settings
+        return schema, identity, tuning
 
 
 def guarded_by(
@@ -311,7 +314,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         line = self.line
         line.send(
             (BEGIN_READ, None),
-            settings_query(timeout_ms, identity=identity),
+            settings_query(TransactionSettings(timeout_ms, identity=identity)),
             *[query if isinstance(query, tuple) else (query, None) for query in queries],
             (ROLLBACK, None),
         )
@@ -330,45 +333,25 @@ class PostgresSession(ServerSession[CommandProtocol]):
         await self.settle()
         return answers
 
-    async def begin(
+    async def begin_read(
         self,
         text: bytes,
         params: Params,
-        timeout_ms: int,
-        schema: bytes | None,
-        identity: Identity | None = None,
+        settings: TransactionSettings,
         *,
-        writes: bool,
         pin: PinnedSchema | None = None,
-        tuning: Tuning = (),
         form: int = 0,
-        before: tuple[bytes, Callable[[PGresult], None]] | None = None,
         rules: CatalogRules | None = None,
     ) -> PGresult:
-        """Send a statement in its transaction; its first result, which may be a failure. A read
-        gives none if the schema is not the one that is pinned. `form` is the format code of what a
-        read gives. `before` is a query that a change comes after, and what takes its result.
+        """Send a read in its transaction; its first result, which may be a failure. `form` is the
+        format code of what it gives.
 
         Raises: TidegateError SOURCE_UNREACHABLE; POLICY_IDENTITY if the server does not let us be
-        who the caller is; what it says to BEGIN; SchemaChangedError; RulesChangedError where the
-        catalog has other `rules` in the transaction than when the statement was judged.
+        who the caller is; what it says to BEGIN; SchemaChangedError where the schema is not the one
+        that is pinned; RulesChangedError where the catalog has other `rules` in the transaction
+        than when the statement was judged.
         """
-        line = self.line
-        if writes:
-            settings = guarded_by(
-                rules, settings_query(timeout_ms, schema, identity, tuning=tuning)
-            )
-            ours = () if before is None else ((before[0], None),)
-            line.send((BEGIN_WRITE, None), settings, *ours, (text, params))
-            await line.sync()
-            begun = await line.pass_over(_BEFORE, begins=True)
-            if begun.status in FAILED:
-                raise rejected_or_changed(begun, identity)
-            if before is not None:
-                before[1](await line.pass_over(1))
-            line.stream(CHUNK_ROWS)
-            return await self._next_result()
-        read = _Read(text, params, timeout_ms, schema, identity, pin, tuning, form, rules)
+        read = _Read(text, params, settings, pin, form, rules)
         for _ in range(MAX_TRIES):
             result = await self._try(read)
             if result is not None:
@@ -378,6 +361,30 @@ class PostgresSession(ServerSession[CommandProtocol]):
             if self.interrupted:
                 break
         raise lost()
+
+    async def begin_change(
+        self,
+        text: bytes,
+        params: Params,
+        settings: TransactionSettings,
+        *,
+        before: tuple[bytes, Callable[[PGresult], None]] | None = None,
+        rules: CatalogRules | None = None,
+    ) -> PGresult:
+        """Send a change in its transaction; its first result, which may be a failure. `before` is a
+        query that it comes after, and what takes its result. Raises: as `begin_read`."""
+        line = self.line
+        first = guarded_by(rules, settings_query(settings))
+        ours = () if before is None else ((before[0], None),)
+        line.send((BEGIN_WRITE, None), first, *ours, (text, params))
+        await line.sync()
+        begun = await line.pass_over(_BEFORE, begins=True)
+        if begun.status in FAILED:
+            raise rejected_or_changed(begun, settings.identity)
+        if before is not None:
+            before[1](await line.pass_over(1))
+        line.stream(CHUNK_ROWS)
+        return await self._next_result()
 
     async def enter_block(self, begin: bytes) -> None:
         """Begin a transaction over several statements. Raises: TidegateError."""
@@ -424,30 +431,25 @@ class PostgresSession(ServerSession[CommandProtocol]):
         self,
         text: bytes,
         params: Params,
-        timeout_ms: int,
-        schema: bytes | None,
-        tuning: Tuning = (),
+        settings: TransactionSettings,
     ) -> PGresult:
-        """Send a statement that PostgreSQL runs in no transaction; its first result. What is set
-        for it lasts until the session is reset. Raises: TidegateError."""
-        await self.query_internal(
-            _ALONE, [b"%d" % timeout_ms, schema or self.setting.path.encode()]
-        )
-        for each in tuning:
+        """Send a statement that PostgreSQL runs in no transaction, and as the account itself; its
+        first result. What is set for it lasts until the session is reset. Raises: TidegateError."""
+        path = settings.schema or self.setting.path.encode()
+        await self.query_internal(_ALONE, [b"%d" % settings.timeout_ms, path])
+        for each in settings.tuning:
             await self.query_internal(_SET_ALONE, [part.encode() for part in each])
         self.line.send((text, params))  # the only command of its group: it refuses to have others
         await self.line.sync()
         self.line.stream(CHUNK_ROWS)
         return await self._next_result()
 
-    async def begin_copy(
-        self, text: bytes, timeout_ms: int, schema: bytes | None, tuning: Tuning = ()
-    ) -> PGresult:
+    async def begin_copy(self, text: bytes, settings: TransactionSettings) -> PGresult:
         """Send a COPY ... TO STDOUT in a transaction that reads; its first result. The connection
         is of no further use. Raises: TidegateError."""
         await self.settle()
         self.line.leave_pipeline()
-        for before in ((BEGIN_READ, None), settings_query(timeout_ms, schema, tuning=tuning)):
+        for before in ((BEGIN_READ, None), settings_query(settings)):
             result = await self.line.run_alone(*before)
             if result.status in FAILED:
                 raise translate(result)
@@ -467,7 +469,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
                 prepared.withdraw()
                 return None  # nothing of it has run: ask what was written
             if not is_unknown_name(result):
-                raise rejected_or_changed(result, read.identity)
+                raise rejected_or_changed(result, read.settings.identity)
             prepared.disable()
             return None
         if read.rules is not None and read.rules.moving:
@@ -501,16 +503,9 @@ class PostgresSession(ServerSession[CommandProtocol]):
             before += len(prepared.closing)
             line.forget(*prepared.closing)
             prepared.closing.clear()
-        settings, values = settings_query(
-            read.timeout_ms,
-            read.schema,
-            read.identity,
-            with_snapshot=read.pin is not None,
-            tuning=read.tuning,
-        )
         settings, values = guarded_by(
             read.rules,
-            (settings, values),
+            settings_query(read.settings, with_snapshot=read.pin is not None),
             quick=read.rules is not None and not read.rules.moving,
         )
         begin, first, named, end = prepared.names_of(
@@ -589,7 +584,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         printed none. Nothing is planned or run. Raises: TidegateError.
         """
         line = self.line
-        path, params = settings_query(timeout_ms, schema, tuning=tuning)
+        path, params = settings_query(TransactionSettings(timeout_ms, schema, tuning=tuning))
         line.send((BEGIN_READ, None), (path, params), (_PRINT_TREES, None))
         line.prepare(text)
         line.send((ROLLBACK, None))
@@ -603,18 +598,11 @@ class PostgresSession(ServerSession[CommandProtocol]):
             await self.settle()
         return trees[0] if trees else None
 
-    async def described(
-        self,
-        text: bytes,
-        schema: bytes | None,
-        timeout_ms: int,
-        identity: Identity | None = None,
-        tuning: Tuning = (),
-    ) -> PGresult:
+    async def described(self, text: bytes, settings: TransactionSettings) -> PGresult:
         """The parameters and the columns of a statement. Nothing is planned or run.
         Raises: TidegateError."""
         line = self.line
-        line.send((BEGIN_READ, None), settings_query(timeout_ms, schema, identity, tuning=tuning))
+        line.send((BEGIN_READ, None), settings_query(settings))
         line.prepare(text)
         line.describe_prepared()
         line.send((ROLLBACK, None))
@@ -624,7 +612,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
             result = await self.only_result()
             if result.status in FAILED:
                 await self.settle()
-                raise rejected(result, identity) if place < _BEFORE else translate(result)
+                raise rejected(result, settings.identity) if place < _BEFORE else translate(result)
             results.append(result)
         await self.settle()
         return results[3]

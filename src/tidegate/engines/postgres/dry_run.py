@@ -20,8 +20,7 @@ from tidegate.engines.common.dry_run import (
 from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.connection import BEGIN_WRITE, ROLLBACK, PostgresSession
 from tidegate.engines.postgres.internal_queries import array_of, rows_of, send_queries
-from tidegate.engines.postgres.transaction import Tuning, settings_query
-from tidegate.model.sources import Identity
+from tidegate.engines.postgres.transaction import TransactionSettings, settings_query
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import DmlStatement, Part
@@ -101,22 +100,19 @@ async def run_dry(
     text: bytes,
     params: list[bytes | None],
     outline: DmlStatement,
-    *,
-    timeout_ms: int,
-    schema: bytes | None,
-    identity: Identity | None,
+    settings: TransactionSettings,
     max_rows: int,
-    tuning: Tuning = (),
 ) -> DryRun:
     """Try it, and leave no transaction open. The caller ends the session if this raises.
 
     Raises: TidegateError.
     """
-    first = settings_query(timeout_ms, schema, identity, tuning=tuning)
     name = _name(outline)
     calls = array_of(sorted(outline.calls))
     look = (_LOOK, [name.encode(), calls.encode()])
-    results = await send_queries(session, (BEGIN_WRITE, None), first, (_LOCK_WAIT, None), look)
+    results = await send_queries(
+        session, (BEGIN_WRITE, None), settings_query(settings), (_LOCK_WAIT, None), look
+    )
     try:
         return await _try(session, text, params, outline, results[-1], max_rows)
     finally:

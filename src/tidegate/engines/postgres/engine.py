@@ -55,7 +55,12 @@ from tidegate.engines.postgres.schema_state import (
     SchemaVersion,
 )
 from tidegate.engines.postgres.session_settings import applied, completed, path_of, settled
-from tidegate.engines.postgres.transaction import Tuning, check_run_as, may_tune
+from tidegate.engines.postgres.transaction import (
+    TransactionSettings,
+    Tuning,
+    check_run_as,
+    may_tune,
+)
 from tidegate.engines.postgres.types import shape_of
 from tidegate.engines.postgres.url import Conninfo, own_login_only, parse_conninfo
 from tidegate.errors import Code, TidegateError
@@ -232,7 +237,8 @@ class PostgresEngine:
             writes=writes,
             limit_s=limit_s,
         )
-        databases, timeout_ms = self._databases, running.timeout_ms
+        databases = self._databases
+        settings = TransactionSettings(running.timeout_ms, schema, permit.identity, tuning)
         sink = None if explains or request.sink is None else sink_of(request)
         try:
             async with running as session:
@@ -242,11 +248,11 @@ class PostgresEngine:
                 database = databases.asked.get(request.database) or databases.of(request.database)
                 session.prepared.follow(database.watch.names_state)
                 if copies:
-                    return await self._copy(running, session, encoded, schema, tuning)
+                    return await self._copy(running, session, encoded, settings)
                 if not explains and outside:
                     if permit.identity is not None:
                         raise role_refused(NO_ROLE_OUTSIDE)
-                    first = await session.begin_outside(encoded, params, timeout_ms, schema, tuning)
+                    first = await session.begin_outside(encoded, params, settings)
                     if first.status in FAILED:
                         raise failed_outside(first)
                     return await self._cursor(running, first, text, database, sink)
@@ -254,33 +260,33 @@ class PostgresEngine:
                     not writes
                     and sink is not None
                     and sink.form == 1
-                    and await self._is_binary(permit, sink, session, admitted, timeout_ms)
+                    and await self._is_binary(permit, sink, session, encoded, settings)
                 )
-                counter = counter_of(permit) if writes else None
                 if explains and params and not request.statement.params:
                     # With NULL in the place of each value it would be seen that nothing is found;
                     # GENERIC_PLAN of PostgreSQL 16 takes no placeholders in this protocol.
                     encoded = await session.prepare_plan(
                         encode_statement(request.statement.text), len(params), schema
                     )
-                    params, tuning = [], (*tuning, GENERIC_PLAN)
-                first = await session.begin(
-                    encoded,
-                    params,
-                    timeout_ms,
-                    schema,
-                    permit.identity,
-                    writes=writes,
-                    pin=self._pin(permit, request),
-                    tuning=tuning,
-                    form=int(binary),
-                    before=None
-                    if counter is None or counter.before is None
-                    else (counter.before, counter.begin),
-                    rules=database.watch
-                    if judgement.administration is None or not is_approved_as_is(judgement)
-                    else None,
-                )
+                    params, settings = [], settings._replace(tuning=(*tuning, GENERIC_PLAN))
+                as_is = judgement.administration is not None and is_approved_as_is(judgement)
+                rules = None if as_is else database.watch
+                counter = None
+                if writes:
+                    counter = counter_of(permit)
+                    before = None
+                    if counter is not None and counter.before is not None:
+                        before = counter.before, counter.begin
+                    first = await session.begin_change(
+                        encoded, params, settings, before=before, rules=rules
+                    )
+                else:
+                    first = await session.begin_read(
+                        *(encoded, params, settings),
+                        pin=self._pin(permit, request),
+                        form=int(binary),
+                        rules=rules,
+                    )
                 if first.status in FAILED:
                     raise translate(first)
                 return await self._cursor(
@@ -313,7 +319,7 @@ class PostgresEngine:
         try:
             async with running as session:
                 session.needs_reset = running.committing = True
-                settings = changes.Settings(
+                settings = TransactionSettings(
                     running.timeout_ms, admitted.schema, permit.identity, admitted.tuning
                 )
                 ran = await changes.run_with_undo(
@@ -348,7 +354,7 @@ class PostgresEngine:
 
         self._server.check_open()
         async with self._server.borrowed() as session:
-            settings = changes.Settings(round(OWN_S * 1000))
+            settings = TransactionSettings(round(OWN_S * 1000))
             parameters = len(statement.params or ())
             return await changes.reversibility(session, statement.text, parameters, settings)
 
@@ -359,7 +365,7 @@ class PostgresEngine:
         self._server.check_open()
         timeout_s = permit.limits.timeout_s
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
-            settings = changes.Settings(max(1, round(timeout_s * 1000)), None, permit.identity)
+            settings = TransactionSettings(max(1, round(timeout_s * 1000)), None, permit.identity)
             return await changes.compare(session, image, settings)
 
     async def put_back(self, permit: Permit, cancellation: Cancellation) -> Comparison:
@@ -373,7 +379,7 @@ class PostgresEngine:
         )
         async with running as session:
             session.needs_reset = running.committing = True
-            settings = changes.Settings(running.timeout_ms, None, permit.identity)
+            settings = TransactionSettings(running.timeout_ms, None, permit.identity)
             found = await changes.put_back(session, image, settings, permit.keeper)
             running.committing = False
             running.release()
@@ -503,7 +509,8 @@ class PostgresEngine:
         timeout_s = self._limit_s(permit)
         async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
             timeout_ms = max(1, round(timeout_s * 1000))
-            found = await session.described(encoded, schema, timeout_ms, permit.identity, tuning)
+            settings = TransactionSettings(timeout_ms, schema, permit.identity, tuning)
+            found = await session.described(encoded, settings)
         types = self._databases.of(request.database).types
         columns, _ = await types.columns(shape_of(found))
         taken = tuple([(b"", found.param_type(at), -1) for at in range(found.nparams)])
@@ -540,17 +547,16 @@ class PostgresEngine:
         permit: Permit,
         sink: DataRowSink,
         session: PostgresSession,
-        admitted: _Admitted,
-        timeout_ms: int,
+        encoded: bytes,
+        settings: TransactionSettings,
     ) -> bool:
         """Whether a read is to give the binary format, for which its sink asks: if it takes it of
         every column. The server is asked for the columns, once for each statement."""
-        encoded, schema, tuning = admitted.encoded, admitted.schema, admitted.tuning
         database = self._databases.of(permit.request.database)
-        key = database.key(encoded, schema)
+        key = database.key(encoded, settings.schema)
         fits = database.binary.of(key)
         if fits is None:
-            found = await session.described(encoded, schema, timeout_ms, permit.identity, tuning)
+            found = await session.described(encoded, settings)
             columns, _ = await database.types.columns(shape_of(found))
             fits = database.binary.note(key, sink.takes_binary(columns))
         return fits
@@ -560,10 +566,9 @@ class PostgresEngine:
         running: RunningStatement[PostgresSession],
         session: PostgresSession,
         encoded: bytes,
-        schema: bytes | None,
-        tuning: Tuning,
+        settings: TransactionSettings,
     ) -> Cursor:
-        first = await session.begin_copy(encoded, running.timeout_ms, schema, tuning)
+        first = await session.begin_copy(encoded, settings)
         if first.status == ExecStatus.COPY_OUT:
             return CopyCursor(running)
         session.close()
@@ -612,17 +617,10 @@ class PostgresEngine:
             limits.timeout_s, cancellation, request.database
         ) as session:
             session.needs_reset = True
-            return await run_dry(
-                session,
-                encoded,
-                dump(request.statement.params),
-                found,
-                timeout_ms=max(1, round(limits.timeout_s * 1000)),
-                schema=schema,
-                identity=permit.identity,
-                max_rows=limits.max_rows,
-                tuning=tuning,
-            )
+            timeout_ms = max(1, round(limits.timeout_s * 1000))
+            settings = TransactionSettings(timeout_ms, schema, permit.identity, tuning)
+            params = dump(request.statement.params)
+            return await run_dry(session, encoded, params, found, settings, limits.max_rows)
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         request = describe_of(permit)

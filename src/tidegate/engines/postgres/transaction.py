@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from tidegate.engines.common.roles import role_of
 from tidegate.engines.postgres.command_protocol import Params
@@ -35,33 +36,37 @@ Tuning = tuple[tuple[str, str], ...]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
 
+class TransactionSettings(NamedTuple):
+    """What a transaction runs with: `timeout_ms` is the time limit of each statement, `schema` a
+    search path (None: the session's), `identity` whose role and variables it takes on. `tuning`
+    was checked by `may_tune`, or by `session_settings.applied`."""
+
+    timeout_ms: int
+    schema: bytes | None = None
+    identity: Identity | None = None
+    tuning: Tuning = ()
+
+
 @lru_cache(256)
 def settings_query(
-    timeout_ms: int,
-    schema: bytes | None = None,
-    identity: Identity | None = None,
-    *,
-    with_snapshot: bool = False,
-    tuning: Tuning = (),
+    settings: TransactionSettings, *, with_snapshot: bool = False
 ) -> tuple[bytes, Params]:
-    """The query and its parameters. `schema` is a search path; the role comes last. With the
-    snapshot, the transaction's is the last column. `tuning` was checked by `may_tune`, or by
-    `session_settings.applied`.
+    """The query and its parameters; the role comes last. With the snapshot, the transaction's is
+    the last column.
 
     Raises: TidegateError POLICY_IDENTITY.
     """
-    settings = [(b"statement_timeout", b"%d" % timeout_ms)]
+    timeout_ms, schema, identity, tuning = settings
+    values = [(b"statement_timeout", b"%d" % timeout_ms)]
     if schema is not None:
-        settings.append((b"search_path", schema))
-    settings += [(name.encode(), value.encode()) for name, value in tuning]
+        values.append((b"search_path", schema))
+    values += [(name.encode(), value.encode()) for name, value in tuning]
     if identity is not None:
-        settings += [(name.encode(), value.encode()) for name, value in identity.variables]
+        values += [(name.encode(), value.encode()) for name, value in identity.variables]
         role = role_of(identity)
         if role is not None:
-            settings.append((b"role", role.encode()))
-    return _query(len(settings), with_snapshot), tuple(
-        [part for setting in settings for part in setting]
-    )
+            values.append((b"role", role.encode()))
+    return _query(len(values), with_snapshot), tuple([part for value in values for part in value])
 
 
 @lru_cache
