@@ -10,6 +10,7 @@ from tidegate.config.errors import invalid
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
+_BYTE = r"(?:25[0-5]|(?:2[0-4]|1[0-9]|[1-9])?[0-9])"
 _PART = r"(?:[\w!$&'()*+,;=:@/~.-]|%[0-9a-fA-F]{2})"
 _HTTP_URL = (
     r"(?ai)(?P<scheme>https?)://(?:(?P<login>(?:[\w!$&'()*+,;=:~.-]|%[0-9a-f]{2})*)@)?"
@@ -69,7 +70,9 @@ def parse_http_url(url: str) -> HttpUrl:
     """Take an http or https URL apart. Every HTTP URL that we are given is read here.
 
     Stricter than RFC 3986 where readers disagree: ASCII without spaces, quotes and backslashes, a
-    host that is a name, an IPv4 address or an IPv6 address in brackets, a port from 1 to 65535.
+    host that is a name, an IPv4 address or an IPv6 address in brackets, a port from 1 to 65535. A
+    host that ends in a number is an address of four decimal numbers: `127.1`, `0x7f000001` and
+    `127.0.0.1.` are one for some readers and a name for others.
     Raises: ValueError.
     """
     found = re.fullmatch(_HTTP_URL, url)
@@ -80,6 +83,8 @@ def parse_http_url(url: str) -> HttpUrl:
         from ipaddress import IPv6Address
 
         host = IPv6Address(host[1:-1]).compressed
+    else:
+        _check_host(host)
     scheme, port = found["scheme"].lower(), found["port"]
     return HttpUrl(
         scheme=scheme,
@@ -91,6 +96,17 @@ def parse_http_url(url: str) -> HttpUrl:
         fragment=found["fragment"] or "",
         login=found["login"],
     )
+
+
+def _check_host(host: str) -> None:
+    """Raises: ValueError for what is neither a name (RFC 1035, section 2.3.4) nor an IPv4 address,
+    or may be either."""
+    labels = host.removesuffix(".").split(".")
+    is_number = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) is not None
+    if not all(1 <= len(label) <= 63 for label in labels) or len(host) > 254:
+        raise ValueError("not an HTTP URL")
+    if is_number and not re.fullmatch(rf"{_BYTE}(?:\.{_BYTE}){{3}}", host):
+        raise ValueError("not an HTTP URL")
 
 
 def check_private_url(url: str, setting: str) -> None:
@@ -148,6 +164,23 @@ def check_proxy(text: str) -> None:
         )
 
 
+_NOT_PUBLIC = ("192.0.0.0/24", "168.63.129.16/32")
+"""Networks that Python's table calls global: protocols have some addresses of the first and clouds
+others, and at the second a cloud's machines reach their host."""
+
+
+def is_loopback_address(text: str) -> bool:
+    """Whether an IP address is one of this machine alone; False for what is no address."""
+    from ipaddress import IPv6Address, ip_address
+
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (inner or address).is_loopback
+
+
 def is_public_address(text: str) -> bool:
     """Whether an IP address is one of the public network, also where another one is packed in it;
     False for what is no address."""
@@ -165,4 +198,8 @@ def is_public_address(text: str) -> bool:
             return False
         if address.ipv4_mapped is not None:
             return True
+        if address not in ip_network("2000::/3"):  # all that is assigned to the public network
+            return False
+    elif any(address in ip_network(each) for each in _NOT_PUBLIC):
+        return False
     return address.is_global and not address.is_multicast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import zlib
 from collections.abc import Sequence
@@ -32,6 +33,9 @@ from tidegate.http_client.rules import (
 from tidegate.http_client.unpacking import TooLarge, unpack
 
 _READS: Final = frozenset({"GET", "HEAD"})
+_TOKEN: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+"""Names and values of headers, as RFC 9110, sections 5.1 and 5.5, has them."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -110,10 +114,8 @@ class HttpClient:
         kept = self._idle.get(origin)
         while kept and find_refused([kept[-1].peer], networks) is None:
             found = kept.pop()
-            reader = found.reader
-            is_fresh = time.monotonic() - (reader.idle_since or 0.0) < self.rules.max_idle_s
-            if is_fresh and not (reader.has_more or reader.at_eof() or found.writer.is_closing()):
-                reader.idle_since = None
+            is_fresh = time.monotonic() - found.reader.idle_since < self.rules.max_idle_s
+            if is_fresh and found.is_quiet:
                 return found
             found.writer.close()
         return None
@@ -220,8 +222,11 @@ class _Exchange:
         names = {name.lower() for name, _ in given}
         lines = [("Host", host or target.origin.partition("://")[2]), *given]
         lines += [each for each in standard if each[0].lower() not in names]
-        if any(end in f"{name}{value}" for name, value in lines for end in "\r\n\0"):
-            raise self.fail(Code.HOST_REFUSED, "is not asked: a header has a line break")
+        if not (
+            _TOKEN.fullmatch(request.verb)
+            and all(_TOKEN.fullmatch(name) and _VALUE.fullmatch(value) for name, value in lines)
+        ):
+            raise self.fail(Code.HOST_REFUSED, "is not asked: a header is not one of HTTP")
         path = (target.path or "/") + (f"?{target.query}" if target.query else "")
         text = "".join(f"{name}: {value}\r\n" for name, value in lines)
         head = f"{request.verb} {path} HTTP/1.1\r\n{text}\r\n"

@@ -6,16 +6,21 @@ import asyncio
 import base64
 import errno
 import os
+import select
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
-from typing import Any, Final, NamedTuple, SupportsIndex
+from typing import Any, Final, NamedTuple, SupportsIndex, cast
 from urllib.parse import unquote
 
-from tidegate.config.addresses import LOOPBACK, is_public_address, parse_http_url
+from tidegate.config.addresses import (
+    is_loopback_address,
+    is_public_address,
+    parse_http_url,
+)
 from tidegate.errors import Code, TidegateError
 from tidegate.http_client.rules import Server
 from tidegate.paths import expand
@@ -27,14 +32,19 @@ _RESOLVER: Final = ThreadPoolExecutor(4, "http-names")
 
 
 class Reader(asyncio.StreamReader):
-    """Notes what comes while nothing was asked: it is no reply to a later request."""
+    """Counts what has come and was not read: after a reply that is no reply to a later request."""
 
-    idle_since: float | None = None
-    has_more = False
+    idle_since = 0.0
+    unread = 0
 
     def feed_data(self, data: Iterable[SupportsIndex]) -> None:
-        self.has_more = self.has_more or self.idle_since is not None
+        self.unread += len(cast("bytes", data))
         super().feed_data(data)
+
+    async def read(self, n: int = -1) -> bytes:
+        data = await super().read(n)
+        self.unread -= len(data)
+        return data
 
 
 class Connection(NamedTuple):
@@ -42,6 +52,16 @@ class Connection(NamedTuple):
     writer: asyncio.StreamWriter
     peer: str
     """The address; empty behind a proxy."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is open and nothing has come that was not read, also none that the event loop
+        has not seen yet."""
+        if self.reader.unread or self.reader.at_eof() or self.writer.is_closing():
+            return False
+        poll = select.poll()
+        poll.register(self.writer.get_extra_info("socket"), select.POLLIN)
+        return not poll.poll(0)
 
 
 class _Proxy(NamedTuple):
@@ -171,8 +191,8 @@ async def _open(
 
 def _check(server: Server, addresses: Sequence[str], networks: Sequence[str] | None) -> None:
     refused = find_refused(addresses, networks)
-    if refused is None and server.origin.host == "localhost":
-        refused = next((each for each in addresses if not ip_address(each).is_loopback), None)
+    if refused is None and _is_this_machine(server.origin.host):
+        refused = next((each for each in addresses if not is_loopback_address(each)), None)
     if refused is not None:
         setting = server.rules.networks_setting
         hint = f"An operator may list it in `{setting}`." if setting else None
@@ -188,14 +208,20 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def _is_this_machine(host: str) -> bool:
+    """Whether a host means this machine by its form (RFC 6761, section 6.3, for names)."""
+    name = host.rstrip(".")
+    return name == "localhost" or name.endswith(".localhost") or is_loopback_address(host)
+
+
 def _find_proxy(server: Server) -> _Proxy | None:
     rules, origin = server.rules, server.origin
-    if rules.proxies == {} or origin.host in LOOPBACK:
+    if rules.proxies == {} or _is_this_machine(origin.host):
         return None
     from urllib.request import getproxies, proxy_bypass
 
     url = (getproxies() if rules.proxies is None else rules.proxies).get(origin.scheme)
-    if not url or proxy_bypass(origin.host):
+    if not url or any(map(proxy_bypass, (origin.host, origin.place))):
         return None
     try:
         found = parse_http_url(url if "://" in url else f"http://{url}")
@@ -215,7 +241,7 @@ async def _tunnel(
 ) -> Connection:
     """A connection through a proxy that tunnels (RFC 9110, section 9.3.6). Raises: OSError,
     RequestFailed."""
-    from httptools import HttpParserError, HttpResponseParser
+    from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
     origin = server.origin
     plain = asyncio.StreamReader(limit=server.rules.max_head_bytes)
@@ -230,7 +256,7 @@ async def _tunnel(
             reply = await plain.readuntil(b"\r\n\r\n")
             parser: Any = HttpResponseParser(object())
             parser.feed_data(reply)
-        except (EOFError, asyncio.LimitOverrunError, HttpParserError):
+        except (EOFError, asyncio.LimitOverrunError, HttpParserError, HttpParserUpgrade):
             raise OSError("it does not speak HTTP") from None
         status = int(parser.get_status_code())
         if not 200 <= status < 300:

@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 _CHUNK: Final = 262_144
+_FED: Final = 4_096
+"""Packed bytes that are read at once. What a member leaves of them is copied for the next one."""
+_MOST_MEMBERS: Final = 65_536
+"""Of gzip, in one body. Each takes time, also one that holds nothing."""
 _QUICKLY: Final = 16_384
 """A packed body of so many bytes holds at most a thousand times as much: the event loop may unpack
 it. A larger one is unpacked in a thread."""
@@ -54,13 +58,21 @@ def _count(body: bytes, max_bytes: int) -> None:
 def _steps(body: bytes) -> Iterator[bytes]:
     """What a packed body holds, in pieces of `_CHUNK` at most. Several members of gzip may come one
     after another. Raises: zlib.error; EOFError if its end is missing."""
-    while body:
+    pieces = (body[at : at + _FED] for at in range(0, len(body), _FED))
+    packed = next(pieces, b"")
+    for _ in range(_MOST_MEMBERS):
+        if not packed:
+            return
         decoder = zlib.decompressobj(47)  # 32 and 15: the header says whether it is gzip or zlib
         while not decoder.eof:
-            part = decoder.decompress(body, _CHUNK)
-            body = decoder.unconsumed_tail
+            part = decoder.decompress(packed, _CHUNK)
+            packed = decoder.unconsumed_tail
             if part:
                 yield part
-            elif not decoder.eof and not body:
+            elif not decoder.eof and not packed and not (packed := next(pieces, b"")):
                 raise EOFError
-        body = decoder.unused_data.lstrip(b"\0")  # some writers fill the last block with zeros
+        packed = decoder.unused_data.lstrip(b"\0")  # some writers fill the last block with zeros
+        while not packed and (piece := next(pieces, b"")):
+            packed = piece.lstrip(b"\0")
+    if packed:
+        raise zlib.error("too many members")

@@ -138,12 +138,14 @@ def metadata_urls(issuer: str) -> list[str]:
 
 def _fits(key: Jwk, algorithm: str) -> bool:
     kind, curve = _KINDS[algorithm]
+    operations = key.get("key_ops", ["verify"])
     return (
         key.get("kty") == kind
         and (curve is None or key.get("crv") == curve)
         and key.get("use", "sig") == "sig"
         and key.get("alg", algorithm) == algorithm
-        and "verify" in key.get("key_ops", ("verify",))
+        and isinstance(operations, list)
+        and "verify" in operations
     )
 
 
@@ -169,4 +171,7 @@ class KeyFetcher:
             self._networks = ()
         if reply.status != 200:
             raise OSError(f"status {reply.status}")
-        return json.loads(reply.body)
+        try:
+            return json.loads(reply.body)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from tidegate.cli.commands import install, pair
-from tidegate.config.addresses import parse_http_url
+from tidegate.config.addresses import is_public_address, parse_http_url
 from tidegate.config.oauth import OAuthSettings
 from tidegate.edges.http.www_authenticate import challenge_of
 from tidegate.errors import Code, TidegateError
@@ -21,6 +21,9 @@ UNREADABLE = (
     "http://[::1]x/", "http://ho%73t/", "http://ho st/", "http://host\\@evil/", "http://host/%",
     "http://host/%zz", "http://host/a b", "http://host/\n", "http://host/\"", "http://h\u00f6st/",
     "http://host/\u00f6", "http://user@evil@host/", "http://user:p@ss@host/", "http://a..b@/",
+    "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://0x7f.1/",
+    "http://127.0.0.1./", "http://1.2.3.4.5/", "http://256.1.1.1/", "http://host.0x/", "http://a..b/",
+    f"http://{'a' * 64}.example/", f"http://{'a.' * 130}example/",
     "http://-host/", " http://host/", "http://host/ ", "http://host#\x00", "http://host\t/",
 )  # fmt: skip
 NOT_PLAIN = (
@@ -104,3 +107,20 @@ def test_a_challenge_names_the_metadata_beside_a_prefix() -> None:
     assert value is not None
     place = b"https://db.example:444/.well-known/oauth-protected-resource/gate/mcp/core"
     assert b'resource_metadata="%s"' % place in value
+
+
+@pytest.mark.parametrize("address", [
+    "127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.1.2.3", "224.0.0.1",
+    "255.255.255.255", "192.0.0.192", "168.63.129.16", "::1", "::127.0.0.1", "::10.0.0.1", "::ffff:10.0.0.1",
+    "::ffff:0:127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::a00:1", "2002:a00:1::", "2001::1",
+    "fec0::2", "fd00::1", "fe80::1%eth0", "ff0e::1", "4000::1", "8000::1", "odd",
+])  # fmt: skip
+def test_what_is_not_assigned_to_the_public_network_is_no_public_address(address: str) -> None:
+    assert not is_public_address(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::808:808", "::ffff:8.8.8.8"]
+)
+def test_an_address_of_the_public_network_is_one(address: str) -> None:
+    assert is_public_address(address)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import random
 import socket
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from socketserver import StreamRequestHandler
@@ -173,12 +176,55 @@ async def test_what_a_server_says_to_a_kept_connection_is_no_reply() -> None:
         assert (await client.send(request)).status == 200
         said.set()
         (kept,) = next(iter(client._idle.values()))
-        await until(lambda: kept.reader.has_more, "the server has said something")
+        await until(lambda: kept.reader.unread, "the server has said something")
         assert (await client.send(request)).status == 200
         assert len(connections) == 2
     finally:
         await client.close()
         await server.close()
+
+
+async def test_what_the_loop_has_not_seen_yet_of_a_kept_connection_is_no_reply() -> None:
+    said = threading.Event()
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            while [*iter(lambda: self.rfile.readline().strip(), b"")]:
+                self.wfile.write(OK)
+                if not said.is_set():
+                    answered.acquire()
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
+                    said.set()
+
+    answered = threading.Semaphore(0)
+    client = HttpClient(msgspec.structs.replace(RULES, max_idle=4))
+    with thread_server(Handler) as port:
+        request = HttpRequest(url=f"http://127.0.0.1:{port}/", networks=None)
+        try:
+            assert (await client.send(request)).body == b"ok"
+            answered.release()
+            said.wait(20)  # blocks the loop, as other work does
+            assert (await client.send(request)).body == b"ok"
+        finally:
+            await client.close()
+
+
+def test_a_reply_of_many_empty_members_of_gzip_is_refused_soon() -> None:
+    packed = gzip.compress(b"") * 500_000
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
+    with serving(head + packed) as raw:
+        error = failure(raw.url, msgspec.structs.replace(RULES, max_bytes=16_777_216))
+    assert error.code is Code.PROVIDER_REPLY and "packed its reply wrongly" in error.message
+
+
+@pytest.mark.parametrize("size", [0, 1, 4_095, 4_096, 4_097, 1_000_000])
+def test_members_of_gzip_with_zeros_between_them_are_one_body(size: int) -> None:
+    content = random.Random(size).randbytes(size)
+    packed = gzip.compress(content) + b"\0" * 9_000 + gzip.compress(content) + b"\0" * 5_000
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
+    with serving(head + packed) as raw:
+        found = send(raw.url, msgspec.structs.replace(RULES, max_bytes=16_777_216))
+    assert found.body == content * 2
 
 
 def test_a_connection_is_kept_for_so_long() -> None:
@@ -202,9 +248,25 @@ def test_a_kept_connection_serves_no_request_that_may_not_reach_its_address(
         assert len(raw.heads) == 1
 
 
-def test_a_header_of_several_lines_is_not_sent() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"headers": (("x-a", "1\r\nhost: other"),)},
+        {"headers": (("x-a\r\nhost", "other"),)},
+        {"headers": (("x-a: 1\nb", "1"),)},
+        {"headers": (("x-a:", "1"),)},
+        {"headers": (("", "1"),)},
+        {"headers": (("x-a", "a\0b"),)},
+        {"credentials": (("authorization", "Bearer \u2026"),)},
+        {"host": "other\u2026"},
+        {"host": "other\r\nx-a: 1"},
+        {"verb": "GET /other HTTP/1.1\r\nhost: x\r\n\r\nGET"},
+        {"verb": ""},
+    ],
+)
+def test_what_would_be_another_request_or_none_of_http_is_not_sent(given: dict[str, Any]) -> None:
     with serving(OK) as raw:
-        error = failure(raw.url, headers=(("x-a", "1\r\nhost: other"),))
+        error = failure(raw.url, **given)
         assert error.code is Code.HOST_REFUSED and not error.was_sent
         assert raw.heads == []
 
@@ -235,6 +297,54 @@ def test_what_a_proxy_says_after_its_reply_is_no_reply_of_the_server(
     with serve_site(authority, reply(200, b"real")) as site, serve_proxy(says=OK) as proxy:
         rules = msgspec.structs.replace(RULES, proxies={"https": proxy.url})
         assert send(site.url("outside.example"), rules).body == b"real"
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost.", "a.localhost", "127.0.0.2", "[::ffff:127.0.0.1]"]
+)
+def test_this_machine_is_never_reached_through_a_proxy(host: str) -> None:
+    with serve_proxy() as proxy:
+        rules = msgspec.structs.replace(RULES, proxies={"https": proxy.url, "http": proxy.url})
+        for url in (f"https://{host}:1/", f"http://{host}:1/"):
+            failure(url, rules)
+            assert failure(url, rules, networks=()).code in (
+                Code.HOST_REFUSED,
+                Code.PROVIDER_UNREACHABLE,  # a name that leads nowhere here
+            )
+        assert proxy.heads == []
+
+
+def test_a_redirect_through_a_proxy_leads_to_no_address_in_disguise(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path, "sites")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    places = ["127.1", "2130706433", "0x7f.1", "127.0.0.1.", "[64:ff9b:1::a00:1]", "localhost."]
+    with serve_proxy() as proxy:
+        rules = msgspec.structs.replace(RULES, proxies={"https": proxy.url}, max_redirects=3)
+        for place in places:
+            with serve_site(authority, reply(302, location=f"https://{place}/x")) as site:
+                failure(site.url("outside.example"), rules)
+        assert len(proxy.heads) == len(places)
+        assert all(head.startswith("CONNECT outside.example:") for head in proxy.heads)
+
+
+def test_no_proxy_names_a_host_and_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    lead(monkeypatch, "127.0.0.1")
+    with serving(OK, OK) as raw, serve_proxy() as proxy:
+        rules = msgspec.structs.replace(RULES, proxies={"http": proxy.url})
+        url = raw.url.replace("127.0.0.1", "inside.example")
+        monkeypatch.setenv("NO_PROXY", f"inside.example:{raw.port}")
+        assert send(url, rules).body == b"ok" and proxy.heads == []
+        monkeypatch.setenv("NO_PROXY", f"inside.example:{raw.port - 1}")
+        assert send(url, rules).body == b"ok" and len(proxy.heads) == 1
+
+
+def test_a_proxy_that_switches_to_another_protocol_is_an_error() -> None:
+    says = b"HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"
+    with serving(says) as raw:
+        rules = msgspec.structs.replace(RULES, proxies={"https": f"http://127.0.0.1:{raw.port}"})
+        assert failure("https://outside.example/", rules).code is Code.PROVIDER_UNREACHABLE
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://[", "::"])
