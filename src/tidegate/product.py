@@ -11,13 +11,13 @@ A package of its own names its product in its metadata:
     snowflake = "tidegate_snowflake.product:PRODUCT"
 
 Packages are searched for only when something named is not built in, or when all are listed:
-to read the metadata of every installed package takes longer than to start the gate. The entries
-of the products that are here take precedence.
+to read the metadata of every installed package takes longer than to start the gate. No package may
+have an entry of a name that is taken here, or by another package: it cannot be used then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +44,8 @@ class EngineEntry(NamedTuple):
     the text alone decides. `reads_only`: a source on it cannot have the access `write`.
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
+
+    `other_dialects`: those that `dialect_reader` may give besides. No package may define them.
 
     `table_form`: how rules name its tables, where that is not `schema.table` but a path like
     `provider.service.resource`; its catalog then has the tables of one schema at a time.
@@ -75,6 +77,7 @@ class EngineEntry(NamedTuple):
     compares_rows: bool = False
     reads_only: bool = False
     own_functions: bool = False
+    other_dialects: tuple[str, ...] = ()
     table_form: str = ""
     writes_by_settings: bool = False
     dialect_reader: str = ""
@@ -217,9 +220,9 @@ def installed() -> tuple[Product, ...]:
         try:
             product = point.load()
         except Exception as error:  # whatever a package of others raises
-            raise _unusable(point.name, f"{type(error).__name__}: {error}") from error
+            raise unusable(point.name, f"{type(error).__name__}: {error}") from error
         if not isinstance(product, Product):
-            raise _unusable(point.name, f"`{point.value}` is no Product")
+            raise unusable(point.name, f"`{point.value}` is no Product")
         found.append(product)
     return tuple(found)
 
@@ -234,17 +237,28 @@ def own_entries(part: Callable[[Product], Mapping[str, T]]) -> dict[str, T]:
     return {name: entry for product in built_in() for name, entry in part(product).items()}
 
 
-def add_installed(known: dict[str, T], part: Callable[[Product], Mapping[str, T]]) -> bool:
-    """Add the entries of installed packages whose names are not known yet; whether there are any.
-    Raises: TidegateError CONFIG_INVALID."""
+def add_installed(
+    known: dict[str, T],
+    part: Callable[[Product], Mapping[str, T]],
+    what: str,
+    reserved: Container[str] = (),
+) -> bool:
+    """Add the entries of installed packages; whether there are any that were not known. `what` is
+    what errors call an entry, `reserved` are further names that no package may have.
+
+    Raises: TidegateError CONFIG_INVALID for a name that is taken: what is here would mean another
+    thing as soon as packages were searched for.
+    """
     before = len(known)
     for product in installed():
         for name, entry in part(product).items():
-            known.setdefault(name, entry)
+            if name in reserved or known.setdefault(name, entry) != entry:
+                raise unusable(product.name, f"its {what} `{name}` is taken")
     return len(known) > before
 
 
-def _unusable(name: str, why: str) -> TidegateError:
+def unusable(name: str, why: str) -> TidegateError:
+    """The error for a product of a package that cannot be used."""
     return TidegateError(
         Code.CONFIG_INVALID,
         f"The product `{name}` of an installed package cannot be used: {why}.",

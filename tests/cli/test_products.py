@@ -165,6 +165,117 @@ def test_a_step_before_one_that_is_not_there_refuses_every_call(
     assert "The product `ledger` has a step before `nowhere`" in asked.stderr
 
 
+SETTINGS = """
+from typing import ClassVar
+from tidegate.config.sections import Section
+class Own(Section, frozen=True, forbid_unknown_fields=True):
+    NAME: ClassVar[str] = "own"
+    number: int = 0
+class Foreign(Section, frozen=True):
+    NAME: ClassVar[str] = "audit"
+"""
+
+
+def package(directory: Path, product: str, **modules: str) -> Path:
+    """A folder with an installed package `other` whose product has these entries."""
+    (directory / "other").mkdir(parents=True)
+    entries = f"from tidegate.product import *\nPRODUCT = Product('other', {product})\n"
+    for name, text in {"__init__": "", "product": entries, "settings": SETTINGS, **modules}.items():
+        (directory / "other" / f"{name}.py").write_text(text)
+    about = directory / "other-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    point = "[tidegate.products]\nother = other.product:PRODUCT\n"
+    (about / "entry_points.txt").write_text(point)
+    return directory
+
+
+ENGINE = "EngineEntry('{}', 'sqlite', 'tidegate.engines.sqlite', 'SqliteEngine')"
+OWN = "settings={'own': 'other.settings:Own', "
+
+
+@pytest.mark.parametrize(
+    ("product", "settings", "taken"),
+    [
+        (OWN + "'audit': 'other.settings:Foreign'}", "[own]\n[audit]\n", "section `audit`"),
+        (OWN + "'cloud': 'other.settings:Own'}", "[own]\n", "section `cloud`"),
+        (f"engines={{'other': {ENGINE.format('sqlite')}}}", "other:///x", "engine `sqlite`"),
+        (f"engines={{'other': {ENGINE.format('jdbc')}}}", "other:///x", "engine `jdbc`"),
+        (
+            f"engines={{'other': {ENGINE.format('other')}, 'mysql': {ENGINE.format('other')}}}",
+            "other:///x",
+            "engine's `mysql`",
+        ),
+        (
+            f"engines={{'other': {ENGINE.format('other')}, 'jdbc:h2:': {ENGINE.format('other')}}}",
+            "other:///x",
+            "engine's `jdbc:h2:`",
+        ),
+        (
+            "surfaces={'core': SurfaceEntry('other.surface')}",
+            "surfaces = ['own']",
+            "surface `core`",
+        ),
+    ],
+)
+def test_a_package_takes_the_place_of_nothing_that_is_here(
+    product: str, settings: str, taken: str, tmp_path: Path
+) -> None:
+    path = package(tmp_path / "path", product)
+    file = tmp_path / "tidegate.toml"
+    url = settings if settings.startswith("other:") else "sqlite://"
+    text = "" if settings.startswith("other:") else settings
+    file.write_text(f'{text}\n[[sources]]\nname = "x"\nurl = "{url}"\n')
+    file.chmod(0o600)
+    words = ("--config", str(file), "--state", str(tmp_path / "state"))
+    asked = run("query", "x", "SELECT 1", *words, path=path)
+    served = run("serve", *words, path=path, input="")
+    for done in (asked, served):
+        if "surface" not in taken or done is served:
+            assert f"The product `other` of an installed package cannot be used: its {taken}" in (
+                done.stderr
+            )
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "oracle", "tsql"])
+def test_a_package_defines_no_dialect_of_an_engine_that_is_here(
+    dialect: str, tmp_path: Path
+) -> None:
+    dialects = f"dialects={{'{dialect}': 'other.dialect', 'other': 'other.dialect'}}"
+    module = "from msgspec import structs\nfrom tidegate.sql.dialects import sqlite\n"
+    module += "DIALECT = structs.replace(sqlite.DIALECT, name='other')\n"
+    path = package(tmp_path / "path", dialects, dialect=module)
+    own = run("judge", "--dialect", dialect, "SELECT changes()", path=path)
+    assert own.stdout == run("judge", "--dialect", dialect, "SELECT changes()", path=TESTS).stdout
+    assert run("judge", "--dialect", "other", "SELECT 1", path=path).returncode != 0
+    code = "from tidegate.sql.dialects import find; find('other')"
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(path)},
+        capture_output=True,
+        text=True,
+    )
+    assert f"its dialect `{dialect}` is taken" in other.stderr
+
+
+def test_a_package_has_no_command_of_the_kernel(tmp_path: Path) -> None:
+    commands = "commands={'audit': CommandEntry('other.settings:Own', 'after')}"
+    path = package(tmp_path / "path", commands)
+    shown = run("--help", path=path)
+    assert shown.returncode == 78 and "its command `audit` is taken" in shown.stderr
+    assert run("audit", "--help", path=path).returncode == 0
+
+
+def test_a_section_that_nothing_would_read_is_refused(tmp_path: Path) -> None:
+    path = package(tmp_path / "path", "settings={'mine': 'other.settings:Own'}")
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[mine]\nnumber = 5\n")
+    settings.chmod(0o600)
+    checked = run("config", "check", "--config", str(settings), path=path)
+    assert checked.returncode == 78
+    assert "The section `mine` belongs to a struct for `own`" in checked.stderr
+
+
 def test_the_command_of_a_package_stands_in_the_help() -> None:
     assert "ledger      make an empty ledger" in run("--help", path=PACKAGE).stdout
     assert "ledger" not in run("--help", path=TESTS).stdout

@@ -267,6 +267,11 @@ def _commands(product: Product) -> Mapping[str, CommandEntry]:
     return product.commands
 
 
+def _kernel_words() -> set[str]:
+    """The commands of the kernel, which are no package's."""
+    return {word for _, adders in _GROUPS.values() for word in adders}
+
+
 def _adder_of(word: str) -> Callable[[Commands], None] | None:
     """What adds one command; None if there is none of this word."""
     for _, adders in _GROUPS.values():
@@ -274,7 +279,7 @@ def _adder_of(word: str) -> Callable[[Commands], None] | None:
             return adders[word]
     own = own_entries(_commands)
     if word not in own:
-        add_installed(own, _commands)
+        add_installed(own, _commands, "command", _kernel_words())
     return load(own[word].place) if word in own else None
 
 
@@ -292,7 +297,7 @@ class CommandLine(Parser):
     def add_all(self) -> None:
         """Add every command."""
         own = own_entries(_commands)
-        add_installed(own, _commands)
+        add_installed(own, _commands, "command", _kernel_words())
         for group, (title, kernel) in _GROUPS.items():
             added = [load(entry.place) for entry in own.values() if entry.group == group]
             before = set(self.commands.choices)

@@ -229,12 +229,15 @@ def _take_sections(settings: dict[str, Any]) -> dict[str, Section]:
     known = own_entries(_settings)
     unknown = [name for name in settings if name not in known]
     if any(name not in Config.__struct_fields__ for name in unknown):
-        add_installed(known, _settings)
+        add_installed(known, _settings, "section", Config.__struct_fields__)
     if "sections" in settings:  # the name of a field is no setting
         _refuse_unknown_name("sections", "sections", known)
     found: dict[str, Section] = {}
     for name in sorted(known.keys() & settings.keys()):
-        found[name] = convert_table(settings.pop(name), load_place(known[name]), name)
+        kind: type[Section] = load_place(known[name])
+        if name != kind.NAME:  # else nothing would read what is set here
+            raise invalid(f"The section `{name}` belongs to a struct for `{kind.NAME}`.")
+        found[name] = convert_table(settings.pop(name), kind, name)
     return found
 
 

@@ -38,6 +38,7 @@ from tidegate.product import (
     installed,
     load,
     own_entries,
+    unusable,
 )
 from tidegate.secrets import keyring_entries_of, resolve_option
 
@@ -74,6 +75,8 @@ none fits.
 """
 
 _OWN = frozenset([each.engine for each in ENGINES.values()])
+_OWN_SCHEMES = frozenset(ENGINES)
+_OWN_PREFIXES = tuple([each for each in ENGINES if each[-1] == ":"])
 
 _languages: dict[str, Language] = {}
 
@@ -122,7 +125,19 @@ def _named(engine: str) -> EngineEntry | None:
 
 
 def _add_installed() -> bool:
-    return add_installed(ENGINES, _engines)
+    """Add the engines of installed packages; whether there are any that were not known. Raises:
+    TidegateError CONFIG_INVALID for one that would take the place of another."""
+    owners: dict[str, str] = {}
+    for product in installed():
+        for prefix, entry in product.engines.items():
+            if (
+                entry.engine in _OWN
+                or owners.setdefault(entry.engine, product.name) != product.name
+            ):
+                raise unusable(product.name, f"its engine `{entry.engine}` is taken")
+            if any(prefix.startswith(own) for own in _OWN_PREFIXES) or prefix in _OWN_SCHEMES:
+                raise unusable(product.name, f"its engine's `{prefix}` is taken")
+    return add_installed(ENGINES, _engines, "engine")
 
 
 def entry_of(source: Source) -> EngineEntry | None:

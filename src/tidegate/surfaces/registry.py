@@ -18,6 +18,7 @@ import msgspec
 from tidegate import product
 from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
+from tidegate.engines.registry import installed_product_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
@@ -38,10 +39,12 @@ SURFACES: dict[str, SurfaceEntry] = {
 """Surfaces by name. Those of installed packages come in when one is named that is not here, or when
 all are served."""
 
+_OWN = dict(SURFACES)
+
 
 def add_installed() -> None:
     """Add the surfaces of installed packages. Raises: TidegateError CONFIG_INVALID."""
-    product.add_installed(SURFACES, _surfaces)
+    product.add_installed(SURFACES, _surfaces, "surface")
 
 
 def check_surface(name: str) -> None:
@@ -80,7 +83,10 @@ def statement_rules(config: Config) -> Callable[[Source], StatementRules | None]
 
     @cache
     def rules_of(engine: str) -> StatementRules | None:
-        entry = SURFACES.get(engine)
+        package = installed_product_of(engine)
+        if package is not None:
+            add_installed()
+        entry = (_OWN if package is None else package.surfaces).get(engine)
         if entry is None or entry.statement_rules is None:
             return None
         return load(entry.statement_rules)(read_settings(engine, config))

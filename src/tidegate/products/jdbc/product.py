@@ -41,6 +41,7 @@ PRODUCT = Product(
                 *("property.*", "restart", "time_zone", "user", "variables"),
             ),
             dialect_reader="tidegate.products.jdbc.engine.url:dialect_of",
+            other_dialects=("oracle", "tsql", "default"),
             locator="tidegate.products.jdbc.engine.url:locate_jdbc",
             path_reader="tidegate.products.jdbc.engine.url:path_of",
             absolute_url="tidegate.products.jdbc.engine.url:absolute_url",

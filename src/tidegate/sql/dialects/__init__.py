@@ -27,7 +27,13 @@ DIALECTS: dict[str, str] = {
 """The module of each dialect, by its name in lower case. Those of installed packages come in when
 one is named that is not here."""
 
-_OTHERS = frozenset(entry.dialect for product in built_in() for entry in product.engines.values())
+_OTHERS = frozenset([
+    name
+    for product in built_in()
+    for entry in product.engines.values()
+    for name in (entry.dialect, *entry.other_dialects)
+    if name not in DIALECTS
+])  # fmt: skip
 """Dialects of the products here, of which some are no SQL."""
 _DEFAULT = "tidegate.sql.dialects.default"
 
@@ -37,6 +43,6 @@ def find(name: str) -> Dialect:
     """The tables for a dialect's name; the conservative default for a name that has none."""
     lowered = name.lower()
     if lowered not in DIALECTS and lowered not in _OTHERS:
-        add_installed(DIALECTS, _dialects)
+        add_installed(DIALECTS, _dialects, "dialect", _OTHERS)
     dialect: Dialect = import_module(DIALECTS.get(lowered, _DEFAULT)).DIALECT
     return dialect
