@@ -65,7 +65,6 @@ class RunningStatement(Generic[ConnectionT]):
         "_grace",
         "_interrupts",
         "_loop",
-        "_on_release",
         "_over",
         "_pool",
         "_request",
@@ -75,6 +74,7 @@ class RunningStatement(Generic[ConnectionT]):
         "committing",
         "held",
         "limit_s",
+        "on_release",
         "timeout_s",
         "until",
         "writes",
@@ -90,14 +90,12 @@ class RunningStatement(Generic[ConnectionT]):
         *,
         writes: bool = False,
         limit_s: float | None = None,
-        on_release: Callable[[], None] | None = None,
     ) -> None:
         """`timeout_s` is what is left of `limit_s`, the limit that errors name. `running` holds
-        the statements under way; `on_release` is called when the connection is given back."""
+        the statements under way."""
         self._pool = pool
         self._cancellation = cancellation
         self._running = running
-        self._on_release = on_release
         self._loop = asyncio.get_running_loop()
         self.held: ConnectionT | None = connection
         self.timeout_s = timeout_s
@@ -105,6 +103,9 @@ class RunningStatement(Generic[ConnectionT]):
         self.writes = writes
         self.cause: str | None = None
         """Why it has to end; None if it has not."""
+        self.on_release: Callable[[], None] | None = None
+        """Called once, when the connection is given back. Who begins the statement sets it before
+        anything is awaited."""
         self.committing = False
         """Whether the server may commit on its own now: if the connection breaks, the outcome of a
         change is not known."""
@@ -147,8 +148,8 @@ class RunningStatement(Generic[ConnectionT]):
             self._over.set_result(None)
         request = self._request
         self._pool.give(connection, None if request is None or request.done() else request)
-        if self._on_release is not None:
-            self._on_release()
+        if self.on_release is not None:
+            self.on_release()
 
     def stop(self, cause: str) -> None:
         """Have the database end the statement. A caller that waits for it gets an error that names
@@ -340,7 +341,6 @@ async def start(
     *,
     writes: bool = False,
     limit_s: float | None = None,
-    on_release: Callable[[], None] | None = None,
 ) -> RunningStatement[ConnectionT]:
     """Take a connection for one statement; the wait for it counts as the statement's time.
 
@@ -360,7 +360,6 @@ async def start(
         running,
         writes=writes,
         limit_s=timeout_s if limit_s is None else limit_s,
-        on_release=on_release,
     )
 
 

@@ -383,15 +383,16 @@ class DuckdbEngine:
         try:
             if writes:
                 await self._let_go()
-            return await start(
+            running = await start(
                 self._pool,
                 max(0.0, deadline - loop.time()),
                 cancellation,
                 self._running,
                 writes=writes,
                 limit_s=timeout_s,
-                on_release=lambda: self._end_turn(writes),
             )
+            running.on_release = lambda: self._end_turn(writes)
+            return running
         except BaseException:
             self._end_turn(writes)
             raise
