@@ -20,7 +20,7 @@ from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress
 from tidegate.bridge.handshake_writer import HandshakeWriter, ServedEndpoint
 from tidegate.config.model import BridgeSettings
 from tidegate.edges.edge import Edge
-from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http.application import HttpApplication, HttpLimits
 from tidegate.edges.http.edge import HttpEdge, bind
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.router import Router
@@ -231,7 +231,9 @@ async def _serve_http(kernel: Kernel, options: argparse.Namespace) -> None:
         Endpoint("/mcp", kernel, HttpConventions()),
         Endpoint("/", _routes(options), JsonConventions()),
     ]
-    application = HttpApplication(endpoints, _identify, keep_alive_s=options.keep_alive)
+    application = HttpApplication(
+        endpoints, _identify, limits=HttpLimits(keep_alive_s=options.keep_alive)
+    )
     await _run(HttpEdge(application, bind("127.0.0.1", options.http)))
 
 

@@ -22,7 +22,7 @@ from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.model import AuditSettings, Config
 from tidegate.config.sources import SourceSettings
-from tidegate.edges.http.application import HttpApplication
+from tidegate.edges.http.application import HealthChecks, HttpApplication
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -48,8 +48,7 @@ def play(
             http_endpoints(app),
             app.authenticate,
             origin_checks=checks,
-            readiness=app.readiness,
-            degraded=partial(without_names, app),
+            health=HealthChecks(app.readiness, partial(without_names, app)),
         )
 
         async def send(path: str, host: str = "localhost:7878", method: str = "GET") -> Answer:

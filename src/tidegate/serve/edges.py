@@ -76,7 +76,7 @@ def open_http(
     """
     from tidegate.bridge.idle_shutdown import IdleShutdown
     from tidegate.edges.edge import Companion
-    from tidegate.edges.http.application import HttpApplication
+    from tidegate.edges.http.application import HealthChecks, HttpApplication, HttpLimits
     from tidegate.edges.http.edge import HttpEdge, bind
     from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http.origin_checks import OriginChecks
@@ -97,11 +97,9 @@ def open_http(
             config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
         ),
         proxies=proxies,
-        body_limit=config.body_limit_bytes,
-        keep_alive_s=config.keep_alive_s,
+        limits=HttpLimits(config.body_limit_bytes, config.keep_alive_s),
         count_request=app.count_request,
-        readiness=app.readiness,
-        degraded=partial(without_names, app),
+        health=HealthChecks(app.readiness, partial(without_names, app)),
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     if on_opened is None or shutdown is None:

@@ -44,6 +44,26 @@ _JSON = block_of([(b"content-type", b"application/json"), (b"cache-control", b"n
 _PAGES = JsonConventions()
 
 
+class HealthChecks(msgspec.Struct, frozen=True):
+    """What `/ready` asks: `readiness` for what keeps the server from its work, and `degraded` for
+    what does not work beside it."""
+
+    readiness: Readiness = dict
+    degraded: Readiness = dict
+
+
+class HttpLimits(msgspec.Struct, frozen=True):
+    """The most bytes of a request's body, and after how many seconds of silence a stream gets a
+    comment that keeps it open."""
+
+    body_bytes: int = BODY_LIMIT
+    keep_alive_s: float = KEEP_ALIVE_S
+
+
+_HEALTHY = HealthChecks()
+_LIMITS = HttpLimits()
+
+
 class HttpApplication:
     """Answers requests (`http1.request.Application`) at `endpoints`, and owns their sessions
     (`identity.revocation.SessionOwner`)."""
@@ -55,11 +75,9 @@ class HttpApplication:
         *,
         origin_checks: OriginChecks | None = None,
         proxies: TrustedProxies | None = None,
-        body_limit: int = BODY_LIMIT,
-        keep_alive_s: float = KEEP_ALIVE_S,
+        limits: HttpLimits = _LIMITS,
         count_request: CountRequest | None = None,
-        readiness: Readiness = dict,
-        degraded: Readiness = dict,
+        health: HealthChecks = _HEALTHY,
     ) -> None:
         self._kernels: dict[str, Endpoint] = {}
         self._routes: list[Endpoint] = []
@@ -71,12 +89,11 @@ class HttpApplication:
         self._routes.sort(key=lambda endpoint: len(endpoint.path), reverse=True)
         self._origin_checks = origin_checks or OriginChecks()
         self._proxies = proxies or TrustedProxies()
-        self._body_limit = body_limit
+        self._body_limit = limits.body_bytes
         self._count_request = count_request
-        self._readiness = readiness
-        self._degraded = degraded
+        self._health = health
         self._active: set[ActiveRequest] = set()
-        self._mcp = McpHandler(authenticate, self._active, body_limit, keep_alive_s)
+        self._mcp = McpHandler(authenticate, self._active, limits.body_bytes, limits.keep_alive_s)
 
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed
@@ -255,11 +272,11 @@ class HttpApplication:
             refusal = HttpRefusal(405, "Send GET", headers=[(b"allow", b"GET")])
             reply(request, _PAGES.refuse(refusal), b"")
             return
-        failing: Mapping[str, str] = self._readiness() if ready else {}
+        failing: Mapping[str, str] = self._health.readiness() if ready else {}
         body: dict[str, object] = {"status": "ready" if ready else "ok"}
         if failing:
             body = {"status": "not_ready", "failing": failing}
-        elif ready and (degraded := self._degraded()):
+        elif ready and (degraded := self._health.degraded()):
             body["degraded"] = degraded
         request.respond(503 if failing else 200, _JSON, msgspec.json.encode(body))
 
