@@ -60,6 +60,21 @@ class ApprovalForm(msgspec.Struct, frozen=True):
     allows: Callable[[Mapping[str, Any]], bool]
 
 
+class ApprovalTerms(msgspec.Struct, frozen=True):
+    """What a call itself says for its approval. `confirmed`: the caller typed the phrase of
+    confirmation. `by_person`: a person is to approve it, whatever the source asks for. `reason` is
+    what the caller says that it is for; where the tool has no argument for that, it may be in the
+    request's `_meta` as `tidegate/reason`."""
+
+    confirmed: bool = False
+    by_person: bool = False
+    reason: str = ""
+
+
+NO_TERMS = ApprovalTerms()
+"""It is approved as its source asks for."""
+
+
 class ToolContext(msgspec.Struct, eq=False):
     """One call of one tool (or one reading of a resource): what its code may know and do."""
 
@@ -104,12 +119,10 @@ class ToolContext(msgspec.Struct, eq=False):
         source: str | None,
         expected: type[PayloadT],
         *,
-        confirmed: bool = False,
+        terms: ApprovalTerms = NO_TERMS,
         reads_only: bool = False,
         quiet: bool = False,
         asks: bool = True,
-        by_person: bool = False,
-        reason: str = "",
     ) -> PayloadT:
         """Send `request` through the gate; the reply's payload must be `expected`.
 
@@ -117,16 +130,13 @@ class ToolContext(msgspec.Struct, eq=False):
         Only some requests report progress (`Request.reports_progress`): a tool may read metadata
         several times, and progress must not go back. Nor does a `quiet` one, of a tool that sends
         several.
-        `confirmed`: the caller typed the phrase of confirmation; `reads_only`: the tool is for
-        statements that read, whatever the caller may do elsewhere. Without `asks` the client's
-        user is asked nothing, and what needs an approval is refused. `by_person`: it
-        needs one. `reason` is what the caller says that it is for; where the tool has no argument
-        for that, it may be in the request's `_meta` as `tidegate/reason`.
+        `reads_only`: the tool is for statements that read, whatever the caller may do elsewhere.
+        Without `asks` the client's user is asked nothing, and what needs an approval is refused.
         Raises: TidegateError, whatever the gate refuses or the database says.
         """
         if isinstance(request, OpenTemporary):
             self.new_state()  # so that the source ends with the session
-        call = self._call(request, source, confirmed, reads_only, quiet, asks, by_person, reason)
+        call = self._call(request, source, terms, reads_only, quiet, asks)
         try:
             reply = await self._send(call, asks=asks)
         except TidegateError as error:
@@ -205,18 +215,16 @@ class ToolContext(msgspec.Struct, eq=False):
         self,
         request: Request,
         source: str | None,
-        confirmed: bool = False,
+        terms: ApprovalTerms = NO_TERMS,
         reads_only: bool = False,
         quiet: bool = False,
         asks: bool = True,
-        by_person: bool = False,
-        reason: str = "",
     ) -> Call:
         context = self.context
         client = context.client
         reports = context.wants_progress and type(request).reports_progress and not quiet
         # A caller that confirms means to change something, whatever else the tool is for.
-        changes = confirmed and self.scope is Scope.READ_ONLY
+        changes = terms.confirmed and self.scope is Scope.READ_ONLY
         return Call(
             actor=context.actor,
             surface=self.surface,
@@ -227,13 +235,13 @@ class ToolContext(msgspec.Struct, eq=False):
             client=f"{client.name}/{client.version}",
             cancellation=context.cancellation,
             progress=self._report if reports else None,
-            confirmed=confirmed,
+            confirmed=terms.confirmed,
             reads_only=reads_only,
             can_ask=asks and _can_ask(context),
-            by_person=by_person,
+            by_person=terms.by_person,
             session=context.state_id,
             address=context.address,
-            reason=reason or _reason_of(context),
+            reason=terms.reason or _reason_of(context),
         )
 
     def _report(self, share: float, stage: str) -> None:

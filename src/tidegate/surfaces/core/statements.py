@@ -29,7 +29,7 @@ from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
 from tidegate.surfaces.core.tables import READS
-from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.tool_context import NO_TERMS, ApprovalTerms, ToolContext
 
 DEFAULT_ROWS = 100
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
@@ -104,15 +104,11 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
                     hint="Send that statement in a call of its own.",
                 )
             return await _query_all(context, statements, bounds, args.source)
-        confirmed = args.confirm is not None
+        terms = ApprovalTerms(confirmed=args.confirm is not None, reason=args.reason or "")
         if args.confirm is not None:
             check_phrase(args.confirm, "confirm")
         return ToolResult(
-            body=await _query(
-                *(context, args.sql, bounds, args.source),
-                confirmed=confirmed,
-                reason=args.reason or "",
-            ),
+            body=await _query(context, args.sql, bounds, args.source, terms),
             structured=False,
         )
 
@@ -160,24 +156,21 @@ async def _query(
     sql: str,
     limits: Limits,
     source: str | None,
-    *,
-    confirmed: bool = False,
-    alone: bool = True,
-    reason: str = "",
+    terms: ApprovalTerms | None,
 ) -> bytes:
-    """The answer to one statement. One of several (not `alone`) must be a read that needs no
+    """The answer to one statement. One of several (without `terms`) must be a read that needs no
     approval. Raises: TidegateError."""
     request = Query(Statement(sql), cells="short", limits=limits, keep_rest=True)
+    alone = terms is not None
     try:
         page = await context.handle(
             request,
             source,
             Page,
-            confirmed=confirmed,
+            terms=terms or NO_TERMS,
             reads_only=not alone,
             quiet=not alone,
             asks=alone,
-            reason=reason,
         )
     except TidegateError as error:
         raise await _advised(error, context, source, sql) from None
@@ -199,7 +192,7 @@ async def _query_all(
     async def one(sql: str) -> bytes:
         async with room:
             try:
-                return await _query(context, sql, share, source, alone=False)
+                return await _query(context, sql, share, source, None)
             except TidegateError as error:
                 hint = _SEND_ALONE.get(error.code)
                 if hint is not None:

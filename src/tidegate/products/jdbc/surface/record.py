@@ -31,7 +31,7 @@ from tidegate.results.row_buffer import RowBuffer
 from tidegate.results.row_stream import WriterSink
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.schema import VALUE
-from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.tool_context import ApprovalTerms, ToolContext
 
 SHORT = 4_096
 """Characters up to which a query is read on the event loop."""
@@ -213,7 +213,7 @@ class Recorder:
                 Page,
                 reads_only=True,
                 quiet=len(sets) > 1,
-                by_person=self._settings.confirm == "person",
+                terms=ApprovalTerms(by_person=self._settings.confirm == "person"),
             )
             if kept is not None:
                 page = kept.page(page)

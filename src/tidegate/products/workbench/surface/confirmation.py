@@ -16,7 +16,9 @@ from tidegate.products.workbench.surface.execution import Executed, executed, li
 from tidegate.protocol.model import ToolResult
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.confirmation import PHRASE, check_phrase
-from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.tool_context import ApprovalTerms, ToolContext
+
+_CONFIRMED = ApprovalTerms(confirmed=True)
 
 
 class Confirmation(OnConnection, frozen=True):
@@ -32,7 +34,7 @@ def confirm_destructive_operation(settings: LimitSettings) -> SurfaceTool:
         source = args.source
         check_phrase(args.confirmation_phrase, "confirmation_phrase")
         request = Query(Statement(args.query), limits=limits, cells="text")
-        return answer(executed(await context.handle(request, source, Page, confirmed=True)))
+        return answer(executed(await context.handle(request, source, Page, terms=_CONFIRMED)))
 
     return SurfaceTool(
         name="confirm_destructive_operation",
