@@ -14,7 +14,7 @@ from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.protocol.revisions import ALL
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.core.errors import render_error
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
 
@@ -59,13 +59,17 @@ async def _put(context: ToolContext, args: Put) -> ToolResult:
 def surface(gate: Gate) -> Surface:
     return Surface(
         gate,
-        name="baskets",
-        info=Info("baskets", "1"),
-        settings=Settings(RevisionPolicy(ALL)),
-        capabilities={"tools": {}},
-        tools=(
-            SurfaceTool("open", "Open a basket", Nothing, _open),
-            SurfaceTool("put", "Put an item into the basket", Put, _put),
+        ServerProfile(
+            name="baskets",
+            info=Info("baskets", "1"),
+            settings=Settings(RevisionPolicy(ALL)),
+            capabilities={"tools": {}},
         ),
-        render_error=render_error,
+        Primitives(
+            (
+                SurfaceTool("open", "Open a basket", Nothing, _open),
+                SurfaceTool("put", "Put an item into the basket", Put, _put),
+            )
+        ),
+        Refusals(render_error),
     )

@@ -53,7 +53,7 @@ from tidegate.surfaces.api import (
 )
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.resource import SurfaceResource
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import CallConventions, Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
 MOST_BYTES = 2_000
@@ -151,37 +151,42 @@ def surface(gate: Gate, *, on_rejected_call: OnRejectedCall | None = None) -> Su
     """The surface over `gate`."""
     return Surface(
         gate,
-        name="example",
-        info=Info("example", "1"),
-        settings=Settings(RevisionPolicy(ALL)),
-        capabilities={"tools": {}, "prompts": {}, "completions": {}, "resources": {}},
-        tools=(
-            SurfaceTool("rows", "Rows of a table", TableArgs, _rows),
-            SurfaceTool("erase", "Erase a table", TableArgs, _erase, scope=Scope.READ_WRITE),
-            SurfaceTool("interview", "Ask and sample", Nothing, _interview),
+        ServerProfile(
+            name="example",
+            info=Info("example", "1"),
+            settings=Settings(RevisionPolicy(ALL)),
+            capabilities={"tools": {}, "prompts": {}, "completions": {}, "resources": {}},
         ),
-        resources=(
-            SurfaceResource(
-                "example://{table}", "table", _read_table, completers={"table": _complete_table}
+        Primitives(
+            tools=(
+                SurfaceTool("rows", "Rows of a table", TableArgs, _rows),
+                SurfaceTool("erase", "Erase a table", TableArgs, _erase, scope=Scope.READ_WRITE),
+                SurfaceTool("interview", "Ask and sample", Nothing, _interview),
+            ),
+            resources=(
+                SurfaceResource(
+                    "example://{table}", "table", _read_table, completers={"table": _complete_table}
+                ),
+            ),
+            prompts=(
+                SurfacePrompt(
+                    "review",
+                    _review,
+                    arguments=(PromptArgument("table", required=True), PromptArgument("tone")),
+                    completers={"table": _complete_table},
+                ),
+            ),
+            methods=(
+                SurfaceMethod("connect", Nothing, _connect),
+                SurfaceMethod("record", TableArgs, _record),
+                SurfaceMethod("close", Nothing, _close),
             ),
         ),
-        prompts=(
-            SurfacePrompt(
-                "review",
-                _review,
-                arguments=(PromptArgument("table", required=True), PromptArgument("tone")),
-                completers={"table": _complete_table},
-            ),
+        Refusals(render_error=render_error, unknown_tool=_unknown_tool),
+        CallConventions(
+            before_arguments=_before_arguments,
+            shrink=_shrink,
         ),
-        methods=(
-            SurfaceMethod("connect", Nothing, _connect),
-            SurfaceMethod("record", TableArgs, _record),
-            SurfaceMethod("close", Nothing, _close),
-        ),
-        render_error=render_error,
-        before_arguments=_before_arguments,
-        unknown_tool=_unknown_tool,
-        shrink=_shrink,
         on_rejected_call=on_rejected_call,
     )
 

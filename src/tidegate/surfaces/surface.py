@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
+import msgspec
 from msgspec import structs
 
 from tidegate.errors import TidegateError
@@ -53,74 +54,126 @@ from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.tool_context import ApprovalForm, Gate, ToolContext
 
 
+def _message_of(error: TidegateError, tool_context: ToolContext) -> str:
+    return error.message
+
+
+def _no_such_tool(name: str, context: Context) -> NoReturn:
+    raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
+
+
+def _no_such_resource(uri: str, context: Context) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})
+
+
+class ServerProfile(msgspec.Struct, frozen=True):
+    """What a surface says of itself, and how it speaks the protocol.
+
+    `name` is the surface's in settings, paths and the record. `info`, `capabilities` and
+    `instructions` are those of the reply to `initialize`. `settings` hold for both edges, or for
+    HTTP alone if there are `stdio_settings`.
+    """
+
+    name: str
+    info: Info
+    settings: Settings
+    capabilities: Mapping[str, Any]
+    instructions: str | None = None
+    stdio_settings: Settings | None = None
+
+
+class Primitives(msgspec.Struct, frozen=True):
+    """What a surface offers: MCP's primitives of a server, and `methods` beside the protocol.
+
+    `resources` are the same for every caller; `list_resources` gives those that only this caller
+    has. Raises: TidegateError.
+    """
+
+    tools: Sequence[SurfaceTool]
+    resources: Sequence[SurfaceResource] = ()
+    list_resources: Callable[[ToolContext], Awaitable[Sequence[Resource]]] | None = None
+    prompts: Sequence[SurfacePrompt] = ()
+    methods: Sequence[SurfaceMethod] = ()
+
+
+class Refusals(msgspec.Struct, frozen=True):
+    """How a surface shows what is refused or fails.
+
+    `render_error` shows it of a tool's call, `render_method_error` of a method's (None: as an
+    error of JSON-RPC). `error_message` is the message where `render_error` makes a result and the
+    protocol takes only an error. `unknown_tool` and `unknown_resource` answer where there is none
+    of that name. A caller for whom `shows_in_results` says so gets errors of tools as results.
+    """
+
+    render_error: ErrorRenderer
+    render_method_error: MethodErrorRenderer | None = None
+    error_message: Callable[[TidegateError, ToolContext], str] = _message_of
+    unknown_tool: UnknownTool = _no_such_tool
+    unknown_resource: Callable[[str, Context], RpcError] = _no_such_resource
+    shows_in_results: Callable[[Context], bool] | None = None
+
+
+class CallConventions(msgspec.Struct, frozen=True):
+    """How a surface takes the calls of its tools.
+
+    `shape` gives the schema of a tool's arguments. `before_arguments` runs before these are
+    checked, and `on_wrong_arguments` where they do not fit. `approval_form` is how the person at
+    the client is asked (None: as `elicitation` does), and `shrink` shortens a result.
+    """
+
+    shape: ArgumentShape = argument_shape
+    before_arguments: BeforeArguments | None = None
+    on_wrong_arguments: OnWrongArguments | None = None
+    approval_form: ApprovalForm | None = None
+    shrink: Shrink | None = None
+
+
+_COMMON_CONVENTIONS = CallConventions()
+
+
 class Surface:
     """`protocol.model.Server` made from data. One object serves every client."""
 
     def __init__(
         self,
         gate: Gate,
+        profile: ServerProfile,
+        primitives: Primitives,
+        refusals: Refusals,
+        conventions: CallConventions = _COMMON_CONVENTIONS,
         *,
-        name: str,
-        info: Info,
-        settings: Settings,
-        capabilities: Mapping[str, Any],
-        stdio_settings: Settings | None = None,
-        tools: Sequence[SurfaceTool],
-        render_error: ErrorRenderer,
-        instructions: str | None = None,
-        resources: Sequence[SurfaceResource] = (),
-        list_resources: Callable[[ToolContext], Awaitable[Sequence[Resource]]] | None = None,
-        prompts: Sequence[SurfacePrompt] = (),
-        methods: Sequence[SurfaceMethod] = (),
-        render_method_error: MethodErrorRenderer | None = None,
-        shape: ArgumentShape = argument_shape,
-        before_arguments: BeforeArguments | None = None,
-        unknown_tool: UnknownTool | None = None,
-        unknown_resource: Callable[[str, Context], RpcError] | None = None,
-        error_message: Callable[[TidegateError, ToolContext], str] | None = None,
-        approval_form: ApprovalForm | None = None,
-        shrink: Shrink | None = None,
         on_rejected_call: OnRejectedCall | None = None,
-        on_wrong_arguments: OnWrongArguments | None = None,
-        shows_in_results: Callable[[Context], bool] | None = None,
     ) -> None:
-        self.name = name
-        self.info = info
-        self.instructions = instructions
-        self.capabilities = capabilities
-        self.settings = settings
-        self.stdio_settings = stdio_settings or settings
-        self.tools_by_name = {tool.name: tool for tool in tools}
-        self._on_rejected_call = on_rejected_call or _record_nothing
-        self._on_wrong_arguments = on_wrong_arguments
-        self._shows_in_results = shows_in_results
+        self.name = profile.name
+        self.info = profile.info
+        self.instructions = profile.instructions
+        self.capabilities = profile.capabilities
+        self.settings = profile.settings
+        self.stdio_settings = profile.stdio_settings or profile.settings
+        self.tools_by_name = {tool.name: tool for tool in primitives.tools}
         self._gate = gate
-        self._shape = shape
-        self._render_error = render_error
-        self._render_method_error = render_method_error
-        self._before_arguments = before_arguments
-        self._unknown_tool = unknown_tool or _no_such_tool
-        self._approval_form = approval_form
-        self._shrink = shrink
-        self._unknown_resource = unknown_resource or _no_such_resource
-        self._error_message = error_message or _message_of
+        self._refusals = refusals
+        self._conventions = conventions
+        self._on_rejected_call = on_rejected_call or _record_nothing
         self._listed: tuple[Tool, ...] | None = None
-        self.readable = tuple(resources)
-        self._list_resources = list_resources
+        resources = self.readable = tuple(primitives.resources)
+        self._list_resources = primitives.list_resources
         self._resources = tuple(r.listed() for r in resources if not r.templated)
         self._templates = tuple(
             r.listed_template() for r in resources if r.templated and r.announced
         )
-        self.prompts_by_name = {prompt.name: prompt for prompt in prompts}
-        self._prompts = tuple(prompt.listed() for prompt in prompts)
+        self.prompts_by_name = {prompt.name: prompt for prompt in primitives.prompts}
+        self._prompts = tuple(prompt.listed() for prompt in primitives.prompts)
         self.methods: Mapping[str, BareMethod] = {
-            method.name: partial(self._call_method, method) for method in methods
+            method.name: partial(self._call_method, method) for method in primitives.methods
         }
 
     def tools(self, context: Context) -> Sequence[Tool]:
         """Every tool in its fixed order; schemas are derived at the first listing."""
         if self._listed is None:
-            self._listed = tuple(tool.listed(self._shape) for tool in self.tools_by_name.values())
+            self._listed = tuple(
+                tool.listed(self._conventions.shape) for tool in self.tools_by_name.values()
+            )
         return self._listed
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -131,28 +184,30 @@ class Surface:
         tool = self.tools_by_name.get(name)
         if tool is None:
             self._on_rejected_call(context, name, "there is no such tool")
-            return self._unknown_tool(name, context)
+            return self._refusals.unknown_tool(name, context)
+        conventions = self._conventions
         tool_context = ToolContext(
-            self._gate, context, self.name, name, tool.scope, self._approval_form
+            self._gate, context, self.name, name, tool.scope, conventions.approval_form
         )
         try:
-            if self._before_arguments is not None:
-                self._before_arguments(tool, tool_context)
+            if conventions.before_arguments is not None:
+                conventions.before_arguments(tool, tool_context)
             fitting = await self._fitting(tool, tool_context, arguments)
             result = await tool.run(tool_context, fitting)
         except TidegateError as error:
             self._record_own_refusal(error, tool_context)
             result = self._refusal(error, tool_context)
-        if self._shrink is not None:
-            return _shrinkable(self._shrink, tool_context, result)
+        if conventions.shrink is not None:
+            return _shrinkable(conventions.shrink, tool_context, result)
         return result
 
     def _refusal(self, error: TidegateError, tool_context: ToolContext) -> ToolResult:
         """The refusal of a tool's call. Raises: RpcError, for callers that get it in this form."""
         try:
-            return self._render_error(error, tool_context)
+            return self._refusals.render_error(error, tool_context)
         except RpcError as rendered:
-            if self._shows_in_results is None or not self._shows_in_results(tool_context.context):
+            shows_in_results = self._refusals.shows_in_results
+            if shows_in_results is None or not shows_in_results(tool_context.context):
                 raise
             return refusal_result(rendered)
 
@@ -163,8 +218,8 @@ class Surface:
         try:
             return convert(arguments, tool.args)
         except TidegateError as error:
-            if self._on_wrong_arguments is not None:
-                await self._on_wrong_arguments(tool_context, arguments, error)
+            if self._conventions.on_wrong_arguments is not None:
+                await self._conventions.on_wrong_arguments(tool_context, arguments, error)
             raise
 
     def _record_own_refusal(self, error: TidegateError, tool_context: ToolContext) -> None:
@@ -182,21 +237,22 @@ class Surface:
             return await method.run(tool_context, convert(params, method.args))
         except TidegateError as error:
             self._record_own_refusal(error, tool_context)
-            if self._render_method_error is not None:
-                return self._render_method_error(error, tool_context)
+            if self._refusals.render_method_error is not None:
+                return self._refusals.render_method_error(error, tool_context)
             raise self._rpc_error(error, tool_context) from None
 
     def _rpc_error(self, error: TidegateError, tool_context: ToolContext) -> RpcError:
         """The error for what has no other way to refuse than a JSON-RPC error."""
         try:
-            self._render_error(error, tool_context)
+            self._refusals.render_error(error, tool_context)
         except RpcError as rendered:
             return rendered
-        message = self._error_message(error, tool_context)
+        message = self._refusals.error_message(error, tool_context)
         return RpcError(error.mapping.rpc, message, {"code": error.code.value})
 
     def _tool_context(self, context: Context, name: str, scope: Scope) -> ToolContext:
-        return ToolContext(self._gate, context, self.name, name, scope, self._approval_form)
+        form = self._conventions.approval_form
+        return ToolContext(self._gate, context, self.name, name, scope, form)
 
     async def resources(self, context: Context) -> Sequence[Resource]:
         """The resources without variables, and those that the surface lists for this caller."""
@@ -228,7 +284,7 @@ class Surface:
                 self._record_own_refusal(error, tool_context)
                 raise self._rpc_error(error, tool_context) from None
             return [ResourceText(uri=uri, mime_type=resource.mime_type, text=body.decode())]
-        raise self._unknown_resource(uri, context)
+        raise self._refusals.unknown_resource(uri, context)
 
     def prompts(self, context: Context) -> Sequence[Prompt]:
         return self._prompts
@@ -309,21 +365,9 @@ def _shrinkable(shrink: Shrink, tool_context: ToolContext, result: ToolResult) -
     return structs.replace(result, shrink=shorten)
 
 
-def _message_of(error: TidegateError, tool_context: ToolContext) -> str:
-    return error.message
-
-
 def _record_nothing(context: Context, tool: str, reason: str) -> None:
     return None
 
 
 def _nothing_to_stop() -> None:
     return None
-
-
-def _no_such_tool(name: str, context: Context) -> NoReturn:
-    raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
-
-
-def _no_such_resource(uri: str, context: Context) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"Resource not found: {uri}", {"uri": uri})

@@ -12,7 +12,7 @@ from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.protocol.revisions import ALL
 from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.core.errors import render_error
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 from tidegate_ledger.settings import LedgerSettings
 
@@ -52,14 +52,18 @@ def surface(
 
     return Surface(
         gate,
-        name="ledger",
-        info=Info("tidegate-ledger", "1"),
-        settings=Settings(RevisionPolicy(ALL)),
-        capabilities={"tools": {}},
-        tools=(
-            SurfaceTool("list_accounts", "List the accounts", NoArgs, _list_accounts),
-            SurfaceTool("balance", "The balance of an account, in cents", BalanceArgs, balance),
+        ServerProfile(
+            name="ledger",
+            info=Info("tidegate-ledger", "1"),
+            settings=Settings(RevisionPolicy(ALL)),
+            capabilities={"tools": {}},
         ),
-        render_error=render_error,
+        Primitives(
+            (
+                SurfaceTool("list_accounts", "List the accounts", NoArgs, _list_accounts),
+                SurfaceTool("balance", "The balance of an account, in cents", BalanceArgs, balance),
+            )
+        ),
+        Refusals(render_error),
         on_rejected_call=on_rejected_call,
     )

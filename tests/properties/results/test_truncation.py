@@ -22,7 +22,7 @@ from tidegate.protocol.session import Session
 from tidegate.protocol.transport import TransportContext
 from tidegate.results.truncation import TruncationLimits, forms
 from tidegate.surfaces.api import SurfaceTool
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
 DOCUMENT = TruncationLimits()
@@ -92,12 +92,14 @@ def sent(id: Any, result: Any, limits: TruncationLimits, original: int | None = 
 
     surface = Surface(
         cast("Gate", None),
-        name="large",
-        info=Info("large", "1"),
-        settings=Settings(RevisionPolicy(("2025-06-18",)), strict_lifecycle=False),
-        capabilities={"tools": {}},
-        tools=[SurfaceTool("large", "", Nothing, answer)],
-        render_error=lambda error, context: ToolResult(is_error=True),
+        ServerProfile(
+            name="large",
+            info=Info("large", "1"),
+            settings=Settings(RevisionPolicy(("2025-06-18",)), strict_lifecycle=False),
+            capabilities={"tools": {}},
+        ),
+        Primitives([SurfaceTool("large", "", Nothing, answer)]),
+        Refusals(lambda error, context: ToolResult(is_error=True)),
     )
 
     async def run() -> str:

@@ -32,7 +32,7 @@ from tidegate.protocol.transport import TransportContext
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.core.errors import render_error
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import ToolContext
 
 META = "io.modelcontextprotocol/"
@@ -79,16 +79,20 @@ def text(content: str) -> ToolResult:
 def surface(app: App) -> Surface:
     return Surface(
         app.gateway,
-        name="temporary",
-        info=Info("temporary", "1"),
-        settings=Settings(RevisionPolicy(("2025-11-25", "2026-07-28"))),
-        capabilities={"tools": {}},
-        tools=(
-            SurfaceTool("open", "Open", Open, open_source),
-            SurfaceTool("ask", "Ask", Ask, ask),
-            SurfaceTool("names", "Names", Nothing, list_names),
+        ServerProfile(
+            name="temporary",
+            info=Info("temporary", "1"),
+            settings=Settings(RevisionPolicy(("2025-11-25", "2026-07-28"))),
+            capabilities={"tools": {}},
         ),
-        render_error=render_error,
+        Primitives(
+            (
+                SurfaceTool("open", "Open", Open, open_source),
+                SurfaceTool("ask", "Ask", Ask, ask),
+                SurfaceTool("names", "Names", Nothing, list_names),
+            )
+        ),
+        Refusals(render_error),
     )
 
 

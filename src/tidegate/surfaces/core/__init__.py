@@ -19,7 +19,7 @@ from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, SEARCH, plain
 from tidegate.surfaces.schema import schema_of
 from tidegate.surfaces.source_pages import page_of_sources
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import CallConventions, Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
@@ -79,13 +79,15 @@ def surface(
     statements = tools(config.limits, _admits_writers(config))
     return Surface(
         gate,
-        name="core",
-        info=Info("tidegate-core", __version__, "Tidegate"),
-        settings=Settings(RevisionPolicy(REVISIONS)),
-        capabilities={"tools": {"listChanged": False}},
-        instructions=INSTRUCTIONS,
-        tools=(SOURCES, SEARCH, DESCRIBE, *statements),
-        render_error=render_error,
-        shape=_terse,
+        ServerProfile(
+            name="core",
+            info=Info("tidegate-core", __version__, "Tidegate"),
+            settings=Settings(RevisionPolicy(REVISIONS)),
+            capabilities={"tools": {"listChanged": False}},
+            instructions=INSTRUCTIONS,
+        ),
+        Primitives((SOURCES, SEARCH, DESCRIBE, *statements)),
+        Refusals(render_error),
+        CallConventions(shape=_terse),
         on_rejected_call=on_rejected_call,
     )

@@ -24,7 +24,7 @@ from tidegate.protocol.session import Session
 from tidegate.protocol.transport import TransportContext
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.core.errors import render_error
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import ToolContext
 
 META = "io.modelcontextprotocol/"
@@ -59,12 +59,14 @@ async def _ask(context: ToolContext, args: Args) -> ToolResult:
 def surface(app: App) -> Surface:
     return Surface(
         app.gateway,
-        name="asking",
-        info=Info("asking", "1"),
-        settings=Settings(RevisionPolicy(ALL)),
-        capabilities={"tools": {}},
-        tools=(SurfaceTool("ask", "Ask", Args, _ask),),
-        render_error=render_error,
+        ServerProfile(
+            name="asking",
+            info=Info("asking", "1"),
+            settings=Settings(RevisionPolicy(ALL)),
+            capabilities={"tools": {}},
+        ),
+        Primitives((SurfaceTool("ask", "Ask", Args, _ask),)),
+        Refusals(render_error),
     )
 
 

@@ -22,7 +22,7 @@ from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.protocol.revisions import ALL
 from tidegate.store.records import PendingApproval
 from tidegate.surfaces.api import OnRejectedCall
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import CallConventions, Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import ApprovalForm, Gate
 
 INSTRUCTIONS = (
@@ -55,24 +55,32 @@ def surface(
     prompts = [each for each in PROMPTS if _enabled(each.name, settings.enabled_prompts)]
     return Surface(
         gate,
-        name="cloud",
-        info=Info(
-            server.name or "tidegate-cloud",
-            server.version or __version__,
-            server.description or "Tidegate for cloud APIs",
+        ServerProfile(
+            name="cloud",
+            info=Info(
+                server.name or "tidegate-cloud",
+                server.version or __version__,
+                server.description or "Tidegate for cloud APIs",
+            ),
+            settings=Settings(RevisionPolicy(ALL)),
+            capabilities={"tools": {}, "prompts": {}} if prompts else {"tools": {}},
+            instructions=None if settings.disable_instructions else INSTRUCTIONS,
         ),
-        settings=Settings(RevisionPolicy(ALL)),
-        capabilities={"tools": {}, "prompts": {}} if prompts else {"tools": {}},
-        instructions=None if settings.disable_instructions else INSTRUCTIONS,
-        tools=[each for each in tools if _enabled(each.name, settings.enabled_tools)],
-        prompts=prompts,
-        render_error=error_renderer(settings.mode, waits=config.approvals.wait_s > 0),
-        unknown_tool=unknown_tool,
-        approval_form=ApprovalForm(
-            _question, {"type": "object", "properties": {}}, lambda content: True
+        Primitives(
+            tools=[each for each in tools if _enabled(each.name, settings.enabled_tools)],
+            prompts=prompts,
+        ),
+        Refusals(
+            render_error=error_renderer(settings.mode, waits=config.approvals.wait_s > 0),
+            unknown_tool=unknown_tool,
+        ),
+        CallConventions(
+            on_wrong_arguments=calls.record_wrong,
+            approval_form=ApprovalForm(
+                _question, {"type": "object", "properties": {}}, lambda content: True
+            ),
         ),
         on_rejected_call=on_rejected_call,
-        on_wrong_arguments=calls.record_wrong,
     )
 
 

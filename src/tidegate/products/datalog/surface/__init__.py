@@ -45,7 +45,7 @@ from tidegate.protocol.model import (
 from tidegate.protocol.revisions import ALL
 from tidegate.results.truncation import TruncationLimits
 from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import CallConventions, Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
 REVISION = "2025-06-18"
@@ -98,22 +98,25 @@ def surface(
     )
     return Surface(
         gate,
-        name="datalog",
-        info=Info("tidegate-datalog", __version__, "Tidegate for Datalevin"),
-        settings=Settings(RevisionPolicy(ALL), error_data=_ERROR_DATA),
-        stdio_settings=Settings(
-            RevisionPolicy((REVISION, STATELESS), fallback=REVISION),
-            document_lifecycle=True,
-            error_data=_ERROR_DATA,
+        ServerProfile(
+            name="datalog",
+            info=Info("tidegate-datalog", __version__, "Tidegate for Datalevin"),
+            settings=Settings(RevisionPolicy(ALL), error_data=_ERROR_DATA),
+            capabilities={"tools": {}, "resources": {}},
+            instructions=INSTRUCTIONS,
+            stdio_settings=Settings(
+                RevisionPolicy((REVISION, STATELESS), fallback=REVISION),
+                document_lifecycle=True,
+                error_data=_ERROR_DATA,
+            ),
         ),
-        capabilities={"tools": {}, "resources": {}},
-        instructions=INSTRUCTIONS,
-        resources=(schema.family(),),
-        list_resources=schema.listed,
-        tools=[tools.tool(spec) for spec in sorted(SPECS, key=lambda spec: spec.name)],
-        render_error=render_error,
-        before_arguments=_check_writes,
-        unknown_tool=unknown_tool,
+        Primitives(
+            tools=[tools.tool(spec) for spec in sorted(SPECS, key=lambda spec: spec.name)],
+            resources=(schema.family(),),
+            list_resources=schema.listed,
+        ),
+        Refusals(render_error=render_error, unknown_tool=unknown_tool),
+        CallConventions(before_arguments=_check_writes),
         on_rejected_call=on_rejected_call,
     )
 

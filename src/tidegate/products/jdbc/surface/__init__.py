@@ -24,7 +24,7 @@ from tidegate.protocol.model import Annotations, Info, RevisionPolicy, Settings,
 from tidegate.protocol.revisions import ALL
 from tidegate.surfaces.api import OnRejectedCall, SurfaceMethod, SurfaceTool
 from tidegate.surfaces.refused_calls import shows_in_results
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
 
 REVISION = "2025-11-25"
@@ -85,23 +85,29 @@ def surface(
     )
     return Surface(
         gate,
-        name="jdbc",
-        info=Info("tidegate-jdbc", __version__, "Tidegate for JDBC"),
-        settings=Settings(RevisionPolicy(ALL), methods_without_session=REVISION),
-        capabilities={"tools": {}},
-        instructions=INSTRUCTIONS,
-        tools=tools,
-        methods=(
-            SurfaceMethod("connect", ConnectArgs, connector.connect),
-            SurfaceMethod("discover", DiscoverArgs, discovery.discover),
-            SurfaceMethod("record", RecordArgs, recorder.record),
-            SurfaceMethod("close", CloseArgs, connector.close),
+        ServerProfile(
+            name="jdbc",
+            info=Info("tidegate-jdbc", __version__, "Tidegate for JDBC"),
+            settings=Settings(RevisionPolicy(ALL), methods_without_session=REVISION),
+            capabilities={"tools": {}},
+            instructions=INSTRUCTIONS,
         ),
-        render_method_error=shown_error,
-        render_error=render_error,
-        unknown_tool=unknown_tool,
+        Primitives(
+            tools=tools,
+            methods=(
+                SurfaceMethod("connect", ConnectArgs, connector.connect),
+                SurfaceMethod("discover", DiscoverArgs, discovery.discover),
+                SurfaceMethod("record", RecordArgs, recorder.record),
+                SurfaceMethod("close", CloseArgs, connector.close),
+            ),
+        ),
+        Refusals(
+            render_error=render_error,
+            render_method_error=shown_error,
+            unknown_tool=unknown_tool,
+            shows_in_results=shows_in_results(settings.errors, "2025-11-25"),
+        ),
         on_rejected_call=on_rejected_call,
-        shows_in_results=shows_in_results(settings.errors, "2025-11-25"),
     )
 
 

@@ -24,7 +24,7 @@ from tidegate.products.pgedge.surface.similarity import EMBEDDING_TOOL, similari
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.protocol.revisions import ALL
 from tidegate.surfaces.api import OnRejectedCall
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate
 
 CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
@@ -63,23 +63,29 @@ def surface(
 
     return Surface(
         gate,
-        name="postgres",
-        info=DOCUMENT_INFO if settings.server_info == "document" else own,
-        settings=served,
-        capabilities=CAPABILITIES,
-        tools=(
-            query_tool(databases, config.limits),
-            schema_tool(databases),
-            similarity_tool(databases),
-            EMBEDDING_TOOL,
-            read_resource_tool(resources),
+        ServerProfile(
+            name="postgres",
+            info=DOCUMENT_INFO if settings.server_info == "document" else own,
+            settings=served,
+            capabilities=CAPABILITIES,
         ),
-        resources=resources.readable(),
-        list_resources=resources.for_caller,
-        prompts=prompts(databases, settings.prompts),
-        render_error=error_renderer(codes, detail),
-        unknown_tool=codes.refuse_tool,
-        unknown_resource=codes.unknown_resource,
-        error_message=lambda error, context: shown_message(error, context, detail),
+        Primitives(
+            tools=(
+                query_tool(databases, config.limits),
+                schema_tool(databases),
+                similarity_tool(databases),
+                EMBEDDING_TOOL,
+                read_resource_tool(resources),
+            ),
+            resources=resources.readable(),
+            list_resources=resources.for_caller,
+            prompts=prompts(databases, settings.prompts),
+        ),
+        Refusals(
+            render_error=error_renderer(codes, detail),
+            error_message=lambda error, context: shown_message(error, context, detail),
+            unknown_tool=codes.refuse_tool,
+            unknown_resource=codes.unknown_resource,
+        ),
         on_rejected_call=on_rejected_call,
     )

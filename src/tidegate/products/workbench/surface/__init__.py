@@ -24,7 +24,7 @@ from tidegate.products.workbench.surface.settings import WorkbenchSettings
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.api import OnRejectedCall
 from tidegate.surfaces.refused_calls import shows_in_results
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate
 
 REVISIONS = RevisionPolicy(
@@ -57,27 +57,33 @@ def surface(
     status_of = status_rule(settings.http_error_status)
     return Surface(
         gate,
-        name="workbench",
-        info=Info("tidegate-workbench", __version__, "Tidegate Workbench"),
-        settings=Settings(REVISIONS, error_status=status_of, newer_fields=True),
-        capabilities=CAPABILITIES,
-        instructions=INSTRUCTIONS,
-        tools=(
-            *connections.TOOLS,
-            *metadata.TOOLS,
-            execute_query(config.limits, advises=settings.extended),
-            confirm_destructive_operation(config.limits),
-            export_data(config.limits, settings.export_directory),
-            *switching.TOOLS,
-            *tabs.TOOLS,
-            *statements.TOOLS,
-            *(extended_tools(config.limits) if settings.extended else ()),
+        ServerProfile(
+            name="workbench",
+            info=Info("tidegate-workbench", __version__, "Tidegate Workbench"),
+            settings=Settings(REVISIONS, error_status=status_of, newer_fields=True),
+            capabilities=CAPABILITIES,
+            instructions=INSTRUCTIONS,
         ),
-        resources=RESOURCES,
-        list_resources=connected_resources,
-        render_error=error_renderer(status_of),
-        unknown_tool=unknown_tool,
-        unknown_resource=unknown_resource(status_of),
+        Primitives(
+            tools=(
+                *connections.TOOLS,
+                *metadata.TOOLS,
+                execute_query(config.limits, advises=settings.extended),
+                confirm_destructive_operation(config.limits),
+                export_data(config.limits, settings.export_directory),
+                *switching.TOOLS,
+                *tabs.TOOLS,
+                *statements.TOOLS,
+                *(extended_tools(config.limits) if settings.extended else ()),
+            ),
+            resources=RESOURCES,
+            list_resources=connected_resources,
+        ),
+        Refusals(
+            render_error=error_renderer(status_of),
+            unknown_tool=unknown_tool,
+            unknown_resource=unknown_resource(status_of),
+            shows_in_results=shows_in_results(settings.errors, "2026-07-28"),
+        ),
         on_rejected_call=on_rejected_call,
-        shows_in_results=shows_in_results(settings.errors, "2026-07-28"),
     )
