@@ -247,7 +247,6 @@ def test_a_package_defines_no_dialect_of_an_engine_that_is_here(
     path = package(tmp_path / "path", dialects, dialect=module)
     own = run("judge", "--dialect", dialect, "SELECT changes()", path=path)
     assert own.stdout == run("judge", "--dialect", dialect, "SELECT changes()", path=TESTS).stdout
-    assert run("judge", "--dialect", "other", "SELECT 1", path=path).returncode != 0
     code = "from tidegate.sql.dialects import find; find('other')"
     other = subprocess.run(
         [sys.executable, "-c", code],

@@ -161,7 +161,9 @@ class _Section:
         if value is None:
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise invalid(f"`{self.at(name)}` cannot be {str(value)[:40]!r}.")
+            # What should be a text may be a secret, such as a password of digits alone.
+            shown = f"of the type {type(value).__name__}" if kind is str else repr(str(value)[:40])
+            raise invalid(f"`{self.at(name)}` cannot be {shown}.")
         return value
 
     def texts(self, name: str) -> list[str]:
@@ -194,6 +196,16 @@ class _Section:
         """Note that the key has no effect, if it is set."""
         if self._values.pop(name, None):
             self._note(f"`{self.at(name)}` has no effect: {reason}")
+
+    def refuse_near(self, known: Sequence[str]) -> None:
+        """Raises: TidegateError CONFIG_INVALID for a key that is left and is nearly a known one."""
+        from difflib import get_close_matches
+
+        for name in self._values:
+            if near := get_close_matches(str(name), known, 1, 0.85):
+                raise invalid(
+                    f"There is no key `{self.at(name)}`.", hint=f"Did you mean `{near[0]}`?"
+                )
 
     def drop(self) -> None:
         """Take no more of it: it is switched off."""
@@ -237,7 +249,9 @@ def _read_http(http: _Section, found: dict[str, Any]) -> None:
                 hint="Let the proxy write X-Forwarded-For or Forwarded.",
             )
         found["trusted_proxies"] = client.texts("trusted_proxies")
-    client.drop()
+    client.take("header", str, "")
+    client.texts("trusted_proxies")
+    client.end()
     http.end()
 
 
@@ -425,6 +439,7 @@ def _read_builtins(builtins: _Section) -> None:
         for name in fixed:
             if not section.take(name, bool, True):
                 raise _always_there(section.at(name))
+        section.refuse_near(fixed)
         section.drop()
     builtins.end()
 

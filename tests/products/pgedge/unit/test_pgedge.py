@@ -149,6 +149,11 @@ def test_without_authentication_it_listens_on_loopback(tmp_path: Path) -> None:
 REFUSED = {
     "databases: [{name: a, user: u, password: hush}]": "databases[0].password",
     "databases: [{name: a, user: u, connection_string: 'postgres://u:hush@h/d'}]": "literal",
+    "databases: [{name: a, user: u, password: [hush]}]": "databases[0].password",
+    "databases: [{name: a, connection_string: [hush]}]": "databases[0].connection_string",
+    "llm: {enabled: true, provider: openai, openai_api_key: [hush]}": "llm.openai_api_key",
+    "http: {client_ip: {source: header, trusted_proxys: [a]}}": "http.client_ip.header",
+    "http: {client_ip: {source: socket, trusted_proxys: [a]}}": "http.client_ip.trusted_proxys",
     "databases: [{name: a, allow_writes: true}]": "databases[0].allow_writes",
     "databases: [{name: a, available_to_users: [me]}]": "databases[0].available_to_users",
     "databases: [{name: a, allowed_pl_languages: ['*']}]": "databases[0].allowed_pl_languages",
@@ -166,6 +171,7 @@ REFUSED = {
     "anthropic: {api_key: sk-ant-hush}": "anthropic.api_key",
     "knowledgebase: {enabled: true}": "knowledgebase.enabled",
     "builtins: {tools: {query_database: false}}": "builtins.tools.query_database",
+    "builtins: {tools: {query_databse: false}}": "builtins.tools.query_databse",
     "custom_definitions_path: /etc/pgedge/custom.yaml": "custom_definitions_path",
     "databases: []\nsurfaces: [core]": "surfaces",
 }  # fmt: skip
