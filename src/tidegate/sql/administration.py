@@ -35,26 +35,26 @@ _NOT_IN_CODE = words("""
     PERSIST_ONLY PREPARE PROGRAM PURGE REASSIGN REPLICA RESET REVOKE SHUTDOWN SLAVE SONAME TRUNCATE
     UNINSTALL VACUUM XA
     """)
-"""Words that may not stand in code in any dialect: dynamic SQL, further definitions, files,
+"""Words that code may not have in any dialect: dynamic SQL, further definitions, files,
 programs, the server's settings."""
 
 _KINDS_IN_CODE = frozenset({"query", "change", "describe", "explain", "show", "session"})
 """Kinds of statements that code may hold (`Dialect.roots`)."""
 
 _ALSO_IN_CODE = words("CHECK COMMENT SECURITY")
-"""Words that begin statements of other kinds, and stand in ordinary code as well: attributes of
+"""Words that begin statements of other kinds, and are in ordinary code as well: attributes of
 routines, and WITH CHECK OPTION."""
 
 
 def not_in_code(dialect: Dialect) -> frozenset[str]:
-    """The words that may not stand in code: those listed, and whatever begins a statement of this
+    """The words that code may not have: those listed, and whatever begins a statement of this
     dialect that is neither a query, nor a change of rows, nor about the session."""
     others = {word for word, kind in dialect.roots.items() if kind not in _KINDS_IN_CODE}
     return _NOT_IN_CODE | (others - _ALSO_IN_CODE)
 
 
 _BODY_WORDS = words("ELSEIF ELSIF EXIT IF PERFORM RAISE RETURN RETURNS UNTIL WHEN WHILE")
-"""Words of procedural code that may stand before a bracket and call nothing."""
+"""Words of procedural code that may precede a bracket and call nothing."""
 
 _ROLE_OPTIONS = words("BYPASSRLS CREATEROLE REPLICATION RESET SET SUPERUSER")
 """Options that lift a role above its privileges, or give it settings of its own."""
@@ -77,7 +77,7 @@ class _Outside(Exception):
 
 def administer(tokens: list[Token], dialect: Dialect) -> StatementEffects | None:
     """The reading of a statement that administers the database, with its `administration` if a
-    person may approve it; None if it is none of those listed here. Raises: Refusal."""
+    person may approve it; None if it is not one of those listed here. Raises: Refusal."""
     if not dialect.administration:
         return None
     form = _form(tokens, dialect)
@@ -215,7 +215,7 @@ def _check_mysql_rights(privileges: list[Token], rest: list[Token], dialect: Dia
 
 
 def _may_be_system(pattern: str, dialect: Dialect) -> bool:
-    """Whether a name in GRANT, where % and _ stand for others, covers a database of the server's.
+    """Whether a name in GRANT, where % and _ are wildcards, covers a database of the server's.
     Names of accounts' databases are compared without regard to case, which covers all servers."""
     plain = pattern.lower().replace("\\_", "\0").replace("\\%", "\1")
     found = re.escape(plain).replace("%", ".*").replace("_", ".")
@@ -442,7 +442,7 @@ def _chains(tokens: list[Token]) -> Iterator[tuple[str, ...]]:
 
 
 def _end_of_name(tokens: list[Token], at: int) -> int:
-    """The number of the token behind a name with its dots. Raises: _Outside."""
+    """The number of the token after a name with its dots. Raises: _Outside."""
     while at < len(tokens) and tokens[at].key in _EXISTENCE:
         at += 1
     if at >= len(tokens) or tokens[at].kind not in _NAMES:

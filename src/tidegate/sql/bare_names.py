@@ -1,7 +1,7 @@
 """Finds the names of a statement that nothing in its text explains: where functions are called
 without brackets, as in Oracle, such a name is a column, a function or a variable of a package.
 
-Each name is looked for where the database looks: among what the query's own sources give, then in
+Each name is resolved as the database does it: among what the query's own sources give, then in
 the queries around it. What a subquery, a common table expression or an alias defines is known here;
 for the rest the tables are named among whose columns the name must be. What this module does not
 understand explains nothing, so that it is refused. Pure.
@@ -184,7 +184,7 @@ class _Finder:
 
     def _assignments(self, values: Sequence[Any], scope: _Scope, queries: _Queries) -> None:
         for each in values:
-            # What stands on the left can only be a column.
+            # The left side can only be a column.
             value = each.expression if type(each).__name__ == "EQ" else each
             self._walk(value, scope, queries)
 
@@ -224,7 +224,7 @@ class _Finder:
         return known
 
     _given = _Source()
-    """What the query gives that `_walk` looked at last."""
+    """What the query gives that `_walk` read last."""
 
     def _select(self, node: Any, outer: _Scope | None, queries: _Queries) -> _Source:
         sources: dict[str, _Source] = {}
@@ -235,7 +235,7 @@ class _Finder:
             sources |= joined
         for join in node.args.get("joins") or ():
             if not any(join.args.get(each) for each in ("on", "using", "kind", "side", "method")):
-                joined = {}  # behind a comma: its conditions see nothing of what was before
+                joined = {}  # after a comma: its conditions see nothing of what was before
             self._join(join, joined, outer, queries)
             sources |= joined
         for lateral in node.args.get("laterals") or ():
@@ -281,7 +281,7 @@ class _Finder:
     def _add(
         self, node: Any, sources: dict[str, _Source], outer: _Scope | None, queries: _Queries
     ) -> None:
-        """Add what stands in FROM to the sources beside it."""
+        """Add what is in FROM to the sources beside it."""
         kind = type(node).__name__
         inner = node.this
         own: str | None = None
@@ -302,7 +302,7 @@ class _Finder:
                 self._join(join, sources, outer, queries)
             return
         else:
-            # A function, LATERAL and the like: they see what stands before them.
+            # A function, LATERAL and the like: they see what precedes them.
             here = _Scope(dict(sources), outer)
             self._walk(inner, here, queries)
             declared = {
@@ -388,7 +388,7 @@ class _Finder:
         while place is not None:
             source = place.sources.get(first) if first else None
             if source is not None:
-                # Behind a column stand attributes of its value.
+                # After a column come attributes of its value.
                 self._of(source, parts[1], shown)
                 return
             if len(parts) > 2:

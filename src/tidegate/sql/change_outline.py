@@ -33,7 +33,7 @@ from tidegate.sql.lex import NAME, Token
 from tidegate.sql.scan import scan
 
 COLUMNS = "\0"
-"""Stands in `ChangeOutline.rows` for the columns that are to be read."""
+"""Replaced in `ChangeOutline.rows` by the columns to read."""
 
 Verb = Literal["insert", "update", "delete", "merge"]
 

@@ -151,7 +151,7 @@ def _proposals(
 def _within(
     path: Sequence[str], named: Sequence[_Named], dialect: str, catalog: Catalog
 ) -> Iterator[Item]:
-    """What comes behind a dot: columns of a table, or tables of a schema."""
+    """What comes after a dot: columns of a table, or tables of a schema."""
     last = path[-1].casefold()
     tables = [each.table for each in named if each.alias.casefold() == last]
     if not tables:
@@ -307,7 +307,7 @@ def _clause(before: Sequence[_Token]) -> str:
 
 
 def _wants_table(before: Sequence[_Token], word: _Token) -> bool:
-    """Whether a table is still to come behind the word: nothing but the tables of a list stands
+    """Whether a table is still to come after the word: only the tables of a list are
     there, and a comma last."""
     after = [token for token in before if token.at > word.at]
     return not after or after[-1].text in (",", "(")

@@ -45,7 +45,8 @@ def condition(
 ) -> str:
     """The condition on a column, whose name is quoted already. `second` is the upper end of
     `between`. Texts are compared by the column's own rules, or `exactly`, or `folded`: without
-    regard to case. What a text contains is looked for with regard to case unless it is `folded`."""
+    regard to case. What a text contains is searched for with regard to case unless it is
+    `folded`."""
     if operator in ("is_null", "is_not_null"):
         return f"{name} IS {'NOT ' if operator == 'is_not_null' else ''}NULL"
     if operator == "between":

@@ -159,7 +159,7 @@ def _loses_rows(tokens: list[Token], dialect: Dialect) -> str:
 
 
 def _parts(tokens: list[Token]) -> Iterator[list[Token]]:
-    """What stands between the commas outside of brackets."""
+    """The parts between the commas outside of brackets."""
     part: list[Token] = []
     depth = 0
     for token in tokens:

@@ -30,7 +30,7 @@ _BEHIND: dict[str, frozenset[str]] = {
     "THAN": words("LESS"),
     "TO": words(")"),
 }
-"""Words that belong to a definition only behind one of these."""
+"""Words that belong to a definition only after one of these."""
 
 _QUERIES = words("FROM PIVOT SELECT TABLE UNPIVOT VALUES WITH")
 
@@ -56,7 +56,7 @@ def defined(tokens: list[Token], dialect: Dialect) -> set[int]:
 
 
 def inserted(tokens: list[Token]) -> set[int]:
-    """The numbers of the brackets behind the table of `INSERT INTO table (...)`, and of `THEN
+    """The numbers of the brackets after the table of `INSERT INTO table (...)`, and of `THEN
     INSERT (columns) VALUES` in MERGE: no calls."""
     merges = any(token.key == "MERGE" for token in tokens)
     found: set[int] = set()
@@ -76,7 +76,7 @@ def inserted(tokens: list[Token]) -> set[int]:
 
 
 def behind_table(tokens: list[Token]) -> int:
-    """The number of the first token behind the name of the table that is altered, and behind how
+    """The number of the first token after the name of the table that is altered, and after how
     long MariaDB waits for it."""
     at = next((n for n, token in enumerate(tokens) if token.key == "TABLE"), len(tokens)) + 1
     while at < len(tokens) and tokens[at].key in ("IF", "EXISTS", "ONLY"):
@@ -156,7 +156,7 @@ def _is_index(tokens: list[Token], at: int, dialect: Dialect) -> bool:
 
 def _prefixes(tokens: list[Token], at: int) -> set[int]:
     """The brackets around the length of what an index holds: `(a(10), b(20) DESC)`. Only that can
-    stand there; an expression needs brackets of its own."""
+    be there; an expression needs its own brackets."""
     depth, end = 0, _closing(tokens, at)
     found: set[int] = set()
     for place in range(at, end):

@@ -1,6 +1,6 @@
 """The outline of a plain INSERT, UPDATE or DELETE: its table, and what tells its rows, as written.
 
-For code that looks at the rows that the statement would touch. Fails closed: a statement that is
+For code that reads the rows that the statement would touch. Fails closed: a statement that is
 not plain has a reason instead of an outline.
 """
 
@@ -25,7 +25,7 @@ _NO_TABLES = frozenset({"ONLY", "IGNORE", "LOW_PRIORITY", "QUICK", "OR", "LATERA
 
 _CONFLICTS = frozenset({("ON", "CONFLICT"), ("ON", "DUPLICATE")})
 _PLAIN_INSERT = "only a plain INSERT of VALUES or of a SELECT is tried."
-HIDDEN_END = "its last word, or a comment behind it, holds a semicolon."
+HIDDEN_END = "its last word, or a comment after it, holds a semicolon."
 
 Placeholder = tuple[str, int]
 """How it is written, and the place of its parameter from 0."""
@@ -249,7 +249,7 @@ def piece_of(
 
 def hides_its_end(text: str, tokens: list[Token]) -> bool:
     """Whether a semicolon could be the last word's or a comment's: cut there, a comment would take
-    what is written behind it."""
+    what is written after it."""
     last = tokens[-1]
     comment, end = text.find("/*", last.at + 1), text.find(";", last.at + 1)
     return -1 < comment < end or (last.kind not in (WORD, NUMBER, OP) and ";" in last.text)
@@ -289,7 +289,7 @@ def outside_brackets(tokens: list[Token]) -> list[int]:
 
 
 def end_of(text: str, tokens: list[Token]) -> int:
-    """Where the statement ends: before the semicolons behind it, wherever there are comments."""
+    """Where the statement ends: before the semicolons after it, wherever there are comments."""
     last = tokens[-1].at + 1
     # What follows is the rest of the last token, then comments and semicolons.
     rest = text[last:]

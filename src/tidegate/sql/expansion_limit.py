@@ -221,7 +221,7 @@ class _Walk:
         return shape.terms + inside
 
     def _terms_of(self, node: Any, without: tuple[str, ...], scope: _Scope) -> int:
-        """The terms of a node's parts, but for those named."""
+        """The terms of a node's parts, except those named."""
         return sum(
             self.terms(part, scope)
             for name, value in node.args.items()

@@ -1,6 +1,6 @@
 """A statement with its plain values made alike, so that what differs in values only is judged once.
 
-Nothing in judging looks at the value of a number or of a string that is compared with: the
+Nothing in judging reads the value of a number or of a string that is compared with: the
 property test `tests/properties/sql/test_fingerprint.py` holds that. Texts with anything that could
 make it uncertain where a literal ends (comments, brackets, dollar quotes, backslashes) stay as
 they are. What is in double quotes or backticks is left alone: a database that knows no such
@@ -18,7 +18,7 @@ _UNCERTAIN = re.compile(r"[^\t\n\r\x20-\x22\x24-\x5a\x5d-\x7e]")
 
 _DOLLAR_QUOTE = re.compile(r"\$(?!\d)")
 _STRING_END = r"[^']*(?:''[^']*)*'"
-# Each match begins with one of a set of characters, which the regular expression engine looks for
+# Each match begins with one of a set of characters, which the regular expression engine finds
 # much faster than for alternatives: a masked statement has thousands of characters.
 _LITERAL = re.compile(
     r"[=<>lL'\"`$0-9](?:"

@@ -14,7 +14,7 @@ from tidegate.sql.lex import LITERALS, NAME, NUMBER, OP, WORD, Token
 
 DEEPEST = 12
 LONGEST = 20_000
-"""Tokens of the longest statement that is looked at."""
+"""Tokens of the longest statement that is checked."""
 
 _NAMES = (WORD, NAME)
 _QUERIES = words("FROM SELECT TABLE VALUES")
@@ -131,7 +131,7 @@ def _leads(key: str, starts: bool, inner: list[Token], at: int, name: str) -> bo
 
 
 def _is_given(inner: list[Token], at: int) -> bool:
-    """True for `NULL ON EMPTY` and the like, with ARRAY or OBJECT behind EMPTY."""
+    """True for `NULL ON EMPTY` and the like, with ARRAY or OBJECT after EMPTY."""
     if inner[at].key == "EMPTY" and _key(inner, at + 1) in ("ARRAY", "OBJECT"):
         at += 1
     return _key(inner, at + 1) == "ON" and _key(inner, at + 2) in ("EMPTY", "ERROR", "NULL")

@@ -123,7 +123,7 @@ class SqlLanguage(Language):
         conditions: Sequence[Condition],
         source: Source,
     ) -> Statement | None:
-        from tidegate.sql.table_reads import table_read  # only who joins sources needs it
+        from tidegate.sql.table_reads import table_read  # only joins of sources need it
 
         return Statement(table_read(names, columns, conditions, source.dialect))
 

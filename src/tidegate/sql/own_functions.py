@@ -79,7 +79,7 @@ def refused_in_change(name: str) -> Finding:
 
 
 def full_name_of(refused: str, dialect: Dialect) -> str:
-    """The trusted function that a refused name may stand for, as the setting names it; empty if
+    """The trusted function that a refused name may mean, as the setting names it; empty if
     there is none."""
     for known in dialect.trusted.values():
         if known.rpartition(".")[2].lower() == refused.lower():
@@ -88,7 +88,7 @@ def full_name_of(refused: str, dialect: Dialect) -> str:
 
 
 def _written(token: Token, dialect: Dialect) -> str:
-    """The name that a token stands for; empty if it is none, or not certain."""
+    """The name that a token means; empty if it is not a name, or not certain."""
     if token.kind == NAME:
         return token.text
     if token.kind != WORD or not token.text.isascii():

@@ -39,7 +39,7 @@ class _Cost(NamedTuple):
 
 
 def compile_pattern(text: str, length: int, flags: int = 0) -> re.Pattern[str]:
-    """The pattern, to be looked for in a text of `length` characters. Raises: PatternFault."""
+    """The pattern, to be searched for in a text of `length` characters. Raises: PatternFault."""
     cost = _cost(text)
     steps = cost.choices
     is_anchored = text[:1] == "^" and "|" not in text

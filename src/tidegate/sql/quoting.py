@@ -39,7 +39,7 @@ def is_reserved(name: str, dialect: str) -> bool:
 
 @cache
 def _reserved(dialect: str) -> frozenset[str]:
-    from tidegate.sql.dialects.reserved_words import ALL, RESERVED  # only who writes names needs it
+    from tidegate.sql.dialects.reserved_words import ALL, RESERVED  # only writing names needs it
 
     return RESERVED.get(dialect, ALL)
 

@@ -12,7 +12,7 @@ def place_in_original(original: str, written: str, place: int) -> int | None:
     characters from 0.
 
     It is certain where both texts are the same up to the end of the word there, or from its begin
-    on, or where the word stands once in each. Elsewhere, and in what was put in, it is None.
+    on, or where the word occurs once in each. Elsewhere, and in what was put in, it is None.
     """
     found = _WORD.match(written, place) if 0 <= place < len(written) else None
     if found is None:

@@ -49,7 +49,7 @@ def rows_all_over(table: Table, columns: Sequence[str], most_rows: int, dialect:
 
 
 def _slices(table: Table, columns: Sequence[str], key: str, most_rows: int, dialect: str) -> str:
-    """Rows behind equally distant keys: those of a log, of every year that it covers."""
+    """Rows after equally distant keys: those of a log, of every year that it covers."""
     place, names = _place(table, dialect), _names(columns, dialect)
     steps = (
         f"WITH tidegate_steps AS (SELECT min({key}) AS low, (max({key}) - min({key})) / {_SLICES}"

@@ -1,7 +1,7 @@
 """Checks the raw text: that it is not too long or too deep, can be split into tokens, and is one
 statement.
 
-Does not look at what the statement does. Takes time in proportion to the text, tens of microseconds
+Does not check what the statement does. Takes time in proportion to the text, tens of microseconds
 for an ordinary one.
 """
 
@@ -60,7 +60,7 @@ def _check_bytes(text: str) -> None:
 
 def _body(tokens: list[Token], dialect: Dialect) -> int:
     """How many tokens at the start belong to a definition with a body (CREATE TRIGGER ... BEGIN
-    a; b; END), in which semicolons do not end the statement; 0 if it is none."""
+    a; b; END), in which semicolons do not end the statement; 0 if it is another statement."""
     if tokens[0].key != "CREATE" or dialect.compound.isdisjoint(t.key for t in tokens[1:6]):
         return 0
     keys = [token.key for token in tokens]
@@ -91,7 +91,7 @@ def _check_nesting(tokens: list[Token], body: int) -> None:
             if not open_brackets or open_brackets.pop() != _CLOSING[key]:
                 raise _unbalanced(token)
         elif key == ";" and index >= body:
-            # An empty statement is none; semicolons at the end are already gone.
+            # An empty statement does not count; semicolons at the end are already gone.
             raise Refusal(
                 Code.SQL_MULTIPLE,
                 "text.statements",

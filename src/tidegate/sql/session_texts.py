@@ -2,7 +2,8 @@
 account.
 
 A view of the sessions is replaced, in the text as it was written, by a query that has all its
-columns, with a word in place of what others run. Who changes something cannot name it at all.
+columns, with a word in place of what others run. A statement that changes something cannot name it
+at all.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def hide_session_texts(text: str, dialect: str, *, plan: bool = False) -> str:
     try:
         tokens = scan(whole, found)
         if not any(_is_view(tokens, at, found) for at in range(len(tokens))):
-            return text  # it stands in a comment or a literal, or is a user's own
+            return text  # it is in a comment or a literal, or is a user's own
         judgement = judge(whole, dialect)
         if judgement.effect is not Effect.READ:
             raise _refused(
@@ -152,7 +153,7 @@ def _is_view(tokens: Sequence[Token], at: int, dialect: Dialect) -> bool:
 
 def is_users_own(tokens: Sequence[Token], at: int, dialect: Dialect) -> bool:
     """Whether a name is surely not one of the server's own, which are in lower case and in the
-    schema `pg_catalog`: one in quotes with other letters, or behind the name of another schema."""
+    schema `pg_catalog`: one in quotes with other letters, or after the name of another schema."""
     token = tokens[at]
     if dialect.folds_quoted:
         return False

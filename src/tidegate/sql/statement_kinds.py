@@ -89,7 +89,7 @@ def verb_of(tokens: list[Token], dialect: Dialect) -> str:
         for token in tokens:
             depth += (token.key == "(") - (token.key == ")")
             if not depth and token.key in _MAIN_VERBS and token.kind == WORD:
-                return token.key.lower()  # behind WITH comes the verb
+                return token.key.lower()  # after WITH comes the verb
         return "select"
     if form == "change":
         return "insert" if key == "REPLACE" else key.lower()
@@ -106,7 +106,7 @@ def _query(tokens: list[Token], dialect: Dialect) -> StatementEffects:
 
 def _enclosed(tokens: list[Token]) -> list[Token]:
     """DuckDB's PIVOT as a nested query, if an order or a limit follows it: the parser knows these
-    behind a SELECT alone."""
+    after a SELECT alone."""
     depth = 0
     for at, token in enumerate(tokens):
         depth += (token.key == "(") - (token.key == ")")
@@ -180,7 +180,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     at, runs = explained(tokens, dialect)
     inner = tokens[at:]
     if not inner:
-        raise Refusal(Code.SQL_UNREADABLE, "explain.empty", "EXPLAIN has no statement behind it")
+        raise Refusal(Code.SQL_UNREADABLE, "explain.empty", "EXPLAIN has no statement after it")
     form = dialect.roots.get(inner[0].key)
     if form is None and dialect.explains_tables:
         return _named_table(inner)
@@ -192,7 +192,7 @@ def _explain(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     if runs or dialect.explains_queries_only:
         # What an EXPLAIN that runs it changes is not in its own count of rows.
         touches = tuple([structs.replace(each, nested=True) for each in reading.touches])
-        # Only the statement itself was looked at.
+        # Only the statement itself was checked.
         return structs.replace(reading, administration=None, touches=touches)
     # Without ANALYZE the statement is planned, not run. Yet PostgreSQL looks where a new table
     # would go, and there and then makes the session's schema for temporary ones.

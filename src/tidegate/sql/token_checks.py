@@ -156,7 +156,7 @@ def _multiplies(tokens: list[Token], at: int) -> bool:
 
 
 def _is_remote(token: Token, previous: Token) -> bool:
-    """True for `@link` behind a name: a table of the database that Oracle calls by this."""
+    """True for `@link` after a name: a table of the database that Oracle calls by this."""
     if token.text[0] != "@":
         return False
     return previous.kind == NAME or (_is_operand(previous) and previous.key not in _COUNTED)
@@ -244,7 +244,7 @@ def _begins_change(key: str, previous: Token, following: Token) -> bool:
 
 
 def _folded(token: Token, dialect: Dialect) -> str:
-    """The name that a token stands for: bare words fold, quoted names as the dialect has it.
+    """The name that a token means: bare words fold, quoted names as the dialect has it.
     Only ASCII folds: a letter that merely lowers to one must not pass for a listed name."""
     if token.key:
         return token.key.lower()

@@ -67,7 +67,7 @@ def token_regex(rules: LexicalRules) -> re.Pattern[str]:
 def _operators(rules: LexicalRules) -> str:
     marks = "::|:=|=>|[().,;:{}]" if rules.bracketed_names else r"::|:=|=>|[().,;:{}\[\]]"
     if rules.operator_runs:
-        # Where it is part of no operator, `?` is a placeholder, also right behind one: `id=?`.
+        # Where it is part of no operator, `?` is a placeholder, also right after one: `id=?`.
         is_part = any("?" in operator for operator in rules.operators - {"?"})
         signs = "".join(re.escape(sign) for sign in f"+-*/<>=~!@#%^&|`{'?' if is_part else ''}")
         marks = marks if is_part else rf"\?|{marks}"

@@ -103,7 +103,7 @@ def targets_of(change: Any, kind: str) -> list[Any]:
 
 
 def tables_of(change: Any) -> Iterator[Any]:
-    """The tables of a change, those behind the target first: in MySQL they say what it names."""
+    """The tables of a change, those after the target first: in MySQL they say what it names."""
     yield change.this
     yield from change.args.get("using") or ()
     for join in joins_of(change):

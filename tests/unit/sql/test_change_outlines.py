@@ -268,7 +268,7 @@ WITHIN = "a query within it changes rows as well"
         ("UPDATE t a b SET a = 1", SEVERAL),
         ("DELETE FROM t a b WHERE 1", SEVERAL),
         ("DELETE FROM t , u WHERE 1", SEVERAL),
-        ("DELETE FROM t /* ; */ ;", "its last word, or a comment behind it, holds a semicolon"),
+        ("DELETE FROM t /* ; */ ;", "its last word, or a comment after it, holds a semicolon"),
         ("DELETE FROM t WHERE a = :a", "its parameters are not plain placeholders"),
         ("DELETE FROM t WHERE a = 'x", "The quotation at character 25 has no end"),
     ],

@@ -263,7 +263,7 @@ class _Duckdb(Dialect, frozen=True):
         pairs = cast("Mapping[Any, Any]", value)
         known, held = list(pairs), list(pairs.values())
         if is_listed and known == ["key", "value"]:
-            known, held = held  # keys that Python cannot look up come as two lists
+            known, held = held  # keys that Python cannot look up are two lists
         return f"MAP({self._list(known, keys)}, {self._list(held, values)})"
 
 

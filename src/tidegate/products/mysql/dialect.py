@@ -195,7 +195,7 @@ DIALECT = _Mysql(
     function_names="SELECT DISTINCT ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES"
     " WHERE ROUTINE_TYPE = 'FUNCTION'",
     null_order="least",
-    # Its times may be longer than a day, or negative: then they come as a duration.
+    # Its times may be longer than a day, or negative: then they are read as a duration.
     ordered_kinds=words("integer decimal float text bytes date timestamp"),
     # By the place in the list, by a beginning of the text, and by digits that are not shown.
     unordered_types=r"enum|set|bit|uuid|inet|.*text|.*blob|float"

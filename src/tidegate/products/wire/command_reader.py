@@ -236,7 +236,7 @@ _LISTS = _LISTS_OF_NAMES | words("""
 
 
 def _value_of(reader: CommandTokens, name: str, local: bool) -> Command:
-    """SET with what stands behind its `=` or TO."""
+    """SET with what follows its `=` or TO."""
     key = name.lower()
     if reader.take("DEFAULT"):
         return SetValue(name, None, local) if reader.at_end else _UNREAD
@@ -257,7 +257,7 @@ def _value_of(reader: CommandTokens, name: str, local: bool) -> Command:
 
 _UNREAD = Refused(
     "42601",
-    "Syntax error in SET: what is behind = or TO is no value.",
+    "Syntax error in SET: what follows = or TO is not a value.",
     "Write it as in SET name = 'value'.",
 )
 _ESCAPES = Refused(

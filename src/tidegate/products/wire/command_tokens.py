@@ -49,7 +49,7 @@ class CommandTokens:
         return self.at >= len(self.tokens)
 
     def word(self) -> str:
-        """The next token's keyword, passed; empty if it is none."""
+        """The next token's keyword, passed; empty if it is not a word."""
         if self.at_end or self.tokens[self.at].kind != WORD:
             return ""
         self.at += 1

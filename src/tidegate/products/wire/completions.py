@@ -28,7 +28,7 @@ class Completions:
         self._kept: list[bytes] = []
 
     def send(self, tag: str, page: Page | None = None) -> None:
-        """Send the tag of what has ended, behind what the source noted, and a warning for each
+        """Send the tag of what has ended, after what the source noted, and a warning for each
         cut of its result, and for what it lacks."""
         upstream = None if page is None else page.upstream
         for each in () if page is None else page.notices:

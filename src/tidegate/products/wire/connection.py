@@ -45,7 +45,7 @@ another one (PostgreSQL documentation, "SSL Session Encryption")."""
 _HEAD_BYTES = 5
 _CLOSE, _SYNC = b"CS"
 _ENDS_SERIES = (b"Q", b"S")
-"""The messages behind whose answers nothing is left of what was sent together."""
+"""The messages after whose answers nothing is left of what was sent together."""
 _TLS_HELLO = 0x16
 
 
@@ -268,7 +268,7 @@ class WireConnection(asyncio.Protocol):
         return taken[:1], taken[_HEAD_BYTES:]
 
     async def _more_before_sync(self) -> bool:
-        """Whether the client sends more than a Sync behind an Execute: then both are one
+        """Whether the client sends more than a Sync after an Execute: then both are one
         transaction. What it closes is nothing more. Raises: Disconnected."""
         at = 0
         while True:
@@ -530,7 +530,7 @@ class WireConnection(asyncio.Protocol):
     async def _answer(
         self, session: Session, kind: bytes, body: bytes, execute: _Execute | None
     ) -> bool:
-        """Whether the messages up to the next Sync are to be read. Raises: ProtocolError."""
+        """Whether the messages up to the next Sync must be read. Raises: ProtocolError."""
         try:
             if kind == b"Q":
                 try:

@@ -38,7 +38,7 @@ class Parse(NamedTuple):
 
 
 class Bind(NamedTuple):
-    """Make a portal of a statement. A format is 0 for text, 1 for binary; one may stand for all."""
+    """Make a portal of a statement. A format is 0 for text, 1 for binary; one may apply to all."""
 
     portal: str
     statement: str
@@ -139,7 +139,7 @@ class Body:
 
 
 def read_startup(data: bytes) -> dict[str, str]:
-    """The parameters of a startup message, behind its protocol version. Raises: ProtocolError."""
+    """The parameters of a startup message, after its protocol version. Raises: ProtocolError."""
     body = Body(data)
     found: dict[str, str] = {}
     while name := body.string():
@@ -260,7 +260,7 @@ def authentication_sasl_final(data: bytes) -> bytes:
 
 
 def negotiate_version(options: Sequence[str]) -> bytes:
-    """That the server speaks 3.2 at most, and none of these options of the protocol."""
+    """That the server speaks 3.2 at most, without these options of the protocol."""
     names = b"".join(name.encode() + b"\0" for name in options)
     return message(b"v", INT32.pack(PROTOCOL_3_2) + INT32.pack(len(options)) + names)
 

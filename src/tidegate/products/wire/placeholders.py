@@ -20,7 +20,7 @@ from tidegate.sql.lex import NAME, NUMBER, PARAM, STRING, WORD, Token, lex
 class Placed(NamedTuple):
     """A text with placeholders of its dialect. `order` gives the number of the parameter at each
     of them, empty where they are numbered; `most` is the highest number. `types` are the oids that
-    casts right behind placeholders give the parameters, 0 where there is none; not for PostgreSQL,
+    casts right after placeholders give the parameters, 0 where there is none; not for PostgreSQL,
     which names the types itself."""
 
     text: str
@@ -34,8 +34,8 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
 
     `names` are the types that the client gave for its parameters: PostgreSQL gets them as casts. A
     cast of a placeholder, `$1::int8`, is left out where the dialect numbers no placeholders so,
-    since the parameter comes with that type; that of a constant where it has no such casts:
-    postgres_fdw writes one behind each. Where a schema is a path, `"a.b".c` becomes `a.b.c`. A text
+    since the parameter has that type; that of a constant where it has no such casts:
+    postgres_fdw writes one after each. Where a schema is a path, `"a.b".c` becomes `a.b.c`. A text
     that cannot be read stays as it is: the gate says what is wrong with it.
     """
     rules = find(dialect)
@@ -79,7 +79,7 @@ def place_parameters(text: str, dialect: str, names: tuple[str | None, ...]) -> 
 
 
 def _cast_oid(text: str, tokens: Sequence[Token], at: int, stop: int) -> int:
-    """The type that the cast behind a parameter names, 0 for none that is known."""
+    """The type that the cast after a parameter names, 0 for none that is known."""
     if stop == at + 1:
         return 0
     words = text[tokens[at + 2].at : _end(text, tokens, stop - 1)]
@@ -96,7 +96,7 @@ def _mark(rules: Dialect, number: int, names: tuple[str | None, ...]) -> str:
 
 
 def _behind_cast(tokens: Sequence[Token], at: int) -> int:
-    """The place of the token behind the constant or parameter at `at`, and behind its cast."""
+    """The place of the token after the constant or parameter at `at`, and after its cast."""
     stop = at + 1
     if tokens[at].kind not in (STRING, NUMBER, PARAM) or _key(tokens, stop) != "::":
         return stop

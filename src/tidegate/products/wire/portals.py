@@ -287,7 +287,7 @@ class SessionObjects:
         await result.hold(take)
 
     def end_result(self, cursor: Portal) -> None:
-        """A cursor has been read to its end: none of its rows are kept any longer."""
+        """A cursor has been read to its end: its rows are kept no longer."""
         self._memory.give_back(cursor.size)
         cursor.size, cursor.result = 0, None
 

@@ -18,7 +18,7 @@ _WAIT_S = 30.0
 
 def reading_turns() -> ConcurrencyLimiter:
     """Lets each caller have one long text read at a time, whatever its number of sessions: the
-    thread has a queue, in which the texts of others would stand behind all of them."""
+    thread has a queue, in which the texts of others would wait for all of them."""
     return ConcurrencyLimiter(1, "being read, which takes long for a long text")
 
 

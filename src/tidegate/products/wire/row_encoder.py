@@ -51,7 +51,7 @@ def _cells(values: Sequence[Any], encode: Encode) -> list[bytes]:
 
 class RowEncoder:
     """Writes rows as DataRow messages. `formats` are those of a Bind: none means all text, one
-    stands for all; `kind` is the type of a message: DataRow, or the CopyData of a binary COPY, in
+    applies to all; `kind` is the type of a message: DataRow, or the CopyData of a binary COPY, in
     which a row is the same. Raises: TidegateError ARGUMENT_INVALID for another number of formats.
     """
 
@@ -91,8 +91,8 @@ class RowEncoder:
         self._count = struct.pack("!H", len(types))
 
     def append(self, buffer: bytearray, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows behind what the buffer holds. Raises: TidegateError SQL_FAILED for a value
-        that is none of its column's type, of which the binary format has no room."""
+        """Write rows after what the buffer holds. Raises: TidegateError SQL_FAILED for a value
+        that is not of its column's type, for which the binary format has no room."""
         if not rows:
             return
         if not self._encoders:

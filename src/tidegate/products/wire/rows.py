@@ -40,7 +40,7 @@ class Client(Protocol):
 class RowSender:
     """Sends rows as DataRow messages (`model.results.DataRowSink`). With `describes` the columns go
     first, as their description; a result without columns has none, and with `says_nothing` a
-    message that says so."""
+    message that tells it."""
 
     def __init__(
         self,

@@ -116,7 +116,7 @@ class Session:
 
     async def fail(self) -> str:
         """A statement has failed: a block can only be rolled back, and an implicit one is. Raises
-        nothing. Returns what is to be said besides the error."""
+        nothing. Returns what is reported with the error."""
         self._completions.drop()
         if self._block.is_implicit:
             note = self._block.kept_note

@@ -180,7 +180,7 @@ class SessionCommands:
         await self._send(self.columns(command), [row], formats, describes, "SELECT 1")
 
     async def _set_one(self, setting: Setting) -> str | None:
-        """Set a setting, if it is to be set; what it is shown as then, None if there is none."""
+        """Set a setting, if it has to be set; what it is shown as then, None if there is none."""
         name, value = setting.name, setting.value
         if value is not None and name in _MODES:
             return await self._set_mode(name, value)
@@ -192,7 +192,7 @@ class SessionCommands:
 
     async def _set_mode(self, name: str, value: str) -> str:
         """Set a mode of the transaction of a SELECT; the value that it shows. Raises: TidegateError
-        25001: a SELECT sees data, behind which its isolation level is fixed."""
+        25001: a SELECT sees data, after which its isolation level is fixed."""
         shown = shown_as(name, value)
         if name == "transaction_isolation" and shown != self._settings.get(name):
             raise refused(

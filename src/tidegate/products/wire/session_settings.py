@@ -171,8 +171,8 @@ class SessionSettings:
         return tuple(found)
 
     def keep(self, name: str, value: str, *, local: bool = False) -> tuple[str, str] | None:
-        """Keep what the source's database has taken, in its words. Returns what is to be reported.
-        Raises: TidegateError 22023."""
+        """Keep what the source's database has taken, in its words. Returns what the client must be
+        told. Raises: TidegateError 22023."""
         if name == "datestyle" and not value.startswith("ISO"):
             raise refused(
                 "22023",
@@ -193,13 +193,13 @@ class SessionSettings:
 
     def end_block(self, *, commit: bool) -> list[tuple[str, str]]:
         """The block has ended: what was set LOCAL ends with it, and the rest if it was rolled back.
-        Returns what is to be reported."""
+        Returns what the client must be told."""
         block, self._block = self._block, None
         return [] if block is None else self._restore(block.after if commit else block.before)
 
     def fail_block(self) -> list[tuple[str, str]]:
         """A statement of the block has failed: what was set in it, or since its last savepoint, is
-        undone there and then. Returns what is to be reported."""
+        undone there and then. Returns what the client must be told."""
         block = self._block
         if block is None:
             return []
@@ -220,7 +220,7 @@ class SessionSettings:
             del block.marks[place:]
 
     def go_back(self, name: str) -> list[tuple[str, str]]:
-        """What was set since the savepoint is undone. Returns what is to be reported."""
+        """What was set since the savepoint is undone. Returns what the client must be told."""
         block, place = self._block, self._mark_of(name)
         if block is None or place is None:
             return []
@@ -278,7 +278,7 @@ class SessionSettings:
         if key in _OF_PROXIES and not self._is_proxy:
             raise refused(
                 "42501",
-                f'Only a proxy may set "{key}", and the token of this login is none.',
+                f'Only a proxy may set "{key}", and the token of this login is not one.',
                 "The operator can make one: tidegate token create NAME --proxy.",
             )
         if key in _READ_ONLY:
@@ -342,7 +342,7 @@ class SessionSettings:
         elif key == "search_path" and len(self._named(new)) > 1:
             raise refused(
                 "22023",
-                f"This source looks for tables in one schema, and search_path names several:"
+                f"This source searches for tables in one schema, and search_path names several:"
                 f" {new[:80]}.",
                 "Name one, and write the others before their tables.",
             )
@@ -371,7 +371,7 @@ class SessionSettings:
         return confirmed
 
     def reset(self) -> list[tuple[str, str]]:
-        """Set every default. Returns what is to be reported."""
+        """Set every default. Returns what the client must be told."""
         changed = [
             (shown, self._defaults[name])
             for name, shown in REPORTED.items()
@@ -441,7 +441,7 @@ class SessionSettings:
     def _named(self, path: str) -> list[str]:
         names = [each.name for each in split_names(path)]
         found = [name for name in names if name not in ("$user", "pg_catalog")]
-        # Clients name PostgreSQL's own schema for tables behind another one.
+        # Clients name PostgreSQL's own schema for tables after another one.
         return found[:1] + [name for name in found[1:] if self._is_postgres or name != "public"]
 
 

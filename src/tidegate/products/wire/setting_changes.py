@@ -19,7 +19,7 @@ from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.setting_defaults import REPORTED
 
 Changed = tuple[str, str] | None
-"""What is to be reported: a setting by its name for clients, and its value."""
+"""What the client must be told: a setting by its name for clients, and its value."""
 
 _SWITCH = re.compile(r"(?:\\.|\S)+")
 _ESCAPED = re.compile(r"\\(.)")
@@ -75,7 +75,7 @@ class SettingChanges:
             settings.end_block(commit=False)
 
     async def show(self, name: str) -> str | None:
-        """The value of a setting; None where the source is no PostgreSQL and there is none."""
+        """The value of a setting; None where the source is not PostgreSQL and there is none."""
         settings = self._settings
         value = settings.get(name)
         if value is None and settings.is_of_database(name):
@@ -150,7 +150,7 @@ def switches(options: str) -> list[Switch]:
         if not name or not equals:
             raise refused(
                 "22023",
-                f"The option {word[:80]!r} of the startup message is none that is taken here.",
+                f"The option {word[:80]!r} of the startup message is not supported here.",
                 "Give settings, as in -c TimeZone=UTC.",
             )
         found.append(Switch(name.replace("-", "_"), value))

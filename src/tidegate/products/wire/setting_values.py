@@ -49,8 +49,8 @@ def is_on(text: str) -> bool:
 
 
 def whole_number(text: str, *, is_time: bool = False) -> int | None:
-    """A number as settings read it, rounded; of a time in milliseconds. None for what is none, or
-    not one that PostgreSQL can hold."""
+    """A number as settings read it, rounded; of a time in milliseconds. None for other text, or
+    one that PostgreSQL cannot hold."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         return None

@@ -32,7 +32,7 @@ _CASTS: dict[str, tuple[str, str]] = {
     "TIMESTAMP": ("datetime(", ")"),
     "TIMESTAMPTZ": ("strftime('%Y-%m-%dT%H:%M:%SZ', ", ")"),
 }
-"""What stands before and behind the operand of a cast, by the first word of its type."""
+"""What precedes and follows the operand of a cast, by the first word of its type."""
 _MORE_WORDS = frozenset({"VARYING", "PRECISION", "WITHOUT", "WITH", "TIME", "ZONE"})
 _NO_FUNCTIONS = frozenset(
     {"SELECT", "WHERE", "AND", "OR", "NOT", "ON", "IN", "BY", "HAVING", "WHEN", "THEN", "ELSE"}
@@ -43,7 +43,7 @@ _NO_FUNCTIONS = frozenset(
 
 def spell(text: str, dialect: str, database: str) -> str:
     """The text without PostgreSQL's spellings. `database` is the name of the source, which may
-    stand before a resource's, as its catalog."""
+    precede a resource's, as its catalog."""
     if not find(dialect).path_schemas or len(text) > MOST_READ or not _may_need(text, database):
         return text
     try:

@@ -152,7 +152,7 @@ class StatementRunner:
         cancellation = Cancellation()
 
         async def handle(channel: RowChannel) -> Reply:
-            await self._enter()  # a call of its own, behind which nothing would run
+            await self._enter()  # a separate call, after which nothing would run
             self._running = cancellation
             query = self._query(text, parameters or None, channel, in_parts=True)
             return await self._gateway.handle(self._confirmed(self._call(query, cancellation)))

@@ -44,7 +44,7 @@ def may_return_rows(text: str) -> bool:
 
 
 def _outer_words(tokens: Sequence[Token]) -> Iterator[str]:
-    """The words in no bracket, and then the others: a statement's own verb is behind its WITH."""
+    """The words in no bracket, and then the others: a statement's own verb is after its WITH."""
     depth, inner = 0, list[str]()
     for token in tokens:
         depth += (token.key == "(") - (token.key == ")")

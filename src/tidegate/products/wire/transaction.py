@@ -38,7 +38,7 @@ class TransactionBlock:
 
     @property
     def kept_note(self) -> str:
-        """What is to be said if a statement fails that others came before: they are not undone."""
+        """What is reported if a statement fails that others came before: they are not undone."""
         if not self.kept:
             return ""
         one = self.kept == 1
@@ -83,8 +83,8 @@ class TransactionBlock:
 
     def explain(self, error: TidegateError, *, reads_only: bool) -> TidegateError:
         """The error of a statement. That of a change that is refused because the source has no
-        transactions says so, unless the client asked to read only: by the block, or by the session
-        (`reads_only`)."""
+        transactions tells that, unless the client asked to read only: by the block, or by the
+        session (`reads_only`)."""
         asked_for_reading = self.modes.reads_only or reads_only
         refuses = self.lacks and not self.is_implicit
         if error.code is not Code.POLICY_READ_ONLY or not refuses or asked_for_reading:
@@ -101,7 +101,7 @@ def does_not_run_together() -> TidegateError:
         "0A000",
         "The statements of one text, or before one Sync, are one transaction, and this one does not"
         " run in a transaction here. It was not run, and nothing of the others is kept.",
-        "Send it by itself, or last behind statements that only read.",
+        "Send it by itself, or last, after statements that only read.",
     )
 
 

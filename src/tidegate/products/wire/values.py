@@ -2,7 +2,7 @@
 `row_encoder` writes rows of them.
 
 Source: PostgreSQL 17, `src/backend/utils/adt` (the `out` and `send` functions of each type) and
-`pg_type.dat` for the oids. Values come as engines give them, see `results/json_values.py`: times as
+`pg_type.dat` for the oids. Values are as engines give them, see `results/json_values.py`: times as
 Python's objects or as ISO 8601 texts.
 """
 
@@ -40,7 +40,7 @@ OverflowError for what the type cannot hold."""
 
 TEXT_OID = 25
 TEXT_OIDS = frozenset({0, TEXT_OID, 705, 1042, 1043})
-"""Types of texts, and what stands for a type that is not known."""
+"""Types of texts, and the one used for a type that is not known."""
 EPOCH_DAYS = datetime.date(2000, 1, 1).toordinal()
 """The day from which dates are counted, as Python numbers days."""
 EPOCH = datetime.datetime(2000, 1, 1)
@@ -236,7 +236,7 @@ def _pack_jsonb(value: Any) -> bytes:
 
 
 _MOST_WHOLE, _MOST_SCALE = 131_072, 16_383
-"""Digits of a numeric before and behind its point (`numeric.c`)."""
+"""Digits of a numeric before and after its point (`numeric.c`)."""
 _NUMERIC_HEAD = struct.Struct("!hhHH")
 SPECIAL_NUMERIC = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
 """Signs of the numbers that have no digits."""
@@ -370,7 +370,7 @@ def wire_type(column: Column, dialect: str) -> WireType:
         return _BY_NAME["numeric"]
     if column.kind == "integer" and column.type == "BOOLEAN":  # cloud: it holds them as 1 and 0
         return _BY_NAME["boolean"]
-    if column.kind in _CLOCKS and (column.scale or 0) > _MOST_FRACTION:  # JDBC drivers say so
+    if column.kind in _CLOCKS and (column.scale or 0) > _MOST_FRACTION:  # as JDBC drivers report
         return _TEXT
     if column.type.lower() in _FINER_THAN_OURS or column.type.startswith("UNION("):
         return _TEXT  # the value of a union is that of any of its members

@@ -52,7 +52,7 @@ AFTER: dict[str, frozenset[str]] = {
 ("" means anything that is quoted or a literal)."""
 
 VERBS = frozenset({"INTO", "FOR", "LOCK", "NEXT", "DELETE", "INSERT", "UPDATE", "MERGE"})
-"""Words that are looked at more closely in a statement that promises to read."""
+"""Words that are checked more closely in a statement that promises to read."""
 
 OPERAND_FOLLOWS = words("""
     AND BETWEEN BY CASE DISTINCT ELSE FILTER HAVING ILIKE IN LIKE LIMIT NOT OFFSET ON OR QUALIFY
@@ -64,7 +64,7 @@ OPERAND_BEGINS = words("""
     ASYMMETRIC BINARY BOTH FOR HIGH_PRIORITY LEADING PLACING SQL_BIG_RESULT SQL_BUFFER_RESULT
     SQL_CALC_FOUND_ROWS SQL_NO_CACHE SQL_SMALL_RESULT STRAIGHT_JOIN SYMMETRIC TRAILING
     """)
-"""Further words behind which an operand begins, so that no infix word can follow them."""
+"""Further words after which an operand begins, so that no infix word can follow them."""
 
 TYPES = words("""
     bigint binary bit blob bool boolean bpchar bytea char character clob date datetime dec decimal

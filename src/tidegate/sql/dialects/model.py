@@ -84,7 +84,7 @@ class Dialect(msgspec.Struct, frozen=True):
     that come before a bracket in a definition, the latter with or without an index's name.
 
     `keywords` are further words that cannot be names and may come before a bracket.
-    `infix` are words that are operators behind an operand, and may be names anywhere else.
+    `infix` are words that are operators after an operand, and may be names anywhere else.
     `functions` may be called anywhere, `bare_functions` only without arguments,
     `table_functions` only with literal table names, after a dot only if it follows one of
     `function_schemas` or functions are `methods` of any value. `attributes` are names that must
@@ -101,7 +101,7 @@ class Dialect(msgspec.Struct, frozen=True):
     `trusted` maps functions of users that may be called, as `function_key` has them, to how their
     source names them; only a copy of a dialect has some (`judge`).
     `worded` maps functions whose arguments are parted by words to some that have commas. With
-    `remotes` a name with `@` behind it is looked for in another database.
+    `remotes` a name with `@` after it is searched for in another database.
 
     The fields from `title` on are documented one by one.
     """
@@ -209,7 +209,7 @@ class Dialect(msgspec.Struct, frozen=True):
     table_engines: frozenset[str] = frozenset()
     """Storage engines that keep rows in the database's own files, where ENGINE chooses one."""
     code_clauses: frozenset[str] = frozenset()
-    """Words behind which a definition names a class of code, as ENGINE and EXTERNAL do where
+    """Words after which a definition names a class of code, as ENGINE and EXTERNAL do where
     databases are written in Java."""
     view_options: bool = False
     """ALGORITHM and SQL SECURITY may precede VIEW."""
@@ -221,7 +221,7 @@ class Dialect(msgspec.Struct, frozen=True):
     procedures_commit: bool = False
     """A procedure may commit, if it is called in no transaction."""
     definitions_commit: bool = False
-    """A definition ends the transaction that it stands in, and accounts are `'name'@'host'`."""
+    """A definition ends its transaction, and accounts are `'name'@'host'`."""
     routine_languages: frozenset[str] = frozenset()
     """Languages of routines whose code the gate can read, in upper case."""
     server_prefixes: tuple[str, ...] = ()
@@ -239,7 +239,7 @@ class Dialect(msgspec.Struct, frozen=True):
     """EXPLAIN of a table describes its columns."""
     explains_queries_only: bool = False
     temporary_schemas: frozenset[str] = frozenset()
-    """Schemas of the objects of one session, in lower case; also with a number behind the name."""
+    """Schemas of the objects of one session, in lower case; also with a number after the name."""
     keeps_global_temporary: bool = False
     """A GLOBAL TEMPORARY table stays, as a definition; only its rows are a session's."""
     explain_creates: bool = False
@@ -263,8 +263,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A scan gives rows as they are stored whatever index it uses, where `as_stored` ends a derived
     table, or always if that is empty."""
     as_stored: str = ""
-    """A comment at the end of a derived table whose rows must come as they are stored. A statement
-    that has it runs with the settings `stored_order`."""
+    """A comment at the end of a derived table whose rows must keep the order in which they are
+    stored. A statement that has it runs with the settings `stored_order`."""
     stored_order: tuple[tuple[str, str], ...] = ()
     system_tables: dict[str, frozenset[str]] = {}
     """System tables, by schema, that describe and hold no values of columns. "" has those that are
@@ -277,7 +277,7 @@ class Dialect(msgspec.Struct, frozen=True):
     system_schema: str | None = None
     """The system schema in which names without a schema are found."""
     system_prefix: str = ""
-    """Begins the names that are looked for in the system schema before any other."""
+    """Begins the names that are searched for in the system schema before any other."""
     plan_words: str = "EXPLAIN "
     """Asks for a plan. Another EXPLAIN is refused while something is hidden."""
     plans_reveal_sizes: bool = True
@@ -329,7 +329,7 @@ class Dialect(msgspec.Struct, frozen=True):
     reused_parameters: bool = False
     """`?2` takes the second parameter."""
     writing_rules: tuple[str, ...] = ()
-    """What one who writes statements of this dialect has to know."""
+    """What an author of statements of this dialect must know."""
 
     # JDBC.
     driver_types: Literal["", "pgjdbc", "connector-j", "sqlite-jdbc", "duckdb-jdbc"] = ""
@@ -383,7 +383,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"substr({text}, 1, {length})"
 
     def limited(self, query: str, rows: int, offset: int = 0) -> str:
-        """A query cut to so many of its rows, those behind the first `offset`."""
+        """A query cut to so many of its rows, those after the first `offset`."""
         if self.row_limits == "fetch":
             skipped = f" OFFSET {offset} ROWS" if offset else ""
             return f"{query}{skipped} FETCH NEXT {rows} ROWS ONLY"
@@ -442,7 +442,7 @@ class Dialect(msgspec.Struct, frozen=True):
     # Masks. A term is an SQL expression.
 
     def without_indexes(self, names: Sequence[str]) -> str:
-        """What follows a table's name so that none of these indexes of it is read."""
+        """What follows a table's name so that no index of these is read."""
         return ""
 
     def estimated_alike(self, query: str, nulls: Sequence[str]) -> str:

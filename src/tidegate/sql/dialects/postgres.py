@@ -536,7 +536,7 @@ DIALECT = _Postgres(
     function_names="SELECT DISTINCT routine_schema, routine_name FROM information_schema.routines"
     " WHERE routine_type = 'FUNCTION' AND routine_schema <> 'pg_catalog'",
     writing_rules=(
-        "The database is PostgreSQL. A name with capital letters must stand in double quotes.",
+        "The database is PostgreSQL. A name with capital letters must be in double quotes.",
         "Cast to numeric before a division of integers that should have decimals.",
     ),
     samples_pages=True,

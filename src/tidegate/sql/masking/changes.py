@@ -38,7 +38,7 @@ def change_refused(name: str) -> TidegateError:
 def check_change(
     parsed: ParsedStatement, named: Sequence[NamedTable], derived: DerivedTables
 ) -> Touched:
-    """The masked columns of the tables that the change names, none of which it touches.
+    """The masked columns of the tables that the change names and does not touch.
 
     `named` are all the tables that it names. Raises: TidegateError POLICY_MASKED.
     """

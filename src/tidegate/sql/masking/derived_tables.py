@@ -93,7 +93,7 @@ class DerivedTables:
         self._keys = KeyChecks(names, self._rules, self._copies)
 
     def _refuse_shadows(self) -> None:
-        """Refuse a user's operator, which stands in any text, and what takes the place of the
+        """Refuse a user's operator, which may be in any text, and what takes the place of the
         catalog that the rules are for. Raises: TidegateError POLICY_MASKED."""
         for name in sorted(self._macros):
             if name.startswith(("duckdb_", "pragma_")) or not name.replace("_", "").isalnum():
@@ -327,7 +327,7 @@ class DerivedTables:
     def named_tables(
         self, parsed: ParsedStatement, home: str | None = None, depth: int = 0
     ) -> Iterator[NamedTable]:
-        """The tables that a statement names, but for those that tell nothing hidden. With a
+        """The tables that a statement names, except those that tell nothing hidden. With a
         `home`, as in a view of that schema.
 
         Raises: TidegateError POLICY_MASKED, POLICY_TABLE.
@@ -482,7 +482,7 @@ def _check_surroundings(
         raise masking_refused(
             f"`{table.name}` is masked, and cannot be read with {what.upper()}",
             "masking.surroundings",
-            "Leave out what stands around the table's name.",
+            "Leave out what is around the table's name.",
         )
 
 
@@ -538,5 +538,5 @@ def _bad_view(table: Table, reason: str) -> Exception:
     return masking_refused(
         f"The view `{table.name}` cannot be read while tables of this source are masked: {reason}",
         f"masking.{table.name}",
-        "Read the tables behind it.",
+        "Read the tables that it is made of.",
     )

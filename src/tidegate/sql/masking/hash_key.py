@@ -81,7 +81,7 @@ def _in_order(written: str, given: tuple[Any, ...], key: str, dialect: Dialect) 
 
 
 def _by_number(written: str, given: tuple[Any, ...], key: str, dialect: Dialect) -> Statement:
-    """SQLite's placeholders: `?` takes the number behind the largest so far, and so does a name
+    """SQLite's placeholders: `?` takes the number after the largest so far, and so does a name
     where it is first met. All are written with their numbers, because the key has the last one."""
     text = written.replace(KEY, "?")
     names: dict[str, int] = {}

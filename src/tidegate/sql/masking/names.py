@@ -17,7 +17,7 @@ _LOWER = str.maketrans(_UPPER, _UPPER.lower())
 
 
 def folded(part: Part, dialect: Dialect) -> str:
-    """A name as the database compares it: PostgreSQL leaves quoted ones alone, and none of them
+    """A name as the database compares it: PostgreSQL leaves quoted ones alone, and no database
     folds more than ASCII for certain."""
     if part.quoted and not dialect.folds_quoted:
         return part.text

@@ -1,4 +1,4 @@
-"""Reads a statement for rewriting: its tree, and where in the text each table's name stands.
+"""Reads a statement for rewriting: its tree, and the place of each table's name in the text.
 
 The tree is made from the rendering of `normalize`; positions lead from there to the tokens, and the
 tokens to the text as it was written. What has no position is refused.

@@ -52,7 +52,7 @@ def rewrite(
 
     `catalog` is the whole one of the database. `key` makes the hashes ours: 16 or more letters and
     digits. It is added to the parameters of a statement that reads a hashed column, and is never
-    part of the text. `schema` is where unqualified names are looked for, if not in the catalog's
+    part of the text. `schema` is where unqualified names are searched, if not in the catalog's
     default.
     Raises: TidegateError POLICY_MASKED, POLICY_TABLE; ARGUMENT_INVALID if the placeholders do not
     fit the parameters.

@@ -1,8 +1,8 @@
 """What statements have in common that differ in plain values only, so that what is put into one is
 put into the others at the same places, and worked out once.
 
-Two statements share a pattern only if all their tokens are the same but for numbers and strings
-that are compared with. The judge looks at the value of neither (`sql/fingerprint.py`), and what
+Two statements share a pattern only if all their tokens are the same except numbers and strings
+that are compared with. The judge reads the value of neither (`sql/fingerprint.py`), and what
 is written is in place of names or next to them, never in a value.
 
 The result of such a pattern is kept as a frame, too: the rewritten text with gaps for the values.

@@ -63,8 +63,8 @@ def unordered(
 def _column_outside(
     table: Table, masks: Mapping[str, Show], indexes: Sequence[Index]
 ) -> str | None:
-    """A column that is in none of the indexes, if they have masked columns alone: no condition of
-    a caller can search one then, and for who needs this column it cannot stand for the table."""
+    """A column that is in no index, if they have masked columns alone: no condition of
+    a caller can search one then, and no index replaces the table where this column is read."""
     held = {column for index in indexes for column in (*index.columns, *index.included)}
     if not held <= masks.keys() or not all(index.usable for index in indexes):
         return None

@@ -1,5 +1,5 @@
 """Whether rules that hide data mean the same whatever a session is set to: a filter that compares
-moments, or a mask that shows a part of one, depends on the time zone of who asks. Pure.
+moments, or a mask that shows a part of one, depends on the time zone of the caller. Pure.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ CATALOG_FUNCTIONS = words("""
     pragma_user_version pragma_version
     """)
 DEFAULT_REVEALING = words("show table_info table_xinfo")
-"""Pragmas, and functions by the same name behind `pragma_`, that tell defaults of columns."""
+"""Pragmas, and functions by the same name after `pragma_`, that tell defaults of columns."""
 
 ALLOWED_PRAGMAS = words("""
     collation_list compile_options database_list encoding foreign_key_list function_list index_info

@@ -28,7 +28,7 @@ def system_table(place: Place, dialect: Dialect) -> Table | None:
 def visible_query(
     place: Place, dialect: Dialect, masked: Iterable[Column], revealing: Iterable[Place]
 ) -> str | None:
-    """The query for what may be read of a system table; None if it is none of them.
+    """The query for what may be read of a system table; None if it is not a system table.
 
     `masked` are (schema, table, column) whose defaults are hidden, `revealing` the tables whose
     definitions would tell them.

@@ -2,7 +2,7 @@
 names.
 
 What is not on the list is refused in the same words, whether there is such a table or not: so
-nothing here looks at the names of other tables, and what could tell of them is not admitted.
+nothing here reads the names of other tables, and what could tell of them is not admitted.
 """
 
 from __future__ import annotations
@@ -108,11 +108,12 @@ class TableAllowlist:
                 raise _beside("Casts to types of the database's own could tell of other tables")
 
     def check_plan(self, named: Iterable[str]) -> None:
-        """Raises: TidegateError POLICY_TABLE for a view: its plan names the tables behind it."""
+        """Raises: TidegateError POLICY_TABLE for a view: its plan names the tables that it
+        reads."""
         for name in named:
             whole = name.lower()  # it may hold a dot
             if whole in self._views or whole.rpartition(".")[2] in self._views:
-                raise _beside("The plan of a view would tell of the tables behind it")
+                raise _beside("The plan of a view would tell of the tables that it reads")
 
 
 def table_refused_indirectly(statement: str) -> TidegateError:

@@ -17,7 +17,7 @@ Touched = tuple[tuple[str, str], ...]
 """Masked columns, each as its table's name and its own."""
 
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", "RETURNING", "SET", "INSERT", "BY"})
-"""Words behind which `*` stands for columns: behind any other name it multiplies."""
+"""Words after which `*` means columns: after any other name it multiplies."""
 _OPERANDS = frozenset({STRING, NUMBER, PARAM, NAME, WORD})
 _PIVOTS = frozenset({"PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"})
 _EVERYTHING = _PIVOTS | {"NATURAL", "COLUMNS", "SUMMARIZE", "DESCRIBE"}
@@ -53,7 +53,7 @@ def wants_all_columns(parsed: ParsedStatement) -> bool:
 
 
 def stars(tokens: list[Token]) -> Iterator[int]:
-    """The numbers of the tokens `*` that mean columns, but for that of `count(*)`."""
+    """The numbers of the tokens `*` that mean columns, except that of `count(*)`."""
     for number, token in enumerate(tokens):
         if token.key != "*" or not number:
             continue

@@ -14,7 +14,7 @@ from tidegate.sql.judge import judge_uncached
 from tidegate.sql.lex import NAME, WORD, Token, lex
 
 BLANK = "tidegate_blank_"
-"""Names the derived tables in the text that is looked at."""
+"""Names the derived tables in the text that is checked."""
 
 _OPENS = frozenset({"FROM", "JOIN", "TABLE", "INTO", "UPDATE", "PIVOT", "UNPIVOT", "SUMMARIZE",
                     "DESCRIBE", "DESC", "LATERAL", "ONLY", "STRAIGHT_JOIN"})  # fmt: skip
@@ -43,7 +43,7 @@ def check(skeleton: str, dialect: Dialect, hidden: frozenset[str], ctes: frozens
     for number in table_names(tokens, dialect):
         name = tokens[number].text
         if name.lower() in hidden - ctes:
-            raise _leaky(f"`{name}` stands where a table can stand")
+            raise _leaky(f"`{name}` is where a table can be")
 
 
 def table_names(tokens: list[Token], dialect: Dialect) -> Iterator[int]:

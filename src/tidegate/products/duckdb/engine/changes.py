@@ -158,7 +158,7 @@ def compare(cursor: Cursor, image: ChangeImage) -> Comparison:
 
 
 def put_back(cursor: Cursor, image: ChangeImage) -> PutBack:
-    """Put the rows back in the open transaction, or say what stands against it. Raises:
+    """Put the rows back in the open transaction, or say what prevents it. Raises:
     duckdb.Error, TidegateError."""
     found = compare(cursor, image)
     if found.count or found.reason:

@@ -1,4 +1,4 @@
-"""DuckDB behind the engine interface: which worker runs a statement, and which may have the file.
+"""DuckDB as an engine: which worker runs a statement, and which may have the file.
 
 DuckDB lets one process write a file, or several read it, so the workers share a lock of many
 readers or one writer. The driver is never imported here: it lives in worker processes
@@ -144,7 +144,7 @@ class DuckdbEngine:
         counts_changes=True,
         undoes=True,
     )
-    """The capabilities, but for the places, which the URL says."""
+    """The capabilities, except the concurrency, which the URL sets."""
     capabilities: Capabilities
 
     wait_s: ClassVar[float] = 10.0

@@ -27,7 +27,7 @@ KINDS = {
 """How files are read, by their ending. CSV and JSON may be compressed (`.csv.gz`)."""
 
 MOST_ENTRIES = 100_000
-"""How many names of files and folders are looked at."""
+"""How many names of files and folders are read."""
 
 DEFAULT_SCHEMA = "main"
 _OTHERS = frozenset({"main", "temp", "system", "memory", "information_schema", "pg_catalog"})

@@ -1,4 +1,4 @@
-"""A folder of files behind the engine interface: DuckDB with a table for each file, read only.
+"""A folder of files as an engine: DuckDB with a table for each file, read only.
 
 Nothing here writes, and neither can a worker: DuckDB may open no file but those that were found,
 and every statement runs in a transaction that only reads.

@@ -2,7 +2,7 @@
 worker.
 
 DuckDB may open the files that were found, by their names, and nothing else (`allowed_paths`). The
-folder is looked at before each statement: what is new, changed or gone is so for that statement.
+folder is listed before each statement: what is new, changed or gone is so for that statement.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class FolderSession(DuckdbSession):
         return known[1], known[2]
 
     def _make(self, handle: duckdb.DuckDBPyConnection, table: NamedTable) -> _Made:
-        """Put the table into the database; one that cannot be read says so when it is read."""
+        """Put the table into the database; one that cannot be read fails when it is read."""
         file = table.file
         place = _place((table.schema, table.name))
         fault = file.fault
@@ -339,7 +339,7 @@ def _query(handle: duckdb.DuckDBPyConnection, file: FoundFile) -> tuple[str, int
         raise duckdb.InvalidInputException(uneven)
     delimiter, quote, escape, line, comment = ["" if each == _EMPTY else each for each in texts]
     if not quote and not whole:
-        quote = escape = '"'  # none in the sample; there may be some behind it
+        quote = escape = '"'  # none in the sample; there may be some after it
     options = {
         "delim": _literal(delimiter),
         "quote": _literal(quote),

@@ -131,8 +131,8 @@ _OTHERS = frozenset({"system", "temp"})
 
 
 def check_own(cursor: duckdb.DuckDBPyConnection, own: Sequence[str]) -> None:
-    """See that trusted functions of users are meant where such are named: DuckDB looks for a name
-    in several places, and what stands before it may be a value. Raises: TidegateError SQL_FUNCTION
+    """See that trusted functions of users are meant where such are named: DuckDB searches for a
+    name in several places, and what precedes it may be a value. Raises: TidegateError SQL_FUNCTION
     if there is another of the name; duckdb.Error."""
     # Compared here: a macro could take the place of any function or operator there.
     known = cursor.execute(_FUNCTIONS).fetchall() if own else []
@@ -204,7 +204,7 @@ _QUERIES = frozenset({"query", "describe"})
 
 
 def body(text: str) -> str:
-    """The text without the semicolons and comments behind its statement."""
+    """The text without the semicolons and comments after its statement."""
     content = text.encode()
     end = len(content)
     for offset, kind in reversed(duckdb.tokenize(text)):

@@ -93,7 +93,7 @@ class CompareOrRestore(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PutBack(msgspec.Struct, frozen=True, array_like=True):
-    """What stands against putting rows back; or what that has changed, not yet committed."""
+    """What prevents putting rows back; or what that has changed, not yet committed."""
 
     found: Comparison
     image: ChangeImage | None = None
@@ -171,7 +171,7 @@ class Opinion(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
-    """The state of the file that is to be looked at."""
+    """The state of the file that must be read."""
 
     version: str
 

@@ -57,7 +57,7 @@ class ExactQuery:
     __slots__ = ("coerced_columns", "columns", "text")
 
     def __init__(self, text: str, names: Sequence[str], kinds: Sequence[DuckDBPyType]) -> None:
-        """`text` is a query that can be used as a subquery, with nothing behind it."""
+        """`text` is a query that can be used as a subquery, with nothing after it."""
         asked = [Column(place, kind) for place, kind in enumerate(kinds, 1)]
         self.columns = [(name, str(kind)) for name, kind in zip(names, kinds, strict=True)]
         self.coerced_columns: list[Column] = []
@@ -70,7 +70,7 @@ class ExactQuery:
 
 
 def check_exact(kinds: Sequence[DuckDBPyType]) -> None:
-    """See that the driver reads the types exactly without our help, but for infinite dates.
+    """See that the driver reads the types exactly without our help, except infinite dates.
 
     Raises: TidegateError SQL_FAILED.
     """
@@ -202,7 +202,7 @@ def timestamp_text(text: str) -> str:
 
 
 def time_text(text: str) -> str:
-    """Six digits or none behind the second (nine if they are needed); Z, or `+02:00`."""
+    """Six digits or none after the second (nine if they are needed); Z, or `+02:00`."""
     if "." in text:
         text = _SHORT_FRACTION.sub(lambda found: f".{found[1]:0<6}", text)
     if text.endswith("+00"):

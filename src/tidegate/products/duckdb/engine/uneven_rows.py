@@ -2,7 +2,7 @@
 
 DuckDB's sniffer takes what fits: of a file in which one row lacks a value it makes one column of
 whole lines, or leaves the lines out that come before the longest row, and its header with them.
-Such a table is wrong, and nothing says so. Here the rows are counted where the sniffer's result
+Such a table is wrong, and nothing reports it. Here the rows are counted where the sniffer's result
 looks like that.
 """
 
@@ -65,7 +65,7 @@ def _uneven(path: str, delimiter: str) -> str | None:
 
 
 def _looks_divided(path: str, delimiter: str) -> bool:
-    """Whether most of the first rows have several values: a title may stand before them."""
+    """Whether most of the first rows have several values: a title may precede them."""
     counts = [count for _, count in itertools.islice(_counts(path, delimiter), _LOOKED_AT)]
     return sum(count > 1 for count in counts) * 2 > len(counts)
 

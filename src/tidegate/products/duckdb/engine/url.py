@@ -69,7 +69,7 @@ MOST_FILES = 10_000
 
 
 class FolderUrl(DuckUrl):
-    """A folder of files. Workers look at it themselves, before each statement."""
+    """A folder of files. Workers list it themselves, before each statement."""
 
     __slots__ = ()
 

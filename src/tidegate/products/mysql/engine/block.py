@@ -61,7 +61,7 @@ class MysqlBlocks:
         self._rows.marked(request)
 
     async def keep(self, connection: MysqlSession, permit: Permit) -> None:
-        from tidegate.products.mysql.engine.changes import keep_block  # for who keeps changes alone
+        from tidegate.products.mysql.engine.changes import keep_block  # only to keep changes
 
         if permit.keeper is not None:
             await connection.be_ready_in_block()

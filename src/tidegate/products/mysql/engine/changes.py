@@ -206,7 +206,7 @@ async def compare(session: MysqlSession, image: ChangeImage) -> Comparison:
 async def put_back(
     session: MysqlSession, image: ChangeImage, keeper: ChangeKeeper | None
 ) -> Comparison:
-    """Put the rows back in one transaction, or return what stands against it. The caller ends the
+    """Put the rows back in one transaction, or return what prevents it. The caller ends the
     session if this raises.
 
     Raises: ServerError, TidegateError.

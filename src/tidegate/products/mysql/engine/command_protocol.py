@@ -74,7 +74,7 @@ class CommandProtocol:
         self._matched = 0
         self._in_rows = False
         self.in_transaction = False
-        """Whether a transaction is open, by the last reply that says so."""
+        """Whether a transaction is open, by the last reply that tells it."""
         self.thread: int = connection.server_thread_id[0]
         """The server's thread that works for this line."""
         self.greeting: str = connection.server_version
@@ -192,7 +192,7 @@ class CommandProtocol:
         return tuple(self._definitions[first : first + columns])
 
     def execute(self, statement: int, params: bytes) -> None:
-        """Send a prepared statement with its packed parameters, and forget it behind that."""
+        """Send a prepared statement with its packed parameters, and forget it afterwards."""
         number = statement.to_bytes(4, "little")
         self.send((COM_STMT_EXECUTE, number + _NO_CURSOR_ONE_TIME + params))
         self.forget(statement)
@@ -287,7 +287,7 @@ class CommandProtocol:
         )
 
     async def _end(self, data: bytes) -> None:
-        """Read the end of a result; what a procedure gives behind its first one is thrown away."""
+        """Read the end of a result; what a procedure gives after its first one is discarded."""
         self._in_rows = False
         if data[0] == 0xFE and not self._ends_with_ok:
             status = int.from_bytes(data[3:5], "little")

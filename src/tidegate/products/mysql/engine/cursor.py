@@ -64,7 +64,7 @@ class MysqlCursor:
                 self._singles = single_places(head.definitions)
 
     async def begin(self, head: Done | Fields) -> None:
-        """End what has no rows; look whether a short result has come as a whole."""
+        """End what has no rows; check whether a short result has arrived as a whole."""
         if isinstance(head, Done):
             await self._finish()
         elif self._running is not None and not self._running.writes and await self._more():

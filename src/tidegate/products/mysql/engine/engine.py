@@ -1,4 +1,4 @@
-"""MySQL and MariaDB behind the engine interface: inspect a statement, take a session, run it.
+"""MySQL and MariaDB as an engine: inspect a statement, take a session, run it.
 
 `inspect.py` says what a text may do, `connection.py` has the fence around it, and
 `engines/common/running_statement.py` ends it when its time is up.
@@ -230,7 +230,7 @@ class MysqlEngine:
     ) -> Cursor | None:
         """Run a change whose rows are kept, now or with those of its transaction; None if they
         cannot be, by its text alone."""
-        from tidegate.products.mysql.engine import changes  # for who keeps changes alone
+        from tidegate.products.mysql.engine import changes  # only to keep changes
 
         request, _ = query_of(permit)
         text, params = request.statement.text, request.statement.params
@@ -419,7 +419,7 @@ def _may_leave_kept(text: str) -> bool:
         tokens = lex(text, _LEXICAL_RULES)
     except Refusal:
         return True
-    # Strings set nothing: a mask of mail addresses looks for `@` in each.
+    # Strings set nothing: a mask of mail addresses searches for `@` in each.
     return _MAY_LEAVE.search(" ".join([t.text for t in tokens if t.kind != STRING])) is not None
 
 

@@ -68,7 +68,7 @@ class Views:
         self._answers: dict[Names, Look] = {}
 
     def recall(self, read: Judgement, database: str | None) -> Look | None:
-        """What is known of a statement; None if that has to be looked at."""
+        """What is known of a statement; None if that must be read."""
         if not read.tables and not read.functions:
             return _NOTHING
         known = self._answers.get(_names(read, database))
@@ -129,7 +129,7 @@ class Views:
                         return f"The view {name} calls the stored function {function}."
                 inner |= _places(judgement.tables, schema)
             wanted = inner
-        return "The views are nested too deeply to be looked at."
+        return "The views are nested too deeply to be checked."
 
     def forget(self) -> None:
         """Definitions may have changed."""
@@ -181,7 +181,7 @@ _EVERYWHERE = words("cast char_length coalesce concat if instr lower sha2 substr
 
 def _means_stored(text: str, names: tuple[str, ...]) -> str:
     """The first of the names by which a text may call a stored function; empty if each is surely
-    the server's own: a bare word with its bracket right behind it. With a space between, or in
+    the server's own: a bare word with its bracket right after it. With a space between, or in
     quotes, some of these words are names like any other."""
     doubtful = [name for name in names if name.lower() not in _EVERYWHERE]
     if doubtful:

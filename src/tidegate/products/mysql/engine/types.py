@@ -51,7 +51,7 @@ def well_known_text(data: bytes) -> str:
     reader = _Reader(data)
     text = reader.shape(0)
     if reader.at != len(data):
-        raise ValueError("There are bytes behind the shape.")
+        raise ValueError("There are bytes after the shape.")
     return text
 
 
@@ -114,7 +114,7 @@ datetime_value: Callable[[bytes], datetime.datetime | str] = cast(
 
 
 def datetime_text(text: str) -> str:
-    """`2026-01-02 03:04:05.6` as ISO 8601, with six digits or none behind the second."""
+    """`2026-01-02 03:04:05.6` as ISO 8601, with six digits or none after the second."""
     if len(text) < 19 or text[5:7] == "00" or text[8:10] == "00":
         return text
     fraction = text[20:]
@@ -348,7 +348,7 @@ def _readings(
 
 
 def single_places(definitions: tuple[bytes, ...]) -> tuple[int, ...]:
-    """Where the FLOAT columns are: by the binary protocol they come as longer doubles."""
+    """Where the FLOAT columns are: by the binary protocol they are sent as longer doubles."""
     return tuple(
         place
         for place, definition in enumerate(definitions)

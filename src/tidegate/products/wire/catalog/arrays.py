@@ -64,7 +64,7 @@ def _steps(*arrays: Any) -> str:
 
 
 def _at_step(array: Any, step: Any) -> Any:
-    """The element that stands `step` behind the first."""
+    """The element that is `step` places after the first."""
     if array is None:
         return None
     elements, _ = read_array(array)

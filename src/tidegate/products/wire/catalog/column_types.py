@@ -55,7 +55,7 @@ _WHOLE = frozenset({"oid", "smallint", "integer", "bigint"})
 
 
 def type_of(column: str) -> str:
-    """The type of a column of a catalog, as `format_type` names it. `?` behind it: boolean."""
+    """The type of a column of a catalog, as `format_type` names it. `?` after it: boolean."""
     return "boolean" if column.endswith("?") else _TYPES.get(column, "text")
 
 

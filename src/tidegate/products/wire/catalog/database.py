@@ -261,7 +261,7 @@ def _columns(
     types: list[str | None]
     if len(query.columns) == len(described) and all(name != "*" for name, _ in query.columns):
         types = [kind for _, kind in query.columns]
-    else:  # a star stands for several columns
+    else:  # a star means several columns
         named = dict(query.columns)
         types = [named.get(name) for name, *_ in described]
     found: list[Column] = []

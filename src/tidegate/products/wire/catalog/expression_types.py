@@ -49,7 +49,7 @@ def cast_type(node: Any) -> str:
 
 
 Known = dict[str, str | None]
-"""The types of columns of queries behind FROM, by name. Each is looked for once."""
+"""The types of columns of queries in FROM, by name. Each is found once."""
 
 
 def expression_type(node: Any, tree: Any, known: Known) -> str | None:
@@ -124,7 +124,7 @@ def _column_type(node: Any, tree: Any, known: Known) -> str | None:
         return found
     if name in known:
         return known[name]
-    known[name] = None  # while it is looked for: a name may lead back to itself
+    known[name] = None  # while it is resolved: a name may lead back to itself
     for alias in tree.find_all(exp.Alias):
         if alias.alias == node.name and alias is not node.parent:
             known[name] = expression_type(alias.this, tree, known)

@@ -32,7 +32,7 @@ _BLOCKS: dict[str, str] = {
 FUNCTIONS: Mapping[str, str] = {
     name: kind for kind, block in _BLOCKS.items() for name in block.split()
 }
-"""What may stand in a query without a table, or with those of the catalogs, and what it gives."""
+"""What a query may have without a table, or with those of the catalogs, and what it gives."""
 
 BARE = frozenset(
     ["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"]
@@ -51,6 +51,6 @@ GENERAL = frozenset(
 )
 """Functions and words before a bracket that say nothing of what is asked."""
 SET_FUNCTIONS = frozenset({"unnest", "generate_series", "generate_subscripts"})
-"""Functions behind FROM that every PostgreSQL has."""
+"""Functions in FROM that every PostgreSQL has."""
 OF_CATALOGS = frozenset({"pg_get_keywords", "pg_listening_channels"})
-"""Functions behind FROM that give rows of a catalog."""
+"""Functions in FROM that give rows of a catalog."""

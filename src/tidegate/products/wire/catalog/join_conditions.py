@@ -1,6 +1,6 @@
 """Names in the conditions of joins. Pure.
 
-In PostgreSQL a condition sees the tables of its own join. SQLite looks in all that stand behind
+In PostgreSQL a condition sees the tables of its own join. SQLite searches all tables in
 FROM, and finds a name that a later table has as well ambiguous. So such a name gets its table.
 """
 

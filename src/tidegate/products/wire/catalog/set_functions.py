@@ -1,7 +1,7 @@
 """Rewrites functions that give several rows, and the arrays of PostgreSQL, for SQLite. Pure.
 
-`unnest`, `generate_subscripts`, `generate_series` and `_pg_expandarray` stand in a SELECT list or
-behind FROM. In a list all of them go forward together, so one table of steps gives the rows.
+`unnest`, `generate_subscripts`, `generate_series` and `_pg_expandarray` are in a SELECT list or
+in FROM. In a list all of them advance together, so one table of steps gives the rows.
 Source: PostgreSQL 17 documentation, "Set Returning Functions".
 """
 
@@ -30,7 +30,7 @@ def rewrite_set_functions(tree: Any) -> None:
     """Change every function that gives rows. Raises: SqlglotError for one that is not known."""
     for dot in list(tree.find_all(exp.Dot)):
         inner = dot.expression
-        if isinstance(inner, exp.Func):  # a function behind the name of its schema
+        if isinstance(inner, exp.Func):  # a function after the name of its schema
             dot.replace(inner)
         elif isinstance(inner, exp.Identifier):
             composite = dot.this.unnest() if isinstance(dot.this, exp.Paren) else dot.this
@@ -95,7 +95,7 @@ def _series(node: Any) -> exp.Anonymous:
 
 
 def _rewrite_source(table: Any) -> None:
-    """A function behind FROM as the rows of `json_each`; its columns are `value` and `key`."""
+    """A function in FROM as the rows of `json_each`; its columns are `value` and `key`."""
     source = table.this if isinstance(table, (exp.Table, exp.Lateral)) else table
     if isinstance(source, (exp.Select, exp.Subquery)):
         raise SqlglotError("a query that is evaluated for each row")
@@ -103,7 +103,7 @@ def _rewrite_source(table: Any) -> None:
     if isinstance(source, exp.Unnest):
         array: Any = source.expressions[0].copy()
         if len(source.expressions) > 1:
-            raise SqlglotError("several arrays behind FROM")
+            raise SqlglotError("several arrays in FROM")
     elif isinstance(source, exp.GenerateSeries):
         array = _series(source)
     elif isinstance(source, exp.Func):
@@ -119,7 +119,7 @@ def _rewrite_source(table: Any) -> None:
             _rewrite_expanded(table, source, alias)
             return
         if name not in ("generate_series", "generate_subscripts", "unnest", "current_schemas"):
-            raise SqlglotError(f"the function {name or source.sql_name()} behind FROM")
+            raise SqlglotError(f"the function {name or source.sql_name()} in FROM")
         array = _array_of(name, source)
     else:
         return
@@ -150,7 +150,7 @@ def _place(table: Any, array: Any, offset: str | None) -> None:
         alias = "unnest"
     select = table.find_ancestor(exp.Select)
     if not alias or select is None:
-        raise SqlglotError("a function without a name behind FROM")
+        raise SqlglotError("a function without a name in FROM")
     given = table.args.get("alias")
     columns = [each.name for each in (given.args.get("columns") or ())] if given else []
     if len(columns) > 1:

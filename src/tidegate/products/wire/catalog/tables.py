@@ -75,13 +75,13 @@ SYSTEM_CLASSES = {
     "pg_foreign_data_wrapper": 2328, "pg_opclass": 2616, "pg_publication": 6104,
     "pg_sequence": 2224, "pg_depend": 2608, "pg_settings": 12001, "pg_inherits": 2611,
 }  # fmt: skip
-"""The oids of the catalogs themselves, which stand in `classoid`."""
+"""The oids of the catalogs themselves, as in `classoid`."""
 _RECEIVE_OID = 10_000
-"""Of the function that reads arrays; that of another type stands behind it by the type's oid."""
+"""Of the function that reads arrays; that of another type follows it by the type's oid."""
 _UNDERSCORED = frozenset(
     "date interval json jsonb numeric time timestamp timestamptz timetz uuid".split()  # noqa: SIM905
 )
-"""Types whose functions have their name with an underscore behind it."""
+"""Types whose functions have their name with an underscore after it."""
 _LANGUAGES = ("internal", "c", "sql")
 _KEYWORDS = (
     "all analyse analyze and any array as asc asymmetric both case cast check collate column"
@@ -125,7 +125,7 @@ class _Writer:
         self._database = database
         self._user = user
         self._oid = FIRST_OID
-        # psql looks for foreign keys of tables with triggers alone: PostgreSQL checks them so.
+        # psql asks for foreign keys of tables with triggers alone: PostgreSQL checks them so.
         self._has_foreign_keys = any(table.foreign_keys for table in catalog.tables)
         self._rows: dict[str, list[Row]] = {name: [] for name in COLUMNS}
         self._information: dict[str, list[Row]] = {name: [] for name in INFORMATION}

@@ -62,7 +62,7 @@ class CatalogQuery(NamedTuple):
 
 def reads_catalogs(text: str, *, has_information_schema: bool) -> bool:
     """Whether a text is about PostgreSQL's catalogs and nothing else: it names one of their tables
-    behind FROM or JOIN, or has no table and calls a function of the session.
+    after FROM or JOIN, or has no table and calls a function of the session.
 
     With `has_information_schema` the source has one of its own.
     """
@@ -324,7 +324,7 @@ def _rewrite(node: Any) -> Any:
 
 
 def _receiver(node: Any) -> Any:
-    """A comparison of an oid with the function that reads or writes a type, which stands here by
+    """A comparison of an oid with the function that reads or writes a type, written here by
     its name, as clients are shown it."""
     for side, other in ((node.this, node.expression), (node.expression, node.this)):
         if not all(isinstance(each, exp.Column) for each in (side, other)):
@@ -406,7 +406,7 @@ def _bracket(node: Any) -> Any:
 
 
 def _named(node: Any) -> Any:
-    """The name of an object where its number stands in a text."""
+    """The name of an object where its number is in a text."""
     inner = node.unnest()
     if isinstance(inner, exp.Anonymous) and str(inner.this).startswith("oid_of_"):
         return call(str(inner.this).replace("oid_of_", "name_of_"), inner)

@@ -1,7 +1,7 @@
 """What the extended workbench says after a mistake: the nearest names, the cast, values that exist.
 
 With the caller's rights, as all of it is read through the gate. Of a database other than the one
-that the caller is connected to it says nothing, as it would look for the names in the wrong one.
+that the caller is connected to it says nothing, as it would search for the names in the wrong one.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 async def connections_of(
     context: ToolContext, limit: int = DEFAULT_CONNECTIONS, cursor: str | None = None
 ) -> Connections:
-    """The connections that the actor may see, `limit` of them behind the cursor's place.
+    """The connections that the actor may see, `limit` of them after the cursor's place.
 
-    Raises: TidegateError ARGUMENT_INVALID for a cursor that is none.
+    Raises: TidegateError ARGUMENT_INVALID for an invalid cursor.
     """
     entries, following = await page_of_sources(context, clamp(limit, MOST_CONNECTIONS), cursor)
     return Connections(tuple([_connection(entry) for entry in entries]), following or UNSET)

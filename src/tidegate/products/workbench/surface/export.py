@@ -266,7 +266,7 @@ async def _write(
     dialect: str,
     file: NewFile,
 ) -> Output:
-    """Write all parts into one file; the answer, but for the file's name."""
+    """Write all parts into one file; the answer, except the file's name."""
     count, cut = 0, False
     masked: set[tuple[str, str]] = set()
     skipped: set[SkippedCall] = set()

@@ -62,7 +62,7 @@ class Tables(msgspec.Struct, frozen=True):
 class ColumnEntry(msgspec.Struct, frozen=True):
     """`is_primary_key` is there only if it is true, what follows only if it is set. `masked` says
     what is shown of values that are hidden from the caller: nothing, a hash, a part.
-    `type_definition` says what a type that a user made stands for."""
+    `type_definition` says what a user's type consists of."""
 
     name: str
     data_type: str

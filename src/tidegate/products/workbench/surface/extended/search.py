@@ -44,7 +44,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """Tables first, then columns; `column_search` shows whether every column was looked at."""
+    """Tables first, then columns; `column_search` shows whether every column was read."""
 
     matches: tuple[Match, ...]
     is_truncated: bool
@@ -92,7 +92,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 async def _find(context: ToolContext, args: Find) -> ToolResult:
-    from tidegate.surfaces.table_search import search_tables  # only who searches pays for it
+    from tidegate.surfaces.table_search import search_tables  # slow; only search needs it
 
     catalog, schema = await catalog_of(context, args.source, args.database, args.schema)
     if args.schema is not None:
