@@ -1,6 +1,6 @@
 """How requests to a provider are authorized, in the words of the registry's documents.
 
-The same keys stand under `config.auth` of a provider's document and under `auth` of our settings.
+The same keys are under `config.auth` of a provider's document and under `auth` of our settings.
 None of them holds a secret: each names the variable, file, command or profile that does.
 """
 

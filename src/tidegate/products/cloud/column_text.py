@@ -1,6 +1,6 @@
 """Rows as the text that the document's tools return: a Markdown table, or labelled records. Pure.
 
-Columns stand in the order of the rows, not of the alphabet, and what would break a table or forge a
+Columns are in the order of the rows, not of the alphabet, and what would break a table or forge a
 record is escaped: the original does neither.
 """
 
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, with `_2` and so on behind one that is there already: rows are objects."""
+    """The names, with `_2` and so on after one that is there already: rows are objects."""
     taken: set[str] = set(names)
     given: set[str] = set()
     unique: list[str] = []

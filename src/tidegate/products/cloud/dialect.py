@@ -20,7 +20,7 @@ DIALECT = structs.replace(
     in_files=False,
     path_schemas=True,
     tables_take_arguments=False,
-    # What SQLite says of its own tables and plans, none of which are behind these.
+    # What SQLite says of its own tables and plans, which do not exist here.
     trigger_query="",
     plan_format="",
 )

@@ -1,7 +1,7 @@
 """Reads the configuration object of StackQL's MCP server as settings of ours.
 
-It stands alone, or under `surface.cloud`. The surface's own settings follow or refuse each of its
-keys; here is only what it means for the rest of the server.
+It is the whole file, or the value of `surface.cloud`. The surface's own settings follow or refuse
+each of its keys; here is only what it means for the rest of the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KEYS = frozenset({
 
 
 def is_stackql(settings: object) -> bool:
-    """Whether parsed settings hold keys of that configuration: ours have none of them."""
+    """Whether parsed settings hold keys of that configuration: ours have no such keys."""
     return isinstance(settings, dict) and bool(_KEYS & cast("dict[Any, Any]", settings).keys())
 
 
@@ -44,8 +44,8 @@ def translate(
             )
         theirs = sorted(settings.keys() & _KEYS)[0]
         raise invalid(
-            f"`{theirs}` is a key of StackQL's configuration and `{own[0]}` is none of it: they"
-            " cannot stand side by side.",
+            f"`{theirs}` is a key of StackQL's configuration and `{own[0]}` is not: they"
+            " cannot be used together.",
             hint=f"Put `{theirs}` under `surface.cloud`.",
         )
     server = settings.get("server")

@@ -19,7 +19,7 @@ from tidegate.products.wire.session_settings import SessionSettings
 from tidegate.products.wire.setting_defaults import REPORTED
 
 Changed = tuple[str, str] | None
-"""What the client must be told: a setting by its name for clients, and its value."""
+"""What must be reported: a setting by its name for clients, and its value."""
 
 _SWITCH = re.compile(r"(?:\\.|\S)+")
 _ESCAPED = re.compile(r"\\(.)")

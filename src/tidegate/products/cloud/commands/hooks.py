@@ -32,7 +32,7 @@ _MOST_PROVIDERS: Final = 10_000
 
 
 class CloudHooks(CommandHooks):
-    """A server behind the surface, StackQL's settings, and the documents that were pulled."""
+    """A backing server of the surface, StackQL's settings, and the documents that were pulled."""
 
     def add_serve_options(self, serve: argparse.ArgumentParser) -> None:
         serve.add_argument(
@@ -103,7 +103,7 @@ class CloudHooks(CommandHooks):
             print_status(f"sink file: {path}")
 
     def prepare(self, app: App, config: Config) -> Callable[[Shutdown], Awaitable[None]] | None:
-        """A server behind this one must answer."""
+        """The backing server must answer."""
         if not any(each.url.startswith("cloud+postgresql:") for each in config.sources):
             return None
         from tidegate.products.cloud.commands.backing_server import (

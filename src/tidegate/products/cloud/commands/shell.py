@@ -44,7 +44,7 @@ def _source(app: App, named: str | None) -> str:
     if named in names or (named is None and len(names) == 1):
         return named or names[0]
     known = f"There are {', '.join(sorted(names)[:8])}." if names else "There is none."
-    wanted = f", and {named[:80]!r} is none" if named is not None else ""
+    wanted = f", and {named[:80]!r} is not one" if named is not None else ""
     raise TidegateError(
         Code.SOURCE_UNKNOWN,
         f"The shell needs a source of cloud providers{wanted}. {known}",

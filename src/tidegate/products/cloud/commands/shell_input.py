@@ -26,7 +26,7 @@ _RESOURCE: Final = re.compile(r"\b(?:FROM|JOIN|IN|DESCRIBE)\s+([\w-]+\.[\w-]+\.[
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
-    """The statements in `text` that end in a semicolon, and what is left behind the last one.
+    """The statements in `text` that end in a semicolon, and what is left after the last one.
     Semicolons between quotes and in comments end nothing."""
     found: list[str] = []
     start = at = 0

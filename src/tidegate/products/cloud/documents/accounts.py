@@ -45,7 +45,7 @@ def account_of(method: Method, values: Mapping[str, Any]) -> str:
 
 
 def spread(provider: Provider, method: Method, values: Values) -> list[Values]:
-    """The calls that one call stands for: one for each account and region that it means.
+    """The calls that one call means: one for each account and region that it means.
 
     Raises: TidegateError ARGUMENT_INVALID for an account that is not known, or `*` where no regions
         are listed.

@@ -160,7 +160,7 @@ def _parse(url: str) -> HttpUrl:
 def _is_meant(parts: HttpUrl, server: Server) -> bool:
     """Whether the document's own pattern has this host.
 
-    What stands behind its last variable must be a domain: with `{a}.com` or `{endpoint}` a value
+    What follows its last variable must be a domain: with `{a}.com` or `{endpoint}` a value
     would choose whose host it is. The document's defaults are its own choice.
     """
     scheme, _, rest = server.url.partition("://")
@@ -232,7 +232,7 @@ def _may_be_public(host: str) -> bool:
 
 
 def _rest_of(url: str, prefix: str) -> str | None:
-    """What stands behind a prefix that ends where a part of the URL does; None if it does not fit.
+    """What follows a prefix that ends where a part of the URL does; None if it does not fit.
     `https://*.example.com` fits every host below."""
     wanted, given = prefix.rstrip("/"), url
     scheme, _, behind = wanted.partition("://*.")

@@ -150,7 +150,7 @@ class XmlForm(msgspec.Struct, frozen=True):
     root: str
     """The element around all fields."""
     annotation: str
-    """What stands behind the root's name, such as `xmlns="…"`."""
+    """What follows the root's name, such as `xmlns="…"`."""
     declaration: str
     unescapes: bool
     """Whether a value may be XML of its own."""
@@ -177,7 +177,7 @@ class Method(msgspec.Struct, frozen=True):
     path: str
     """A template with `{parameters}`, without the query."""
     fixed_query: tuple[tuple[str, str], ...]
-    """What stands behind `?` in the document's path."""
+    """What follows `?` in the document's path."""
     server: Server
     parameters: tuple[Parameter, ...]
     """Those of a body as well."""

@@ -56,7 +56,7 @@ class Registry:
 
     def __init__(self, settings: CloudSettings, stop: Stop = never) -> None:
         """Raises: TidegateError CONFIG_INVALID if no registry is set, or no certificate although
-        signatures are to be verified; DOCUMENT_UNTRUSTED for a certificate that is none."""
+        signatures must be verified; DOCUMENT_UNTRUSTED for an invalid certificate."""
         if settings.registry is None:
             raise TidegateError(
                 Code.CONFIG_INVALID,

@@ -134,7 +134,7 @@ class RegistryFolder:
             real = (self._src / path).resolve(strict=True)
             if not real.is_relative_to(self._real_src):
                 raise refused(path, "it is a link that leads out of the registry")
-            if not real.is_file():  # to open a pipe would wait for who writes to it
+            if not real.is_file():  # to open a pipe would wait for its writer
                 raise refused(path, "it is no file")
             with real.open("rb") as file:
                 # One byte more than the reader takes: it refuses what is longer.

@@ -1,5 +1,5 @@
 """Finds resources of all providers by words, without reading their documents as YAML: the names of
-resources stand at the beginnings of lines."""
+resources are at the beginnings of lines."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Schemas:
         """`node`, or what its `$ref` names at last. Raises: TidegateError DOCUMENT_INVALID."""
         for _ in range(_MOST_HOPS):
             if not isinstance(node, Mapping):
-                raise self._refused(f"`{str(node)[:80]}` stands where an object is wanted")
+                raise self._refused(f"`{str(node)[:80]}` is where an object is wanted")
             reference = mapping(node).get("$ref")
             if not isinstance(reference, str):
                 return mapping(node)
@@ -79,7 +79,7 @@ class Schemas:
         found: dict[str, Schema] = {}
         for part in self._parts(schema):
             for name, each in mapping(part.get("properties")).items():
-                # `true` and null stand for a schema that says nothing.
+                # `true` and null mean a schema that says nothing.
                 found.setdefault(name, mapping(each))
         return found
 

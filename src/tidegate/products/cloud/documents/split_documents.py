@@ -114,7 +114,7 @@ def _merged(
 def _joined(
     first: Mapping[str, Any], second: Mapping[str, Any], depth: int, name: str, path: str
 ) -> dict[str, Any]:
-    """Both trees, whose definitions stand `depth` levels below."""
+    """Both trees, whose definitions are `depth` levels below."""
     joined = {**second, **first}
     for key in first.keys() & second.keys():
         if depth:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tidegate.sql.patterns import PatternFault, compile_pattern
 
 _USUAL_LENGTH: Final = 64
-"""Characters that a value may have if its pattern is to be of use."""
+"""Characters that a value may have if its pattern shall be of use."""
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]", re.DOTALL)
 _POSIX_CLASS: Final = re.compile(r"\[:\w+:\]")
 

@@ -131,7 +131,7 @@ class _Shape(NamedTuple):
 
 
 class _Reader:
-    """Reads elements as their schemas have them, each of which is looked at once."""
+    """Reads elements as their schemas have them, each of which is read once."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas

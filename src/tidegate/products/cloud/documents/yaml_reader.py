@@ -32,7 +32,7 @@ from tidegate.errors import Code, TidegateError
 
 MOST_BYTES: Final = 64 * 1_048_576
 MOST_VALUES: Final = 5_000_000
-"""Scalars and containers of a document, those behind aliases counted each time."""
+"""Scalars and containers of a document, those of aliases counted each time."""
 _DEEPEST: Final = 200
 _LONGEST_NUMBER: Final = 400
 _CORE: Final = "tag:yaml.org,2002:"
@@ -57,7 +57,7 @@ def read_yaml(content: bytes, name: str) -> Any:
     if len(content) > MOST_BYTES:
         raise refused(name, f"it has {len(content):,} bytes, the most is {MOST_BYTES:,}")
     if content.lstrip()[:1] == b"{":
-        # JSON is YAML but for surrogate pairs in its escapes, which libyaml refuses. What the
+        # JSON is YAML except surrogate pairs in its escapes, which libyaml refuses. What the
         # reader of JSON refuses gets its reason and line below.
         with suppress(ValueError, RecursionError):
             value = json.loads(content, object_pairs_hook=_unique, parse_constant=_no_number)

@@ -1,3 +1,3 @@
-"""Cloud and SaaS APIs behind the engine interface."""
+"""Cloud and SaaS APIs as an engine."""
 
 from tidegate.products.cloud.engine.engine import CloudEngine as CloudEngine

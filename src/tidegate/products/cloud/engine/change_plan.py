@@ -30,7 +30,7 @@ from tidegate.products.cloud.language.statements import CloudStatement, ExecStat
 
 
 class PlannedChanges(NamedTuple):
-    """Requests in their order, and what stands behind RETURNING. `shows_reply`: all that the
+    """Requests in their order, and what follows RETURNING. `shows_reply`: all that the
     replies hold is the result, as of EXEC."""
 
     changes: list[Change]
@@ -41,7 +41,7 @@ class PlannedChanges(NamedTuple):
 async def plan_changes(
     statement: CloudStatement, params: tuple[Any, ...] | None, work: StatementWork
 ) -> PlannedChanges:
-    """The requests that a statement stands for. Sends none of them; a query inside the statement
+    """The requests that a statement means. Sends no request; a query inside the statement
     is run.
 
     Raises: TidegateError SQL_UNREADABLE, TABLE_UNKNOWN, ARGUMENT_INVALID; as a query.

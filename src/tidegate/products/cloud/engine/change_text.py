@@ -34,7 +34,7 @@ class Assignment(NamedTuple):
 
 class ChangeText(NamedTuple):
     """A change: either `rows`, a query whose columns are `names`, or `assignments`. `returning` is
-    what stands behind RETURNING. `as_text` are names whose value is `string(…)`."""
+    what follows RETURNING. `as_text` are names whose value is `string(…)`."""
 
     verb: SqlVerb
     path: tuple[str, ...]
@@ -99,8 +99,9 @@ def _is_string(node: exp.Expr) -> bool:
 
 
 def _check_conditions(tree: exp.Expr) -> None:
-    """Refuse what is not `name = value` or `name IN (…)` with AND between. The parser says so, and
-    not the tokens: `id = 5 OR 1 = 1` begins like one. Raises: TidegateError SQL_UNREADABLE."""
+    """Refuse what is not `name = value` or `name IN (…)` with AND between. The parser refuses it
+    too, and not the tokens: `id = 5 OR 1 = 1` begins like one. Raises: TidegateError
+    SQL_UNREADABLE."""
     where = tree.args.get("where")
     waiting: list[Any] = [*tree.expressions, *([where.this] if where is not None else [])]
     while waiting:
@@ -173,7 +174,7 @@ def _values(text: str, tokens: list[Token], start: int, end: int) -> str:
 
 
 def _text(text: str, tokens: list[Token], start: int, end: int) -> str:
-    """What the tokens from `start` to `end` stand for in the text."""
+    """What the tokens from `start` to `end` are in the text."""
     if start >= end:
         raise _unreadable("The statement ends too early.")
     stop = tokens[end].at if end < len(tokens) else len(text)

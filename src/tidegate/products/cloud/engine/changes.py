@@ -39,7 +39,7 @@ from tidegate.products.cloud.language.descriptions import columns_of
 MOST_REQUESTS: Final = 10_000
 _MOST_COLUMNS: Final = 1_900
 RETURNING_S: Final = 2.0
-"""How long the expressions behind RETURNING may take: nothing else can end them."""
+"""How long the expressions after RETURNING may take: nothing else can end them."""
 _STEPS: Final = 20_000
 _OPEN_ENDED: Final = frozenset({408, 500, 502, 504})
 """Statuses that leave it open whether a change took effect: a gateway may have given up first."""
@@ -78,7 +78,7 @@ def combinations(names: Sequence[str], members: Sequence[Sequence[Any]]) -> list
         count *= len(each)
     if count > MOST_REQUESTS:
         raise TidegateError(
-            Code.ARGUMENT_INVALID, f"The statement stands for {count} requests: too many."
+            Code.ARGUMENT_INVALID, f"The statement means {count} requests: too many."
         )
     return [dict(zip(names, each, strict=True)) for each in itertools.product(*members)]
 

@@ -1,4 +1,4 @@
-"""The provider documents of one folder, and what is behind them, as a source."""
+"""The provider documents of one folder, and their APIs, as a source."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ class CloudEngine:
             self._end_work(work)
 
     async def plan(self, statement: Statement, source: Source) -> str:
-        """A digest of the requests that a change stands for, to which an approval is bound; empty
+        """A digest of the requests that a change means, to which an approval is bound; empty
         if its values come from other requests. Sends nothing.
 
         Raises: TidegateError, as planning the change.
@@ -401,8 +401,8 @@ def _check_plan(changes: PlannedChanges, permit: Permit) -> None:
     if permit.plan and digest(changes) != permit.plan:
         raise TidegateError(
             Code.POLICY_DENIED,
-            "The statement stands for other requests each time it is read, so an approval of some"
-            " is none of the others. Nothing was sent.",
+            "The statement means other requests each time it is read, so an approval of some"
+            " covers no others. Nothing was sent.",
             hint="Write its values out, without random() and the present time.",
         )
 

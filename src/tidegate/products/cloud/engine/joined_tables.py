@@ -1,7 +1,7 @@
 """Tables of other sources in a statement over resources: found in its text, and put into SQLite.
 
 The first name of `source.schema.table` is no provider: of two that have one name, the provider is
-meant. What stands here is tables of SQLite, so its planner makes an index where a join needs one.
+meant. Here they are tables of SQLite, so its planner makes an index where a join needs one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The URL and options of a source of cloud providers.
 
 `cloud:///absolute/folder` names the folder of provider documents; what follows may be in the URL,
-behind `?`, or among the source's options.
+after `?`, or among the source's options.
 """
 
 from __future__ import annotations

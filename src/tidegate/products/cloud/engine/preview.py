@@ -58,7 +58,7 @@ def reads_resources(statement: SqlStatement, params: tuple[Any, ...] | None) -> 
 
 async def preview(planned: PlannedChanges, work: StatementWork, *, is_bound: bool) -> DryRun:
     """The requests as text, and for the first of them the state before and after. Changes nothing.
-    The reason names what cannot be read, and says so when the approval is not bound to these very
+    The reason names what cannot be read, and reports when the approval is not bound to these very
     requests."""
     changes = planned.changes
     requests = tuple(_shown(each) for each in changes[:MOST_SHOWN])

@@ -136,7 +136,7 @@ class ProviderCalls:
         asked = request
         async for page in self._sent_pages(found, method, request, values, counts):
             kept.append((asked, page.response))
-            if page.following is None:  # who asks takes no further page then
+            if page.following is None:  # the caller takes no further page then
                 cache.keep(key, provider, mark, kept)
             else:
                 asked = page.following
@@ -463,7 +463,7 @@ def _discreet(response: HttpResponse, authorized: AuthorizedRequest) -> HttpResp
 
 @lru_cache(256)
 def _spellings(secret: str) -> re.Pattern[str]:
-    """Matches a secret as it stands, and as URLs, forms, JSON and XML spell it, which escape what
+    """Matches a secret as it is, and as URLs, forms, JSON and XML spell it, which escape what
     is no letter or digit, some of them more than others do."""
     return re.compile("".join(map(_spelling, secret)))
 

@@ -64,7 +64,7 @@ class ResourceTable:
         self._shown: dict[int, Show] = {}
         self._filter: RowFilter | None = None
         self.barred: frozenset[int] = frozenset()
-        """Columns that bind no parameter, because a provider could look at what is masked by it."""
+        """Columns that bind no parameter, because a provider could read what is masked by it."""
         if rules is not None:
             # The operator's spelling comes first: of two that differ in case one is a column.
             wanted = list(dict.fromkeys([*sorted(rules.columns), *wanted]))
@@ -227,7 +227,7 @@ class ResourceTable:
         return place
 
     def is_spread(self, place: int) -> bool:
-        """Whether a value of a column may stand for several, such as a group of accounts."""
+        """Whether a value of a column may mean several, such as a group of accounts."""
         return place in self._spread
 
     def place_of(self, name: str) -> int | None:

@@ -25,8 +25,8 @@ Replies = Sequence[tuple[ApiRequest, HttpResponse]]
 
 
 class CacheKey(NamedTuple):
-    """What must be the same for a reply to be given again: who asks, with which account and secret,
-    and for what."""
+    """What must be the same for a reply to be given again: the caller, with which account and
+    secret, and for what."""
 
     actor: str
     account: str
@@ -48,7 +48,7 @@ class CachedReplies(NamedTuple):
 
 
 def login_digest(request: AuthorizedRequest) -> bytes:
-    """What stands for the secrets of a request's credential; a changed one has another."""
+    """A digest of the secrets of a request's credential; a changed one has another."""
     digest = sha256()
     for secret in request.secrets:
         digest.update(sha256(secret.encode()).digest())

@@ -42,7 +42,7 @@ _MOST_KEPT: Final = 268_435_456
 """About what a result may have that is known whole before its first row is shown."""
 _CHUNK: Final = 512
 _FIRST_BATCH: Final = 64
-"""Fetches that a statement with LIMIT begins before it looks whether it has rows enough."""
+"""Fetches that a statement with LIMIT begins before it checks whether it has enough rows."""
 _CHOSEN: Final = re.compile(r"VIRTUAL TABLE INDEX (\d+):t(\d+)")
 _SYNTAX_ERROR: Final = re.compile(r'near "(\w+)": syntax error')
 _OR_PLAN: Final = "MULTI-INDEX OR"
@@ -203,7 +203,7 @@ class StatementRun:
                 and self._names_row_number
                 and (first in self.joined or (table is not None and not table.has_column(second)))
             ):
-                return apsw.SQLITE_DENY  # a number of ours, and none of the table's source
+                return apsw.SQLITE_DENY  # a number of ours, not of the table's source
             if table is not None:
                 table.note_read(second)
         return authorize_reading(action, first, second, database, trigger)
@@ -317,7 +317,7 @@ class StatementRun:
         )
 
     def _quoting_hint(self, message: str) -> str | None:
-        """How to name a column that a syntax error stands at: its name is a word of SQL."""
+        """How to name a column that a syntax error points at: its name is a word of SQL."""
         found = _SYNTAX_ERROR.match(message)
         if found is None or not any(table.has_column(found[1]) for table in self._tables.values()):
             return None

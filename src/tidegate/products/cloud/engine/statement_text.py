@@ -50,7 +50,7 @@ _DEEPEST_VIEW: Final = 5
 
 
 class TableText(NamedTuple):
-    """SQL over virtual tables, and the resources behind their names; `joined` are tables of other
+    """SQL over virtual tables, and the resources of their names; `joined` are tables of other
     sources by theirs. `wanted` are the names of columns that the statement has, `masks` the
     functions that mask a view's columns. `plain_sql` is the same for a planner that would read a
     table once for each part of an OR; `roles` are those of the resources."""
@@ -93,7 +93,7 @@ def bind_tables(
 
 
 def with_literals(text: str, params: Sequence[Any] | None) -> str:
-    """The text with its parameters, `?` or `?1`, written into it: a value that stands there is
+    """The text with its parameters, `?` or `?1`, written into it: a value that is there is
     known before the statement runs. Raises: TidegateError ARGUMENT_INVALID, SQL_UNREADABLE."""
     if params is None:
         return text

@@ -44,7 +44,7 @@ class OpenProviders(NamedTuple):
 
 
 class ExecutionContext(NamedTuple):
-    """What one statement runs with, by who asks and for how long.
+    """What one statement runs with, for which caller and for how long.
 
     `timeout_s` is how many seconds it may take. `rules` say what is hidden from its caller, and
     `rate` bounds the caller's requests; None: nothing does. `joined` are the tables of other
@@ -147,13 +147,13 @@ class StatementWork:
             await self.in_thread(run.close)
         if len(rows) > MOST_VALUES:
             raise TidegateError(
-                Code.ARGUMENT_INVALID, f"The change stands for more than {MOST_VALUES} requests."
+                Code.ARGUMENT_INVALID, f"The change means more than {MOST_VALUES} requests."
             )
         for cut in self.fetches.truncations:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 f"The query inside the change was cut at {cut.returned:,} pages of a list, so it"
-                " would stand for some of the requests only. Nothing was sent.",
+                " would cover some of the requests only. Nothing was sent.",
                 hint="Narrow the query.",
             )
         return rows

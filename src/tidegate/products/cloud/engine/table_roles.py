@@ -8,7 +8,7 @@ rows that match and once for those that do not, and both times they must be of t
 
 SQLite may also read a table once for each part of an OR, and tells rows apart by their number. Two
 calls can give the same thing as different rows, so an OR is written such that it does not, and the
-values that each part asks for are read here as if they stood in one IN list.
+values that each part asks for are read here as if they were in one IN list.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_roles(
     start_of: Callable[[exp.Table], int],
     has_column: Callable[[exp.Table, str], bool],
 ) -> TableRoles:
-    """`start_of` is where a table stands in the text; `has_column` says whether one has a column of
+    """`start_of` is where a table is in the text; `has_column` says whether one has a column of
     a folded name, which it must for all that are resources."""
     roles: dict[int, TableRole] = {}
     changes: list[TextChange] = []
@@ -146,7 +146,7 @@ def _needed_side(
 
 
 def _side_change(tokens: list[Token], table_at: int, side: str) -> TextChange | None:
-    """Writes another side before the JOIN of the table that stands at a place; None if the words
+    """Writes another side before the JOIN of the table at a place; None if the words
     there are in an order of their own."""
     at = next(number for number, token in enumerate(tokens) if token.at == table_at) - 1
     if at < 1 or tokens[at].key != "JOIN":
@@ -241,7 +241,7 @@ def _literal(node: Any) -> SqlValue:
 
 
 def _or_places(tree: exp.Expr, tokens: list[Token]) -> Iterator[int]:
-    """Where each OR stands that SQLite makes no IN list of."""
+    """The place of each OR that SQLite makes no IN list of."""
     for node in tree.find_all(exp.Or):
         if isinstance(node.parent, exp.Or):
             continue

@@ -37,7 +37,7 @@ def path_of(table: exp.Table) -> tuple[str, ...]:
 
 
 def span(parts: Iterable[exp.Expr]) -> tuple[int, int]:
-    """Where names stand in the text: from the first character to behind the last."""
+    """Where names are in the text: from the first character to after the last."""
     metas = [part.meta for part in parts]
     return metas[0]["start"], metas[-1]["end"] + 1
 

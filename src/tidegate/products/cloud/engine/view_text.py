@@ -28,7 +28,7 @@ class Given(NamedTuple):
     text: str | None
     column: exp.Column
     is_own: bool
-    """Whether the column can be of the view alone, and stands before its value."""
+    """Whether the column can be of the view alone, and precedes its value."""
 
     def removal(self, text: str) -> TextChange:
         """What takes the condition out of the statement's text."""
@@ -154,7 +154,7 @@ def _sides(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _literal(node: exp.Expr) -> str | None:
-    """A literal as text; None for what is none."""
+    """A literal as text; None for any other token."""
     if isinstance(node, exp.Literal):
         return quoting.literal(node.name, "cloud") if node.is_string else node.name
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
@@ -196,7 +196,7 @@ def clobbered(
 
 
 def _condition_span(column: exp.Column, text: str) -> tuple[int, int]:
-    """Where `column = 'literal'` or `column IN (…)` stands, by its tokens."""
+    """Where `column = 'literal'` or `column IN (…)` is, by its tokens."""
     start, behind = span(column.parts)
     tokens: list[Token] = lex(text[behind:], find("cloud").lexical_rules)
     stop = 2

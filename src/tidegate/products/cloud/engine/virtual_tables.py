@@ -32,7 +32,7 @@ _KEYED_ROWS: Final = 10
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _MOST_MEMBERS: Final = 1_000_000
 _LAST_NOTED: Final = 63
-"""In the columns that SQLite says a loop reads, this one stands for all that follow it too."""
+"""In the columns that SQLite says a loop reads, this one means all that follow it too."""
 
 
 class Argument(NamedTuple):
@@ -283,7 +283,7 @@ class VirtualTable:
         name = self.table.columns[place].name
         return masking_refused(
             f"Columns of {self.table.found.path} are masked for this caller, and the provider could"
-            f" look at them by the parameter {name}",
+            f" read them by the parameter {name}",
             f"masking.{self.table.found.path}",
             f"Leave {name} out, and write conditions on columns that are not masked.",
         )

@@ -58,7 +58,7 @@ def _formed(fields: Mapping[str, Any], schema: Schema, schemas: Schemas, form: X
 
 
 def _check_fragment(name: str, text: str) -> None:
-    """Raises: TidegateError ARGUMENT_INVALID for what would end the element that it stands in."""
+    """Raises: TidegateError ARGUMENT_INVALID for what would end the element that it is in."""
 
     def refuse(reason: str) -> TidegateError:
         return _refused(f"the value of {name} is no XML: {reason}")
@@ -134,7 +134,7 @@ def multipart_body(fields: Mapping[str, Any]) -> tuple[str, bytes]:
             head += "\r\nContent-Type: application/json"
         parts.append((head, plain_body(content)))
     # The boundary follows from the content, so that a request is the same each time it is built,
-    # and cannot stand in it: a content that held its own digest could not be found.
+    # and cannot be in it: a content that held its own digest could not be found.
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     lines = [
         f"--{digest}\r\n{head}\r\n\r\n".encode() + content + b"\r\n" for head, content in parts

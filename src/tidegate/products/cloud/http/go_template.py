@@ -189,7 +189,7 @@ class _Parser:
                 nodes += self._named(word, part[1:], depth)
             elif word == "break" or word == "continue":
                 if not self._loops or len(part) > 1:
-                    raise TemplateError(f"`{word}` stands in no range")
+                    raise TemplateError(f"`{word}` is in no range")
                 nodes.append(_Jump(word))
             else:
                 nodes.append(_statement(part))
@@ -203,7 +203,7 @@ class _Parser:
         value = _pipeline(head[1:]) if head[1:] else None
         if word != "template":
             if word == "define" and (depth or value is not None):
-                raise TemplateError("`define` stands alone, with a name and nothing else")
+                raise TemplateError("`define` must be alone, with a name and nothing else")
             loops, self._loops = self._loops, 0
             body, end = self._nodes(depth + 1)
             self._loops = loops
@@ -242,7 +242,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         if match is None:
             raise TemplateError(f"`{text[at : at + 40]}` is not understood")
         if match.lastgroup is not None:
-            # A field directly behind a value belongs to it; behind a blank it is an own operand.
+            # A field directly after a value belongs to it; after a blank it is a separate operand.
             glued = match.lastgroup == "field" and at > 0 and not text[at - 1].isspace()
             glued = glued and text[at - 1] not in "(|,="
             tokens.append(("of" if glued else match.lastgroup, match[0]))
@@ -398,7 +398,7 @@ class _Rendering:
         return ""
 
     def _include(self, node: _Include, dot: Any) -> None:
-        """A template of another name, which sees its own value and none of the variables here."""
+        """A template of another name, which sees its own value and not the variables here."""
         if self._depth >= _DEEPEST:
             raise TemplateError(f"templates call each other more than {_DEEPEST} deep")
         value = None if node.value is None else self._value(node.value, dot)

@@ -12,7 +12,7 @@ TOKEN: Final = re.compile(
 LATER: Final = re.compile(r"next(?:sync|delta|change|poll)[a-z]*")
 """Tokens of Google's and others that ask, at a later time, for what has changed since."""
 NO_TOKENS: Final = frozenset({"", "0", "-1", "null", "none", "nil", "undefined"})
-"""What stands in the place of a token where there is no next page."""
+"""What replaces a token where there is no next page."""
 MORE: Final = (
     "istruncated", "truncated", "hasmore", "hasmoreresults", "hasmoreitems", "hasmorepages",
     "hasnextpage", "hasnext", "more", "moreresults", "moreavailable", "morerecords",
@@ -97,4 +97,4 @@ ECHOED: Final = (
 """Parameters whose own name is the field of the next page's token at some providers."""
 AFTERS: Final = ("after", "cursor", "pageafter", "pagecursor")
 CERTAIN_TOTALS: Final = 17
-"""How many of them count a list wherever they stand."""
+"""How many of them count a list wherever they are."""

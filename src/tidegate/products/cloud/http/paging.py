@@ -76,7 +76,7 @@ def find_following(
     else:
         following = Following(_declared(pagination, request, headers, body, resolve))
     if following.request == request and asked.members == [] and pagination is None:
-        return Following(None)  # behind the last page some name an empty one, and that again
+        return Following(None)  # after the last page some name an empty one, and that again
     if following.request == request:
         raise TidegateError(
             Code.PROVIDER_REPLY,

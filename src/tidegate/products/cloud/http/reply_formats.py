@@ -135,7 +135,7 @@ def check_place(method: Method, body: Any, host: str) -> None:
     inner: Any = body
     for step in key or ():
         if not isinstance(inner, Mapping) or step == "*":
-            return  # `check_shape` has looked at the way there
+            return  # `check_shape` has checked the way there
         inner = cast("Mapping[str, Any]", inner).get(step)
     if inner is None or isinstance(inner, (list, tuple, Mapping)):
         return

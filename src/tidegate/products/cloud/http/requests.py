@@ -1,6 +1,6 @@
 """Builds the HTTP request of a method from SQL values.
 
-An agent chooses the values, so none of them may lead the request, and the credential that it will
+An agent chooses the values, so no value may lead the request, and the credential that it will
 carry, to another host, path or header than the document means: a variable of the server is a host
 label, a parameter of the path one encoded segment, a header one line.
 """
@@ -162,7 +162,7 @@ _Given = dict[tuple[str, str], Any]
 
 
 def _assign(method: Method, schemas: Schemas, values: Mapping[str, Any]) -> _Given:
-    """Each value to the parameters that it names. One name may stand for two places, such as a
+    """Each value to the parameters that it names. One name may mean two places, such as a
     region of the server and of the body."""
     given: _Given = {}
     waiting = {folded(name): (name, value) for name, value in values.items()}
@@ -409,7 +409,7 @@ def _merged(below: Any, above: Any) -> Any:
 def typed(value: Any, schema: Schema, schemas: Schemas) -> Any:
     """A value of SQL as its schema has it: SQL has no booleans, lists and objects of its own.
 
-    A value that does not fit stays what it is: the API says so better than a guess of ours.
+    A value that does not fit stays what it is: the API explains it better than a guess of ours.
     """
     kind = "string" if schema.get(_STRING_ONLY) is True else schemas.kind(schema)
     if kind == "boolean" and value in (0, 1):

@@ -38,7 +38,7 @@ _PLAIN: Final = frozenset({str, float, type(None)})
 
 
 class ApiPage(NamedTuple):
-    """What one response gave. `body` is as it came, of XML what stands beside the rows, for what
+    """What one response gave. `body` is as it came, of XML what is beside the rows, for what
     says where the next page is."""
 
     rows: Iterator[dict[str, SqlValue]]
@@ -120,7 +120,7 @@ def read_page(
 def _documented(
     rows: Iterator[dict[str, SqlValue]], columns: frozenset[str], method: Method, host: str
 ) -> Iterator[dict[str, SqlValue]]:
-    """The rows. Raises: TidegateError PROVIDER_REPLY behind the last, if none had a column that the
+    """The rows. Raises: TidegateError PROVIDER_REPLY after the last, if none had a column that the
     document names: they would be rows of NULLs."""
     is_known = is_any = False
     for row in rows:

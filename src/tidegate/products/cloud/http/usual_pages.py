@@ -88,7 +88,7 @@ def read_usual_pages(
     *,
     counts: bool = True,
 ) -> UsualPages:
-    """What a reply to `method` says of the pages behind it. `counts`: by its totals as well, which
+    """What a reply to `method` says of the pages after it. `counts`: by its totals as well, which
     a document's own way of paging has no use for. Raises nothing."""
     found: dict[str, Any] = {}
     at = body
@@ -121,7 +121,7 @@ def list_of(body: Any, key: tuple[str, ...] | None) -> list[Any] | None:
 
 
 def envelope_of(root: Element) -> dict[str, str]:
-    """What stands beside the rows of a reply in XML, by its names: below the root, or in AWS's
+    """What is beside the rows of a reply in XML, by its names: below the root, or in AWS's
     query protocol below its result."""
     places = [root, *(each for each in root.children if each.name.endswith("Result"))]
     found: dict[str, str] = {}
@@ -418,7 +418,7 @@ class _Reply:
         if key == "marker" and is_cut:
             return ("marker",)
         if key == "continuationtoken" and is_cut is None:
-            return ("continuationtoken",)  # where a flag stands, this repeats what was asked with
+            return ("continuationtoken",)  # where there is a flag, this repeats what was asked with
         if key == "continuation" and is_cut is not False:
             return ("continuation", "continuationtoken")
         if key == "lastid" and is_cut:

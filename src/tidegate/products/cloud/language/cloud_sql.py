@@ -174,7 +174,7 @@ def _check_listed(table: str, rules: DataRules) -> None:
 
 def _check_change(statement: CloudStatement, tables: Sequence[str], hidden: HiddenData) -> None:
     """Refuse a change that reads from a resource with rules, that is about hidden rows, or that
-    names a masked column, also behind RETURNING. Raises: TidegateError POLICY_MASKED."""
+    names a masked column, also after RETURNING. Raises: TidegateError POLICY_MASKED."""
     for table in tables:
         rules = hidden.of(table)
         if rules is None:

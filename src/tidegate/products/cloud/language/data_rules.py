@@ -1,6 +1,6 @@
 """Masks and row filters on resources: what each rule is about, and how a masked value looks.
 
-A rule's path is `provider.service.resource`, and for a mask the column behind it. A `hash` is the
+A rule's path is `provider.service.resource`, and for a mask the column after it. A `hash` is the
 SHA-256, in hexadecimal, of the source's key and the value as text. A `partial` value keeps its
 first character and its last two around `***`; of an e-mail address the first character and the
 domain; of fewer than six characters, or of an address with fewer than three before the `@`, nothing
@@ -35,7 +35,7 @@ _PAGING: Final = frozenset({
     "cursor", "limit", "maxresults", "offset", "page", "pagenumber", "pagesize", "pagetoken",
     "perpage", "skip", "top",
 })  # fmt: skip
-"""Parameters that say how much of a list comes at once, without what stands between words."""
+"""Parameters that say how much of a list comes at once, without signs between words."""
 
 
 class ResourceRules(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class ResourceRules(msgspec.Struct, frozen=True):
         return any(folded(name).removeprefix("data__") in self.masks for name in names)
 
     def may_tell(self, parameter: Parameter, fields: frozenset[str]) -> bool:
-        """Whether a provider could use the parameter to look at a masked column: to search, to
+        """Whether a provider could use the parameter to read a masked column: to search, to
         sort or to compare. `fields` are the columns of its rows, as `folded` gives them."""
         if not self.masks:
             return False

@@ -2,7 +2,7 @@
 
 SELECT, INSERT, UPDATE, DELETE and REPLACE are SQL over `provider.service.resource`; SHOW, DESCRIBE,
 REGISTRY and EXEC are commands of their own. A text holds one statement. What is not known here is
-refused, whatever the mode: the original looks at the first word alone and runs all that follow.
+refused, whatever the mode: the original checks the first word alone and runs all that follow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ShownKind = Literal["providers", "services", "resources", "methods", "insert"]
 _SHOWN: Final[dict[ShownKind, int]] = {
     "providers": 0, "services": 1, "resources": 2, "methods": 3, "insert": 3,
 }  # fmt: skip
-"""How many names each SHOW has behind IN."""
+"""How many names each SHOW has after IN."""
 _CLASSES: Final[dict[str, StatementClass]] = {
     "SELECT": "select", "WITH": "select", "VALUES": "select", "INSERT": "mutation_create",
     "UPDATE": "mutation_create", "REPLACE": "mutation_create", "DELETE": "mutation_delete",
@@ -82,7 +82,7 @@ class ShownCondition(msgspec.Struct, frozen=True):
 
 
 class ShowStatement(msgspec.Struct, frozen=True):
-    """`SHOW [EXTENDED] SERVICES IN p`, and its like. `path` has the names behind IN.
+    """`SHOW [EXTENDED] SERVICES IN p`, and its like. `path` has the names after IN.
     `SHOW RESOURCES MATCHING 'words'` is about those of all providers."""
 
     shown: ShownKind
@@ -269,7 +269,7 @@ def _sql(text: str, tokens: list[Token]) -> ReadStatement:
 
 
 def _hints(text: str) -> frozenset[str]:
-    """The words of `/*+ FRESH on_error=skip */` behind the first word or before it, in
+    """The words of `/*+ FRESH on_error=skip */` after the first word or before it, in
     capitals."""
     found = _HINTS.match(text)
     return frozenset(re.sub(r"\s*=\s*", "=", found[1]).upper().split() if found else ())

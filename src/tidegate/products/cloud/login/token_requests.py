@@ -87,7 +87,7 @@ def azure_client_credentials(
 ) -> TokenRequest:
     """Microsoft Entra's v2.0 endpoint; `proof` is ("client_secret", S) or ("client_assertion", T).
 
-    Raises: ValueError for a tenant that is none.
+    Raises: ValueError for an invalid tenant.
     """
     if not _TENANT.fullmatch(tenant):
         raise ValueError("the tenant is neither an id nor a domain")
@@ -165,7 +165,7 @@ def assumed_role(
     role: AwsRole, credential: AwsCredential | None, token: str, now: datetime
 ) -> TokenRequest:
     """STS's AssumeRole, signed with `credential`; without one, AssumeRoleWithWebIdentity with the
-    identity provider's `token`. Raises: ValueError for a region that is none."""
+    identity provider's `token`. Raises: ValueError for an invalid region."""
     region = role.region or "us-east-1"
     if not _REGION.fullmatch(region):
         raise ValueError("the region of STS is not one")
@@ -191,7 +191,7 @@ def assumed_role(
 
 
 def sso_role(login: SsoLogin, access_token: str) -> TokenRequest:
-    """GetRoleCredentials of AWS's single sign-on. Raises: ValueError for a region that is none."""
+    """GetRoleCredentials of AWS's single sign-on. Raises: ValueError for an invalid region."""
     if not _REGION.fullmatch(login.region):
         raise ValueError("the region of single sign-on is not one")
     query = urlencode({"role_name": login.role_name, "account_id": login.account_id})

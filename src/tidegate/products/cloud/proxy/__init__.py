@@ -1,4 +1,4 @@
-"""Cloud providers behind another server, which is reached by PostgreSQL's wire protocol."""
+"""Cloud providers of a backing server, which is reached by PostgreSQL's wire protocol."""
 
 from tidegate.products.cloud.proxy.engine import CloudProxyEngine
 

@@ -1,4 +1,4 @@
-"""One connection to the server behind, and what kind of server that is."""
+"""One connection to the backing server, and what kind of server that is."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def is_rows(result: PGresult) -> bool:
 
 
 def is_good(result: PGresult) -> bool:
-    """Whether a result is none of a failure."""
+    """Whether a result is not of a failure."""
     return result.status in _ROWS or result.status in _ENDS
 
 

@@ -1,4 +1,4 @@
-"""The rows of a statement that runs on the server behind, for the gate."""
+"""The rows of a statement that runs on the backing server, for the gate."""
 
 from __future__ import annotations
 
@@ -143,5 +143,5 @@ def read_notices(notices: Notices) -> tuple[tuple[Truncation, ...], UpstreamUse]
                 cuts.append(msgspec.json.decode(detail, type=Truncation))
             upstream = msgspec.json.decode(detail, type=UpstreamUse)
         except (msgspec.DecodeError, RecursionError):
-            continue  # the server behind says something else
+            continue  # the backing server says something else
     return tuple(cuts), msgspec.structs.replace(upstream, skipped=skipped)

@@ -1,9 +1,9 @@
-"""Cloud providers behind another server: a Tidegate that serves its source of them on the wire, a
+"""Cloud providers of a backing server: a Tidegate that serves its source of them on the wire, a
 StackQL, or for SELECT alone a PostgreSQL.
 
-What runs was judged, approved and recorded here. A Tidegate behind learns for whom it runs, and
-sends no other requests than those that were approved. Masks and row filters are for the server
-behind: here nothing could apply them, so a caller who has some is refused.
+What runs was judged, approved and recorded here. A backing Tidegate learns for whom it runs, and
+sends no other requests than those that were approved. Masks and row filters are for the
+backing server: here nothing could apply them, so a caller who has some is refused.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _target_of(source: Source) -> Target:
 
 
 class CloudProxyEngine:
-    """One server behind, and a few connections to it that callers share."""
+    """One backing server, and a few connections to it that callers share."""
 
     def __init__(
         self, login: RenewedLogin[Target], first: BackingConnection, *, writable: bool
@@ -187,7 +187,7 @@ class CloudProxyEngine:
         )
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
-        """Columns as the server behind describes them. A parameter counts as bound."""
+        """Columns as the backing server describes them. A parameter counts as bound."""
         refuse_identity(permit)
         self._check_open()
         check_cancelled(cancellation)
@@ -206,7 +206,8 @@ class CloudProxyEngine:
             await self._give_back(connection, connection.is_alive())
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
-        """What would be sent, and what is there now, as the server behind sees it. Changes nothing.
+        """What would be sent, and what is there now, as the backing server sees it. Changes
+        nothing.
 
         Raises: TidegateError, as planning the change.
         """
@@ -223,7 +224,7 @@ class CloudProxyEngine:
             raise self._unknown_answer("PREVIEW") from None
 
     async def plan(self, statement: Statement, source: Source) -> str:
-        """A digest of the requests that a change stands for; empty if its values come from other
+        """A digest of the requests that a change means; empty if its values come from other
         requests. Sends nothing to a provider.
 
         Raises: TidegateError, as planning the change.
@@ -416,7 +417,7 @@ def _undivided(text: str) -> str:
         return found
     raise TidegateError(
         Code.UNSUPPORTED,
-        "A statement for a StackQL behind holds no semicolon, backslash, bracket around a name or"
+        "A statement for a backing StackQL holds no semicolon, backslash, bracket around a name or"
         " comment, also not in a string.",
         hint="Write the statement without it.",
     )
@@ -435,7 +436,7 @@ def _refuse_hidden(permit: Permit) -> None:
 
 
 def _most_rows(request: Query | Explain, limits: Limits) -> int:
-    """How many rows the server behind need send; 0 for all that it gives."""
+    """How many rows the backing server need send; 0 for all that it gives."""
     if isinstance(request, Query) and not request.keep_rest:
         return limits.max_rows + request.offset
     return 0

@@ -1,4 +1,4 @@
-"""Failures of the server behind as coded errors: with its own code where it is a Tidegate."""
+"""Failures of the backing server as coded errors: with its own code where it is a Tidegate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DETAIL: Final = re.compile(r"([a-z]+\.[a-z_]+)(?:, call ([\w-]+))?(?:, (\{.*\})
 _STACKQL: Final = re.compile(r"(?:upstream )?http error: (\{[^{}]*\}): *", re.IGNORECASE)
 _CODES: Final = {code.value: code for code in Code}
 _OF_THE_SERVER: Final = frozenset({"policy", "approval", "auth", "operator", "audit", "state"})
-"""Areas of errors that are about the server behind, so they say which one that is."""
+"""Areas of errors that are about the backing server, so they say which one that is."""
 
 _TLS: Final = (
     ("root certificate file", "sslrootcert", "The file of `sslrootcert` cannot be read"),

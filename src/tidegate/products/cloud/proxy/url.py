@@ -1,4 +1,4 @@
-"""The URL and options of a source of cloud providers behind another server.
+"""The URL and options of a source of cloud providers of a backing server.
 
 `cloud+postgresql://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE` has libpq's own
 parameters. A password is a reference, or libpq finds it in `PGPASSWORD` or a password file.

@@ -89,7 +89,7 @@ def _enabled(name: str, wanted: tuple[str, ...]) -> bool:
 
 
 def _question(question: PendingApproval) -> str:
-    """What the person at the client reads: the document's text, and behind it what would be
+    """What the person at the client reads: the document's text, and after it what would be
     sent."""
     subject = question.subject
     text = f"Approve {subject.tool} ({query_class(subject.statement)})?\n\nSQL: {subject.statement}"

@@ -1,7 +1,7 @@
 """Puts each call of a tool into the file of calls, in the document's fields and words.
 
-The gate's own log has each call as well: this file is a view for who expects it. In `strict` mode a
-call whose line cannot be written has no reply, and no change starts while that is so.
+The gate's own log has each call as well: this file is a view for those who expect it. In `strict`
+mode a call whose line cannot be written has no reply, and no change starts while that is so.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 class CloudCall(msgspec.Struct, frozen=True):
-    """What a tool knows of its call: who calls, when it must have ended (monotonic seconds), and
+    """What a tool knows of its call: its caller, when it must have ended (monotonic seconds), and
     the form of the text of its result."""
 
     context: ToolContext

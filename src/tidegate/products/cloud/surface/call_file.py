@@ -175,7 +175,7 @@ class CallFile:
         self._remove_old()
 
     def _remove_old(self) -> None:
-        """Remove rotated files that are too many or too old; who calls has the lock."""
+        """Remove rotated files that are too many or too old; the caller holds the lock."""
         rotated = sorted(self._rotated(), key=lambda each: (each.stat().st_mtime_ns, each.name))
         old = rotated[: -self._backups] if self._backups else []
         if self._age_s:

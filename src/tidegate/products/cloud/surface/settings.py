@@ -59,14 +59,14 @@ RULES: dict[Mode, StatementRules] = {
 """The document's table: INSERT, UPDATE and REPLACE; DELETE; EXEC."""
 
 PLAIN_TOOLS = frozenset({"server_info", "validate_select_query", "run_select_query"})
-"""Tools that send SELECT and EXPLAIN alone, which any PostgreSQL behind understands."""
+"""Tools that send SELECT and EXPLAIN alone, which any backing PostgreSQL understands."""
 
 DEFAULT_ADDRESS = "127.0.0.1:9876"
 
 
 class AuditFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file of the audit: `path`, or a new file at each start in `dir`, which is by default in
-    the state directory. It is rotated at `max_size_mb` (MiB; 0 stands for 100). Of the rotated ones
+    the state directory. It is rotated at `max_size_mb` (MiB; 0 means 100). Of the rotated ones
     `max_backups` are kept, and none that is older than `max_age_days`; 0 keeps all. In `dir`
     `max_age_days` counts for the files of earlier starts as well."""
 
@@ -97,13 +97,13 @@ class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server. `name`, `version` and `description` are what it says of itself to clients.
 
-    `transport` (`stdio` or `http`), `address`, `scheme`, `tls_cert_file` and `tls_key_file` stand
-    for `--stdio`, `--http`, `--tls-cert` and `--tls-key`, and cannot be given as well. A call
+    `transport` (`stdio` or `http`), `address`, `scheme`, `tls_cert_file` and `tls_key_file` are
+    used for `--stdio`, `--http`, `--tls-cert` and `--tls-key`, and cannot be given as well. A call
     waits and runs for `request_timeout` at most; `max_concurrent_requests` run at once.
 
     `mode` says what happens to statements that change something: `read_only` refuses them, `safe`
     has a person approve each, `delete_safe` those with DELETE and EXEC, `full_access` none. The
-    older `read_only = true` stands for that mode; `mode` wins. `render` is the form of the text of
+    older `read_only = true` means that mode; `mode` wins. `render` is the form of the text of
     results.
     """
 
@@ -190,7 +190,7 @@ class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     does. At most `max_connections` statements run at once; one more waits for `connection_timeout`,
     which is also the time to connect. Each runs for `query_timeout` at most.
 
-    `type` is `stackql`. `app_name` is what this server calls itself to the one behind
+    `type` is `stackql`. `app_name` is what this server calls itself to the backing server
     (`application_name`). A password in the `dsn` is a reference: `${ENV:NAME}`, `${FILE:/path}`.
     """
 
@@ -212,14 +212,14 @@ class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ) from None
         if self.app_name not in (None, "", "stackql") and self.proxied_dsn is None:
             raise invalid(
-                "`surface.cloud.backend.app_name` is for a server behind this one, and there is no"
+                "`surface.cloud.backend.app_name` is for a backing server, and there is no"
                 " `surface.cloud.backend.dsn`.",
                 hint="Remove it, or add the `dsn`.",
             )
 
     @property
     def proxied_dsn(self) -> str | None:
-        """The DSN of the server behind; None if this process runs the statements."""
+        """The DSN of the backing server; None if this process runs the statements."""
         return None if self.dsn in (None, "", "stackql://localhost") else self.dsn
 
     @property
@@ -233,7 +233,7 @@ class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class CloudSurfaceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is particular to the surface `cloud`. `server`, `backend` and the lists are those of the
-    document's configuration, which may also stand alone as the settings.
+    document's configuration, which may also be the whole settings.
 
     `enabled_tools` and `enabled_prompts` leave only what they name; empty, all. `source` is the
     source that statements run on, needed only where a caller sees several of the engine `cloud`. A

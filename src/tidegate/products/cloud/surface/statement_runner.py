@@ -41,7 +41,7 @@ class StatementRunner:
         self._capacity = capacity
 
     async def run(self, context: ToolContext, text: str, row_limit: int, until: float) -> Result:
-        """The result of a statement. `row_limit` 0 stands for the default; `until` is when the call
+        """The result of a statement. `row_limit` 0 means the default; `until` is when the call
         must have ended.
 
         Raises: TidegateError, whatever the gate refuses or the source says.

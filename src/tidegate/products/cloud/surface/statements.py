@@ -1,5 +1,5 @@
 """Writes the statement of a tool from its arguments: names are escaped, so that no argument can be
-more than the name it stands for."""
+more than the name it replaces."""
 
 from __future__ import annotations
 

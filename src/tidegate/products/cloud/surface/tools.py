@@ -65,7 +65,7 @@ _ABOUT_SQL = frozenset({
     Code.SQL_UNKNOWN, Code.SQL_FUNCTION, Code.SQL_FAILED, Code.TABLE_UNKNOWN,
     Code.ARGUMENT_INVALID, Code.UNSUPPORTED,
 })  # fmt: skip
-"""Errors that say that a query is not valid, and not that it could not be looked at."""
+"""Errors that say that a query is not valid, and not that it could not be checked."""
 
 
 class CloudTools:

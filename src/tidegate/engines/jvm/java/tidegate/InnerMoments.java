@@ -98,7 +98,7 @@ final class InnerMoments {
         return time.isEmpty() ? day + " BC" : day + " " + time.replace("Z", "+00") + " BC";
     }
 
-    /** Six digits or none behind the second, nine if they are needed. */
+    /** Six digits or none after the second, nine if they are needed. */
     private static String clock(LocalTime time) {
         int nanos = time.getNano();
         String seconds =

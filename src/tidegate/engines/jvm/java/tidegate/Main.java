@@ -19,7 +19,7 @@ import java.util.concurrent.Executors;
 /**
  * The process that JDBC drivers live in.
  *
- * <p>Standard input brings requests, standard output takes replies. Each is MessagePack behind its
+ * <p>Standard input brings requests, standard output takes replies. Each is MessagePack after its
  * length, four bytes, the lowest first. A request is {@code [number, channel, verb, body]}, a reply
  * {@code [number, fault or nil, body]}. A channel is one connection; each works through its own
  * requests in order, on a thread of its own. The verb {@code interrupt} overtakes them and has no

@@ -39,7 +39,7 @@ import java.util.UUID;
  * <p>A column has a form: {@code plain} values are what MessagePack has; {@code integer}, {@code
  * decimal}, {@code date}, {@code time}, {@code timestamp}, {@code timestamp_tz}, {@code time_tz} and
  * {@code uuid} are texts of such values, as ISO 8601 has them; {@code json} is JSON text. A text that
- * is none of these (an infinite date) stands as the database writes it.
+ * is not one of these (an infinite date) is as the database writes it.
  */
 final class Values {
     /** The most characters or bytes of one value. */
@@ -49,7 +49,7 @@ final class Values {
         Object read(ResultSet row, int place) throws SQLException, IOException;
     }
 
-    /** Appends the value of one column of the row that a result stands on. */
+    /** Appends the value of one column of the current row of a result. */
     private interface Writes {
         void write(ResultSet row, int place, Packer target) throws SQLException, IOException;
     }
@@ -90,7 +90,7 @@ final class Values {
         return writers.length;
     }
 
-    /** Append the row that the result stands on, each value to the packer of its column. */
+    /** Append the result's current row, each value to the packer of its column. */
     int write(ResultSet row, Packer[] targets) throws SQLException, IOException {
         int size = 0;
         for (int place = 0; place < writers.length; place++) {
