@@ -96,13 +96,13 @@ class AccessMatrix:
             "callers": [_caller(each) for each in found[:MOST_CALLERS]],
             "more": len(found) > MOST_CALLERS,
             "by_source": own is None or bool(own),
-            "why_not": "" if callers else "Only an admin may look at that.",
+            "why_not": "" if callers else "Only an admin may see that.",
         }
 
     def show(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """One page of the matrix: the sources of one `caller`, or the callers of one `source`.
 
-        Raises: TidegateError ARGUMENT_INVALID if there is none that the operator may look at.
+        Raises: TidegateError ARGUMENT_INVALID if there is none that the operator may see.
         """
         began = time.perf_counter()
         words = query.get("q", "").casefold().split()
@@ -307,7 +307,7 @@ class AccessMatrix:
             limits.append(_limit("tables", ", ".join(rules.only) or "no table", caller.kept))
         return limits
 
-    # Who may look at what
+    # Who may see what
 
     def _caller(self, id: str, signed_in: SignedIn) -> Caller:
         for each in self._callers.seen_by(signed_in):
@@ -329,7 +329,7 @@ class AccessMatrix:
         return [each for each in self._sources() if signed_in.may(role, each.name)]
 
     def _pair(self, caller: str, source: str, signed_in: SignedIn) -> tuple[Caller, Source]:
-        """Both, if the operator may look at them together."""
+        """Both, if the operator may see them together."""
         own = f"operator:{signed_in.operator.name}"
         if caller == own:
             found = self._caller(caller, signed_in)
@@ -357,7 +357,7 @@ def _runs_unattended(detail: AccessDetail, source: Source) -> bool:
 
 
 def _refused(refusal: TidegateError, caller: Caller, source: Source) -> dict[str, Any]:
-    """What the gate refuses before it looks at the statement."""
+    """What the gate refuses before it reads the statement."""
     shown = refusal.without_secrets()
     rule = str(refusal.details.get("rule", refusal.code.value))
     actor = caller.actor_on(source)

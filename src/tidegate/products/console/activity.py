@@ -35,7 +35,7 @@ PATIENCE_S = 2.0
 """How long a page waits for a long log that is read into the index for the first time."""
 STORY_LINES = 100
 RECENT_LINES = 500
-"""The newest lines, among which agents and their last calls are looked for."""
+"""The newest lines, among which agents and their last calls are searched."""
 _NONE_LEFT_OUT: dict[str, Any] = {"left_out": 0, "more": False}
 _OF_PEOPLE = frozenset({"cli", "console"})
 _HIDDEN = "shown to approvers only, as the source hides columns"
@@ -62,7 +62,7 @@ class Activity:
         return self._index.update()
 
     def newest_for(self, signed_in: SignedIn, after: int) -> int:
-        """The number of the newest line behind another one that the operator may see, without the
+        """The number of the newest line after another one that the operator may see, without the
         page's own reads; 0 if there is none. Raises: TidegateError STATE_FAILED."""
         sources = self._visible_sources(signed_in, searches=False)
         return self._index.newest_of(LineFilter(sources=sources, own=False), after)
@@ -266,7 +266,7 @@ class Activity:
         )
 
     def _session(self, name: str) -> int:
-        """The number of a session by one of its calls, or as it is; 0 stands for all, -1 for one
+        """The number of a session by one of its calls, or as it is; 0 means all, -1 means one
         that is not there."""
         if not name or name.isdigit():
             return int(name[:15] or 0)

@@ -30,7 +30,7 @@ from tidegate.products.console.live import LiveFeed
 
 
 class ExportTicket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of `activity/export-ticket`: what is to be downloaded."""
+    """The body of `activity/export-ticket`: what to download."""
 
     format: Literal["jsonl", "csv"]
     filters: dict[str, str] = {}

@@ -82,7 +82,7 @@ class Consent:
         check: Callable[[SignedIn], None] = check_admin,
     ) -> SignedIn:
         """The session once the passphrase was typed, with the roles that the operator has then;
-        `check` looks at these before and after. Takes some 0.1 s of CPU.
+        `check` gets these before and after. Takes some 0.1 s of CPU.
 
         Raises: TidegateError OPERATOR_CONSENT if it is missing or wrong, CONSOLE_SIGNED_OUT; as
         `check`.

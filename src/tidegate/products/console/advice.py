@@ -2,7 +2,7 @@
 
 Errors are written for callers of tools. Their advice is shown here as the page allows it: where it
 says to list or to describe something, the page that does so; where it is for a program alone, what
-the person does in its place. A test collects all hints of the package and looks at what is shown.
+the person does in its place. A test collects all hints of the package and checks what is shown.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NOUNS = (
     ("the operator", "the server's administrator"),
     ("The operator", "The server's administrator"),
 )
-"""Who looks after the server: the reader of a page is an operator, too."""
+"""The administrator of the server: the reader of a page is an operator, too."""
 
 
 def advice(error: TidegateError) -> str:

@@ -1,5 +1,5 @@
 """All who call: holders of tokens, operators, clients that ask for a token, and the callers that
-hold none. As whom each of them comes to a source, for those who look at what it may do there."""
+hold none. As whom each of them comes to a source, for those who check what it may do there."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ class Callers:
             yield Caller(f"other:{actor.id}", "other", actor.name, kept, actor)
 
     def seen_by(self, signed_in: SignedIn) -> list[Caller]:
-        """Those whose rights on every source the operator may look at: an admin of all sources
-        looks at all, everyone else at his own account alone."""
+        """Those whose rights on every source the operator may see: an admin of all sources
+        sees all, everyone else only their own account."""
         own = f"operator:{signed_in.operator.name}"
         whole = is_admin(signed_in)
         return [each for each in self.all() if whole or each.id == own]
 
     def on_source(self, signed_in: SignedIn) -> list[Caller]:
-        """Those that an admin of some source may look at there."""
+        """Those that an admin of some source may see there."""
         waiting = {each.id: each for each in self._pairings.waiting()}
         return [
             each

@@ -108,7 +108,7 @@ class Changes:
         if not signed_in.may("approver", entry.source):
             raise TidegateError(
                 Code.POLICY_DENIED,
-                f"You may look at {entry.source}, and put no rows back there.",
+                f"You may read {entry.source}, but not put rows back there.",
                 hint="Ask an admin for the role approver there.",
             )
         return entry.source

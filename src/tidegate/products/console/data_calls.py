@@ -1,4 +1,4 @@
-"""Calls of the gate for the Data page, as the operator who looks at it.
+"""Calls of the gate for the Data page, as the operator who reads it.
 
 Each is one `Call` like any other: judged, decided on, on record. A viewer and an approver of a
 source read there; an admin of it may also change, as far as the source lets anyone.

@@ -2,8 +2,8 @@
 
 A table is read through the gate by a statement of its own, within the limits of exports; a result
 is what the page shows, and its statement does not run again. A file that does not hold all rows
-says so: in its name, in its last line where its form has comments, in the reply, on the page and on
-record.
+is marked: in its name, in its last line where its form has comments, in the reply, on the page and
+on record.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Wanted = OfTable | OfRun
 
 class Written(NamedTuple):
     """What was written of a table or a result: its name and source, how many rows, where they are
-    cut, and what else is to be said."""
+    cut, and further notes."""
 
     name: str
     source: str

@@ -104,7 +104,7 @@ class CellOf(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a page begins: behind so many `rows`, the last of which has these `values` of what it
+    """Where a page begins: after so many `rows`, the last of which has these `values` of what it
     is sorted by (None: they cannot be written). `order` is a digest of that order."""
 
     order: str

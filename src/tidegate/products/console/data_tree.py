@@ -79,7 +79,7 @@ class _Match(NamedTuple):
 
 
 class DataTree:
-    """What there is, for one who looks."""
+    """The schema tree as one operator may see it."""
 
     def __init__(self, calls: DataCalls) -> None:
         self._calls = calls
@@ -199,7 +199,7 @@ def _source(source: Source, state: ConnectionState, signed_in: SignedIn) -> dict
     refuses = not source.writable or source.changes == "deny"
     why_not = ""
     if not admin:
-        why_not = f"You may look at {source.name}, and change nothing there."
+        why_not = f"You may read {source.name}, but not change it."
     elif refuses:
         why_not = f"{source.name} is read-only."
     words = {"connected": "open", "connecting": "idle", "disconnected": "idle", "error": "failed"}

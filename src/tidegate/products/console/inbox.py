@@ -186,7 +186,7 @@ class Inbox:
         if not signed_in.may("approver", source):
             raise TidegateError(
                 Code.POLICY_DENIED,
-                f"You may look at {source}, and not answer for it.",
+                f"You may read {source}, but not answer for it.",
                 hint="Ask an admin for the role approver there.",
             )
 
@@ -195,7 +195,7 @@ class Inbox:
     ) -> Rights:
         name = question.subject.source
         approver = signed_in.may("approver", name)
-        why_not = f"You may look at {name}, and not answer for it."
+        why_not = f"You may read {name}, but not answer for it."
         if approver:
             why_not = self._approvals.why_not(question, signed_in.operator.name) or ""
         change = None

@@ -1,6 +1,6 @@
 """The live stream of the console: what changes, to every page that is open, within a second.
 
-The state is the source, since other processes change it, too: it is looked at four times a second
+The state is the source, since other processes change it, too: it is read four times a second
 while a page listens. Each page gets what its operator may see. A page that comes back after a gap
 is asked to load everything again. A stream ends soon after its session does.
 """
@@ -30,7 +30,7 @@ from tidegate.store.records import OperatorEntry, Pairing, PendingApproval
 
 LOOK_S = 0.25
 CHECK_S = 1.0
-"""How often the state, and whether a session goes on, are looked at."""
+"""How often the state, and whether a session goes on, are checked."""
 MOST_STREAMS = 16
 """Open streams of one session."""
 MOST_UNREAD = 32 * 1024 * 1024
@@ -132,7 +132,7 @@ class LiveFeed:
         self._number = max(self._number + 1, int(time.time() * 1000))
 
     def follow(self, look: Look) -> None:
-        """Have `look` called whenever the state is looked at, also when the last page has left."""
+        """Have `look` called whenever the state is read, also when the last page has left."""
         self._looks.append(look)
 
     def publish(self, event: str, data_of: Callable[[SignedIn], Any]) -> None:
@@ -206,7 +206,7 @@ class LiveFeed:
             if time.monotonic() - sent_at >= NOW_S:
                 sent_at = time.monotonic()
                 self._send_calls()
-            with suppress(TidegateError):  # a state that cannot be read is looked at again
+            with suppress(TidegateError):  # a state that cannot be read is read again
                 await self._look()
             await self._look_further([reader.signed_in for reader in self._readers])
             now = time.monotonic()
@@ -247,7 +247,7 @@ class LiveFeed:
             await self._send_lines(after)
 
     async def _send_lines(self, after: int) -> None:
-        """Say that there are lines behind this number, to the pages whose operator sees one."""
+        """Say that there are lines after this number, to the pages whose operator sees one."""
         readers = list(self._readers)
         sessions = {each.signed_in.operator: each.signed_in for each in readers}
 
@@ -363,7 +363,7 @@ class LiveFeed:
         try:
             live = await asyncio.to_thread(self._operators.live)
         except TidegateError:
-            return  # a state that cannot be read is looked at again
+            return  # a state that cannot be read is read again
         for reader in list(self._readers):
             now = live.get(reader.signed_in.session.id)
             if now is None:

@@ -41,7 +41,7 @@ WATCHED_S = 30.0
 _DAY_S, _HOUR_S = 86_400.0, 3_600.0
 _CATCH_UP_S = 2.0
 _AT_ONCE = 2_000
-"""Counts that are added between two looks at other work."""
+"""Counts that are added between two checks for other work."""
 
 
 class SourceCondition(NamedTuple):
@@ -155,7 +155,7 @@ class Now:
             where = "" if call.source is None else f" on {call.source.name}"
             raise TidegateError(
                 Code.POLICY_DENIED,
-                f"You may look at calls{where}, and not end them.",
+                f"You may see calls{where}, but not end them.",
                 hint="Ask an admin for the role approver there.",
             )
         details = {

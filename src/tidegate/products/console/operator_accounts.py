@@ -36,7 +36,7 @@ class Invite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChangeRoles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of `roles`: those that are to be, and those that were shown."""
+    """The body of `roles`: the wanted ones, and those that were shown."""
 
     roles: Roles
     was: list[GivenRole]
@@ -100,7 +100,7 @@ class OperatorAccounts:
     def invite_again(
         self, name: str, body: Confirmed, signed_in: SignedIn, address: str
     ) -> dict[str, Any]:
-        """Another link for one who has set no passphrase yet. Raises: as `invite`."""
+        """Another link for an account without a passphrase. Raises: as `invite`."""
         signed_in = self._consent.require(signed_in, body.passphrase, address)
         details = place_of(signed_in, address)
         secret = self._operators.invite_again(name, signed_in, details)

@@ -2,7 +2,7 @@
 
 `index.html` names the build, a digest of all files, in the address of each. What one address gives
 never changes, so browsers keep it, and a page never gets files of two builds. It also names all
-modules that the first ones need, so that they are fetched at once and not one behind the other.
+modules that the first ones need, so that they are fetched at once and not one after the other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes the statement for one page of a table's rows, by the last row of the page before. Pure.
 
-A page begins behind a row and not behind a number of rows (keyset paging): the pages together are
+A page begins after a row and not after a number of rows (keyset paging): the pages together are
 the table, however many rows tie in what they are sorted by, and the last page is as quick as the
 first. That needs a key, and values which a literal gives back exactly. Where either is missing, a
 page leaves out as many rows as were shown.
@@ -37,7 +37,7 @@ class Term(NamedTuple):
 
 
 class PageOrder(NamedTuple):
-    """In which order a table's rows come. `by_key`: a page may begin behind a row. `key` are the
+    """In which order a table's rows come. `by_key`: a page may begin after a row. `key` are the
     columns that tell rows apart, none where there is no key to be shown. `indexed`: an index has
     the order; `stable`: the order is the same for every page."""
 
@@ -127,7 +127,7 @@ def page_statement(
     after: Sequence[Any] | None = None,
     offset: int = 0,
 ) -> str:
-    """The statement for a page of `limit` rows: behind the row with the values `after` of the
+    """The statement for a page of `limit` rows: after the row with the values `after` of the
     order's terms, or leaving `offset` rows out. `conditions` are joined by AND."""
     if after is not None:
         conditions = [*conditions, _behind(order.terms, after, dialect)]
@@ -159,7 +159,7 @@ def rows_statement(
 
 
 def pages_by_values(values: Sequence[Any]) -> bool:
-    """Whether a page can begin behind a row with these values: a literal gives back each."""
+    """Whether a page can begin after a row with these values: a literal gives back each."""
     return all(map(_is_exact, values))
 
 
@@ -187,7 +187,7 @@ def _may_be_null(column: ColumnInfo, key: Sequence[ColumnInfo], dialect: str) ->
         return False
     if not find(dialect).untyped_columns:
         return not column.key
-    # SQLite lets keys be NULL, but for the one that is the row's number.
+    # SQLite lets keys be NULL, except the one that is the row's number.
     return not (column.key and len(key) == 1 and column.type.upper() == "INTEGER")
 
 
@@ -236,7 +236,7 @@ def _sorted(term: Term, dialect: str) -> str:
 
 
 def _behind(terms: Sequence[Term], after: Sequence[Any], dialect: str) -> str:
-    """The condition that a row comes behind the one with these values."""
+    """The condition that a row comes after the one with these values."""
     equal: list[str] = []
     choices: list[str] = []
     for term, value in zip(terms, after, strict=True):
@@ -253,7 +253,7 @@ def _behind(terms: Sequence[Term], after: Sequence[Any], dialect: str) -> str:
 
 
 def _comes_behind(term: Term, value: Any, dialect: str) -> str:
-    """The condition that a row's value comes behind this one; empty if none does."""
+    """The condition that a row's value comes after this one; empty if none does."""
     name, nulls_last = identifier(term.column.name, dialect), _nulls_last(term, dialect)
     if value is None:
         return "" if nulls_last else f"{name} IS NOT NULL"

@@ -381,7 +381,7 @@ class Runs:
         roles now, as long as there is anything."""
         while self._runs:
             await asyncio.sleep(SWEEP_S)
-            with suppress(TidegateError):  # a state that cannot be read is looked at again
+            with suppress(TidegateError):  # a state that cannot be read is read again
                 live = await asyncio.to_thread(self._operators.live)
                 for run in list(self._runs.values()):
                     now = live.get(run.session)

@@ -1,4 +1,4 @@
-"""The console of an application: its pages, and the API behind them."""
+"""The console of an application: its pages, and the API that they use."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The cookie is named after the installation, so that two servers on one machine do not end each
 other's sessions. The secret of the page comes in the reply to `session`, stays in the page's memory
-and stands in a header of every further request.
+and is in a header of every further request.
 
 A browser sends cookies to every port of a host, so another server on this machine can read this one
 when a person opens a page there. To get the secret of the page with it takes the key of the

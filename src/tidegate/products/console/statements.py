@@ -40,7 +40,7 @@ from tidegate.sql.statement_parts import Part, Utf16, statement_parts
 MOST_PARTS = 100
 """Statements of one text that are judged."""
 MANY_TABLES = 200
-"""Tables of a catalog among which proposals are looked for on a thread."""
+"""Tables of a catalog among which proposals are searched on a thread."""
 MOST_PLAN_ROWS = 10_000
 MOST_LEVELS = 200
 """Levels of a plan that is shown as a tree."""
@@ -78,7 +78,7 @@ class Explained(Text, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Statements:
-    """Statements that are looked at before they run."""
+    """Statements that are checked before they run."""
 
     def __init__(self, calls: DataCalls) -> None:
         self._calls = calls

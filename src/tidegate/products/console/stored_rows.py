@@ -184,7 +184,7 @@ class StoredRows:
         try:
             part = self._encode(row)
         except (UnicodeError, ValueError):
-            part = b"\x00" * (MOST_SHOWN + 1)  # a text that is none: it is repaired below
+            part = b"\x00" * (MOST_SHOWN + 1)  # an invalid text: it is repaired below
         if len(part) <= MOST_SHOWN and b"{" not in part:
             return part + b",", []
         cells = [cell_of(value) for value in values]

@@ -35,7 +35,7 @@ Rows = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 
 
 class Rights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a token is to have, in the body of a request; of the lists None stands for all."""
+    """What a token will have, in the body of a request; of the lists None means all."""
 
     scope: Scope
     sources: Names | None = None
@@ -203,7 +203,7 @@ class TokenForms:
 
     def check_hidden(self, signed_in: SignedIn, name: str, sources: Collection[str] | None) -> None:
         """An admin of some sources gives no more than it has: what is hidden there from itself is
-        hidden from the token, too, and a token's name is none that the settings give a role.
+        hidden from the token, too, and a token's name is not one that the settings give a role.
 
         Raises: TidegateError POLICY_DENIED.
         """

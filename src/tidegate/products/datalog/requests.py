@@ -1,4 +1,4 @@
-"""Requests to a Datalog source that are no query text: the operations behind the tools of
+"""Requests to a Datalog source that are no query text: the operations of the tools of
 `datalevin`. Frozen.
 
 A source is one directory, or one database of a remote server. What callers hold as ids

@@ -11,7 +11,7 @@ from tidegate.model.sources import Source
 
 
 class OpenJdbc(OpenTemporary, frozen=True, kw_only=True):
-    """Open the database behind a JDBC URL as a temporary source, and connect to it.
+    """Open the database of a JDBC URL as a temporary source, and connect to it.
 
     Each field but `name` may be `${NAME}` or `env:NAME`, whole, for an environment variable of the
     server whose name the settings allow. `dependency` (group:artifact:version) and `repository` say
@@ -29,7 +29,7 @@ class OpenJdbc(OpenTemporary, frozen=True, kw_only=True):
 
 
 class OpenedJdbc(RecordedPayload, frozen=True):
-    """A temporary source behind a JDBC URL. `driver` is the class that the URL is made for,
+    """A temporary source of a JDBC URL. `driver` is the class that the URL is made for,
     `dependency` where it came from if it was fetched. `native`: an engine of ours serves it,
     without that driver. `redact` takes what came from the environment out of a text; `place` is
     where the database is, for the records. `process` is the id of the Java process that the driver

@@ -222,7 +222,7 @@ _SQLITE_FLOATS = ("REAL", "FLOA", "DOUB", "DEC", "NUM")
 
 def jdbc_type(column: Column, dialect: str, first: Any = None) -> DriverType:
     """The type of a result's column. `first` is the column's first value as JSON: SQLite's driver
-    looks at it."""
+    reads it."""
     if column.driver_type is not None:
         return column.driver_type
     name = column.type.lower()

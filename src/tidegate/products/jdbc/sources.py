@@ -1,4 +1,4 @@
-"""Opens the database behind a JDBC URL that a caller names, as a source of its session.
+"""Opens the database of a JDBC URL that a caller names, as a source of its session.
 
 The rule is that of every temporary source: a host or a directory that the operator has listed. A
 client on stdio may also name this machine itself, and a URL that an environment variable holds is
@@ -321,7 +321,7 @@ class JdbcSources:
         if parsed is not None and not names_one_server(parsed):
             refusal = denied("The URL does not say plainly which host its driver connects to.")
             refusal.hint = (
-                "Write //host:port, without options, behind the names before it, such as"
+                "Write //host:port, without options, after the names before it, such as"
                 " jdbc:oracle:thin:@//host:1521/service; or ask the operator to add the source."
             )
             raise refusal
@@ -336,7 +336,7 @@ class JdbcSources:
         values: Mapping[str, str | None],
         actor: str,
     ) -> dict[str, str]:
-        """The options of a source behind a JDBC driver. What one actor opens with one driver has
+        """The options of a source with a JDBC driver. What one actor opens with one driver has
         one Java process. Raises: TidegateError ARGUMENT_INVALID."""
         dependency, driver = values["dependency"], values["driver"]
         if dependency is not None and _COORDINATE.fullmatch(dependency) is None:

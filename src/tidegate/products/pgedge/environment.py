@@ -31,7 +31,7 @@ _NAMING = ("HOST", "NAME", "USER")
 def database_of_environment(environment: Mapping[str, str]) -> SourceSettings | None:
     """The source that the environment describes; None if it names no database.
 
-    Raises: TidegateError CONFIG_INVALID for a port that is none.
+    Raises: TidegateError CONFIG_INVALID for an invalid port.
     """
     variables = {word: _variable(word, environment) for word in _FALLBACKS}
     values = {word: environment[name] for word, name in variables.items() if name is not None}

@@ -60,7 +60,7 @@ _VARIABLES: dict[str, tuple[type, tuple[str, ...]]] = {
     "VOYAGE_BASE_URL": (str, ("embedding.voyage_base_url",)),
     "OLLAMA_URL": (str, ("llm.ollama_url", "embedding.ollama_url")),
 }  # fmt: skip
-"""Variables of pgEdge's server without `PGEDGE_`, and the keys of its file that they stand for."""
+"""Variables of pgEdge's server without `PGEDGE_`, and the keys of its file that they replace."""
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -95,7 +95,7 @@ def settings_of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_pgedge(settings: object) -> bool:
-    """Whether parsed settings are those of pgEdge's server: ours have none of its tables."""
+    """Whether parsed settings are those of pgEdge's server: ours do not have its tables."""
     if not isinstance(settings, dict):
         return False
     names = cast("dict[Any, Any]", settings)
@@ -272,7 +272,7 @@ def _read_tls(tls: _Section, found: dict[str, Any]) -> None:
         tls.refuse(
             "chain_file",
             "The chain is read from the file of the certificate.",
-            "Put it behind the certificate in `cert_file`.",
+            "Put it after the certificate in `cert_file`.",
         )
         tls.end()
     tls.drop()

@@ -172,7 +172,7 @@ class SessionSettings:
 
     def keep(self, name: str, value: str, *, local: bool = False) -> tuple[str, str] | None:
         """Keep what the source's database has taken, in its words. Returns what the client must be
-        told. Raises: TidegateError 22023."""
+        reported. Raises: TidegateError 22023."""
         if name == "datestyle" and not value.startswith("ISO"):
             raise refused(
                 "22023",
@@ -193,13 +193,13 @@ class SessionSettings:
 
     def end_block(self, *, commit: bool) -> list[tuple[str, str]]:
         """The block has ended: what was set LOCAL ends with it, and the rest if it was rolled back.
-        Returns what the client must be told."""
+        Returns what must be reported."""
         block, self._block = self._block, None
         return [] if block is None else self._restore(block.after if commit else block.before)
 
     def fail_block(self) -> list[tuple[str, str]]:
         """A statement of the block has failed: what was set in it, or since its last savepoint, is
-        undone there and then. Returns what the client must be told."""
+        undone there and then. Returns what must be reported."""
         block = self._block
         if block is None:
             return []
@@ -220,7 +220,7 @@ class SessionSettings:
             del block.marks[place:]
 
     def go_back(self, name: str) -> list[tuple[str, str]]:
-        """What was set since the savepoint is undone. Returns what the client must be told."""
+        """What was set since the savepoint is undone. Returns what must be reported."""
         block, place = self._block, self._mark_of(name)
         if block is None or place is None:
             return []
@@ -371,7 +371,7 @@ class SessionSettings:
         return confirmed
 
     def reset(self) -> list[tuple[str, str]]:
-        """Set every default. Returns what the client must be told."""
+        """Set every default. Returns what must be reported."""
         changed = [
             (shown, self._defaults[name])
             for name, shown in REPORTED.items()

@@ -303,7 +303,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "Cannot be taken back. No",
     ),
     ({"unqualified": True}, "It may change every row"),
-    ({"withheld": True}, "*** stands for what may be a secret"),
+    ({"withheld": True}, "*** replaces what may be a secret"),
     ({"outside_transaction": True}, "what it has done stays if it fails"),
     ({"params": '["x"]'}, '["x"]'),
     ({"caller": PERSON}, "ann waits for the answer on the page Data."),

@@ -92,7 +92,7 @@ async function invitation(known, send, action, fields, readName) {
   const made = await form({
     title: known === null ? "Invite an operator" : `Another link for ${known}`, action,
     body: [fields, h("p", { class: "note" },
-      "The link signs in once, within an hour. Who opens it chooses a passphrase: send it to that person alone."),
+      "The link signs in once, within an hour. The person who opens it chooses a passphrase: send it to that person alone."),
     passphrase.node],
     send: () => send(passphrase.read()),
   });

@@ -55,7 +55,7 @@ export class ActivityData {
   error = signal("");
   loading = signal(true);
   newest = signal(0);
-  /** How much of the record can be searched, from 0 to 1: it is read when someone looks at it. */
+  /** How much of the record can be searched, from 0 to 1: it is read when someone opens the page. */
   read = signal(1);
   /** @type {Record<string, string>} */
   filters = {};

@@ -106,7 +106,7 @@ export async function revoke(card) {
   }
 }
 
-/** Put the rows of a change back, after a look at them.
+/** Put the rows of a change back, after showing them.
  * @param {string} changeId @param {string} cardId under which problems are reported
  * @param {boolean} [hasCard] false for a change without a question @returns {Promise<boolean>} */
 export async function putBack(changeId, cardId, hasCard = true) {
@@ -207,6 +207,6 @@ function changedTable(table, named) {
         h("tbody", {}, rows))),
     left > 0 ? h("p", { class: "note" }, `and ${number(left)} more that are not shown here`) : null,
     table.masked.length
-      ? h("p", { class: "note" }, "*** stands for values that are put back without being shown.") : null,
+      ? h("p", { class: "note" }, "*** replaces values that are put back without being shown.") : null,
   ];
 }

@@ -152,7 +152,7 @@ async function leave(everywhere) {
   }
 }
 
-// What this operator may not answer is there to look at, and does not call for it.
+// What this operator may not answer is shown, and does not ask for an answer.
 const waiting = computed(() => cards.pending.filter(({ may }) => may.allow).length);
 
 /** @param {() => number} read */

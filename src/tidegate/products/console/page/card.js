@@ -66,7 +66,7 @@ function warnings(card) {
   const texts = [
     card.unqualified && "It may change every row of a table.",
     card.outside_transaction && "It runs outside a transaction: what it has done stays if it fails.",
-    card.withheld && "*** stands for what may be a secret; the statement runs with the real value.",
+    card.withheld && "*** replaces what may be a secret; the statement runs with the real value.",
   ].filter((text) => typeof text === "string");
   return texts.length
     ? h("ul", { class: "warnings" }, texts.map((text) => h("li", {}, icon("warning"), text))) : null;

@@ -91,7 +91,7 @@ function receive(event, usedAt) {
   else data.show(tab.id);
 }
 
-/** The address names a tab, or a table that is to be opened, or nothing: the last tab then. */
+/** The address names a tab, or a table to open, or nothing: the last tab then. */
 function followAddress() {
   effect(() => {
     const { page, query } = route.value;

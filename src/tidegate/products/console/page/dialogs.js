@@ -43,7 +43,7 @@ export function ask({ title, body, action, back = "Cancel", kind = "primary", re
     signal?.addEventListener("abort", () => leave(null), { once: true });
     document.body.append(dialog);
     dialog.showModal();
-    // Where nothing is to be typed, Enter does what was asked for, unless it takes something away.
+    // Where nothing must be typed, Enter does what was asked for, unless it takes something away.
     const first = dialog.querySelector("input, textarea, select") ??
       dialog.querySelector(kind === "danger" ? ".quiet" : "[type=submit]");
     /** @type {HTMLElement | null} */ (first)?.focus();

@@ -164,7 +164,7 @@ export class Editor {
     this.draw();
   }
 
-  /** Where the caret is now: the browser says so only a moment later. */
+  /** Where the caret is now: the browser reports it only a moment later. */
   look() {
     const { selectionStart: from, selectionEnd: to } = this.area;
     const old = this.selection.peek();

@@ -103,7 +103,7 @@ export class Judging {
       const judgement = await this.of(text, signal);
       if (this.#editor.text.peek() === text) {
         this.problem.value = "";
-        // First what the readers of `last` look at.
+        // First what the readers of `last` read.
         this.#first = { text, judgement };
         this.last.value = this.#first;
         this.#editor.serve(judgement.spans);
@@ -176,7 +176,7 @@ export class Judging {
 /** @param {Pick<Judgement, "statements">} judgement */
 const covered = ({ statements }) => statements.at(-1)?.end ?? 0;
 
-/** What stands behind the last statement and may be more of them.
+/** What follows the last statement and may be more of them.
  * @param {string} text @param {Pick<Judgement, "statements">} judgement */
 const restOf = (text, judgement) =>
   (judgement.statements.length ? text.slice(covered(judgement)).replace(/^[\s;]+/, "") : "");
@@ -185,7 +185,7 @@ const restOf = (text, judgement) =>
 const shifted = (statements, by) =>
   statements.map((each) => ({ ...each, start: each.start + by, end: each.end + by }));
 
-/** The statement that the caret is in or behind. @param {Judged[]} statements @param {number} caret */
+/** The statement that the caret is in or after. @param {Judged[]} statements @param {number} caret */
 export function statementAt(statements, caret) {
   let found = statements[0] ?? null;
   for (const each of statements) if (each.start <= caret) found = each;

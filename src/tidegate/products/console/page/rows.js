@@ -99,7 +99,7 @@ export function dryRunView(run, isOver) {
         run.withheld.map((name, index) => [index ? ", " : "", isolated(name)]), ".")
       : null,
     run.masked.length
-      ? h("p", { class: "note" }, "*** stands for values that are hidden from you.") : null,
+      ? h("p", { class: "note" }, "*** replaces values that are hidden from you.") : null,
     run.state ? newState(run.state, run.masked) : null,
   ];
 }

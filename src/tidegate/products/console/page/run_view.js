@@ -27,7 +27,7 @@ export function duration(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
 }
 
-/** Where the error is in the text of the editor, while the statement stands there as it ran.
+/** Where the error is in the text of the editor, while the statement is there as it ran.
  * @param {RunItem} item @param {string} text @returns {number | null} */
 export function errorPlace(item, text) {
   const at = item.run.value?.at;

@@ -73,7 +73,7 @@ export function storyView(story, chosen) {
 function heading({ actor_name: name, client, started_at: began, ended_at: ended, calls, writes, denied }) {
   const copy = async () => {
     await navigator.clipboard.writeText(location.href.replace(/&?line=[^&]*/, ""));
-    say("The link is copied. Who opens it signs in first.");
+    say("The link is copied. Its reader must sign in first.");
   };
   return h("header", { class: "story-head" },
     h("h2", {}, isolated(name || "server"), client ? [" with ", isolated(client)] : null),

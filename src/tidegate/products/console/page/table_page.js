@@ -65,7 +65,7 @@ class TablePage {
     }
   }
 
-  /** What rows are to be shown. */
+  /** Which rows to show. */
   get question() {
     const { filters, logic, sort } = this.state;
     return { ...this.place, table: this.table, filters: filters.value, logic: logic.value, sort: sort.value };

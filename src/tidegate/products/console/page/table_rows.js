@@ -59,7 +59,7 @@ export class TableRows {
     return (row && this.#keys.get(row)) ?? [];
   }
 
-  /** Load page after page up to the last row, or as far as one go takes: each page is found behind
+  /** Load page after page up to the last row, or as far as one go takes: each page is found after
    * the one before. How many rows there are then. @param {AbortSignal} ended */
   async toEnd(ended) {
     const { question } = this;

@@ -72,7 +72,7 @@ function mark(character) {
     `U+${code.toUpperCase()}`);
 }
 
-/** A sentence of the server, such as what an error says and advises: what stands between backticks is
+/** A sentence of the server, such as what an error says and advises: what is between backticks is
  * code. @param {string} text @returns {(string | Node)[]} */
 export const prose = (text) => text.split(/`([^`\n]+)`/).flatMap((part, index) =>
   (index % 2 ? [h("code", {}, visible(part))] : visible(part)));

@@ -1,6 +1,6 @@
 """Copies, dumps, loads, measures and migrates the directory of a Datalog source.
 
-All but `migrate` go through the gate: the directory of another version is opened by none.
+All but `migrate` go through the gate: the directory of another version is opened by no gate.
 """
 
 from __future__ import annotations

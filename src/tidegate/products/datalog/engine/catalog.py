@@ -65,7 +65,7 @@ def _is_many(member: Attribute) -> bool:
 
 
 def _reference(member: Attribute) -> ForeignKey | None:
-    """Where an attribute refers to, if the entities that were looked at are of one namespace."""
+    """Where an attribute refers to, if the entities that were read are of one namespace."""
     tables = {space or name for space, name in map(split, member.refers)}
     if len(tables) != 1:
         return None

@@ -66,7 +66,7 @@ def check_directory(path: str, version: str, *, creates: bool) -> None:
 
 
 def marks_of(path: str) -> tuple[int, ...] | None:
-    """What changes when another file takes the place of one that `check_directory` looked at; None
+    """What changes when another file replaces one that `check_directory` read; None
     where one is missing."""
     try:
         data, version = (Path(path) / DATA).lstat(), (Path(path) / VERSION).lstat()

@@ -1,4 +1,4 @@
-"""A Datalevin directory or a database of a Datalevin server behind the engine interface.
+"""A Datalevin directory or a database of a Datalevin server as an engine.
 
 The library runs in a JVM of its own (`workers.py`). What a request needs open is opened there when
 it comes, so nothing is lost with a worker but what it was doing.

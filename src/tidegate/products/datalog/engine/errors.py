@@ -123,7 +123,7 @@ def _told_by_text(message: str, place: str, *, is_remote: bool) -> tuple[Code, s
         return Code.SQL_FUNCTION, message, None
     if "Value out of range for long" in message:
         said = "A fact has a number beyond 64 bits, with which Datalevin compares no other value."
-        return Code.SQL_FAILED, said, "Name the attribute of the value that is looked for."
+        return Code.SQL_FAILED, said, "Name the attribute of the value that is searched for."
     storage = None if is_remote else _told_of_storage(message, place)
     if storage is not None:
         return Code.SQL_FAILED, *storage

@@ -35,7 +35,7 @@ WARMING_S = 20.0
 """How long a call waits for the first build of the cache before it says how long that takes."""
 
 FINISH_S = 2.0
-"""How long the changes of others may go on in a worker that is to be ended."""
+"""How long the changes of others may go on in a worker that must end."""
 
 HEAP = "512m"
 

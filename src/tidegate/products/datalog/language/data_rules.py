@@ -58,7 +58,7 @@ def hidden(name: str, why: str) -> TidegateError:
 
 
 def _among(name: str, hiding: Iterable[str]) -> bool:
-    """Whether one of the names, which hide something, is this one, behind a schema or not."""
+    """Whether one of the names, which hide something, is this one, after a schema or not."""
     plain = _plain(name)
     return any(
         each == plain or each.endswith(f".{plain}") for each in (_plain(each) for each in hiding)

@@ -33,9 +33,9 @@ _OPENS_OR_CLOSES = frozenset(
 
 _FACTS = re.compile(r"(\d+) facts")
 _MOST_SAMPLED = 200_000
-"""Facts of one attribute that a sample looks at."""
+"""Facts of one attribute that a sample reads."""
 _FEW = 5_000
-"""Facts of a namespace of which all entities are looked at."""
+"""Facts of a namespace of which all entities are read."""
 _WORD = re.compile(r"\s*[A-Za-z]")
 
 
@@ -105,7 +105,7 @@ class DatalogLanguage(Language):
         all_over: bool = False,
     ) -> Statement | None:
         """A query for the attributes of entities, as maps: any of them may be absent. None for a
-        namespace of so many facts that they are not looked at in the time of a sample."""
+        namespace of so many facts that they are not read in the time of a sample."""
         known = {column.name: _facts(column) for column in table.columns if column.name in columns}
         facts = {name: count for name, count in known.items() if count is not None}
         if all_over or not facts or max(facts.values()) > _MOST_SAMPLED:
@@ -164,7 +164,7 @@ def _check_language(text: str) -> None:
     if _WORD.match(text):
         raise TidegateError(
             Code.DATALOG_UNREADABLE,
-            "This source is asked in Datalog, and the text is none",
+            "This source is asked in Datalog, and the text is not Datalog",
             hint="Send a query such as [:find ?e ?v :where [?e :person/name ?v]].",
         )
 

@@ -148,7 +148,7 @@ def _pair(given: Any, depth: int) -> tuple[Value, Value]:
 
 
 def encode(value: Value, *, exact: bool = False) -> Any:
-    """The JSON value of an EDN value; `decode` gives the value back, but for a list, which comes
+    """The JSON value of an EDN value; `decode` gives the value back, except a list, which comes
     back as a vector. With `exact` each long is written as `~i64` and a list as `~edn`.
 
     Raises: TidegateError DATALOG_UNREADABLE for a list with bytes in it, where `exact`.

@@ -1,8 +1,8 @@
 """A total order over values, so that a relation, which has no order, is always shown in the same.
 
-Kinds come in a fixed order; within one, values come as they are: numbers by size, texts by their
-bytes in UTF-8. It is applied before a result is cut, and never to a list, an aggregate or a result
-of `:order-by`, which have an order of their own. Pure.
+Kinds come in a fixed order; within one, values have their natural order: numbers by size, texts by
+their bytes in UTF-8. It is applied before a result is cut, and never to a list, an aggregate or a
+result of `:order-by`, which have an order of their own. Pure.
 """
 
 from __future__ import annotations

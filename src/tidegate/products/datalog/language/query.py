@@ -30,7 +30,7 @@ SECTIONS = frozenset(
     }
 )  # fmt: skip
 _COMPARES = ("<", "<=", ">", ">=", "=", "nil?", "and", "or", "not", "?", "*")
-"""Symbols in what a search of documents looks for: comparisons, and any field or fields."""
+"""Symbols in a search of documents: comparisons, and any field or fields."""
 _RULES = Symbol("%")
 _DATABASE = Symbol("$")
 
@@ -39,7 +39,7 @@ Sections = dict[str, tuple[Value, ...]]
 
 def judge_query(query: Value, inputs: Sequence[Value] = ()) -> ReadSet:
     """What a query reads. `inputs` are the values for all of `:in` but the database, which is the
-    first. Rules may come as a text of EDN.
+    first. Rules may be a text of EDN.
 
     Raises: TidegateError DATALOG_FUNCTION, DATALOG_UNKNOWN, and what reading rules raises.
     """

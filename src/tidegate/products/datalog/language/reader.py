@@ -1,7 +1,7 @@
 """Reads EDN, one value in a text, as `clojure.edn/read-string` does, and never more than that.
 
 Source: the EDN format (edn-format) and Clojure's `EdnReader`. What Clojure's reader refuses is
-refused; so are metadata (`^`), ratios, tags other than `#inst` and `#uuid`, and what is behind the
+refused; so are metadata (`^`), ratios, tags other than `#inst` and `#uuid`, and what follows the
 value. Nesting and size are bounded.
 """
 
@@ -115,7 +115,7 @@ class _Reader:
     def expect_end(self) -> None:
         self._skip()
         if self._at < len(self._text):
-            raise self._fault("There is more behind the value", self._at)
+            raise self._fault("There is more after the value", self._at)
 
     def _skip(self) -> None:
         while True:
@@ -222,7 +222,7 @@ class _Reader:
         begin = self._at
         self._at += 1
         if self._at >= len(self._text):
-            raise self._fault("The EDN text ends behind a backslash", begin)
+            raise self._fault("The EDN text ends after a backslash", begin)
         rest = _TOKEN.match(self._text, self._at + 1)
         token = self._text[self._at] + (rest[0] if rest is not None else "")
         self._at += len(token)

@@ -19,9 +19,9 @@ ID = "db/id"
 class ReadSet:
     """Collects what is read. `attributes` are names without the colon, reverse references under
     the name of their attribute. `everything`: it may read attributes that it does not name.
-    `placed` are those of the attributes that stand where an attribute does, and not among values.
-    `followed` are those that a pull follows without a pattern: where one refers to a component, all
-    of that is shown."""
+    `placed` are those of the attributes that are in the place of an attribute, and not among
+    values. `followed` are those that a pull follows without a pattern: where one refers to a
+    component, all of that is shown."""
 
     def __init__(self) -> None:
         self.attributes: set[str] = set()
@@ -31,7 +31,7 @@ class ReadSet:
         self.everything = False
 
     def attribute(self, value: Value) -> None:
-        """Note what stands where an attribute does: a variable may be any."""
+        """Note what is in the place of an attribute: a variable may be any."""
         if isinstance(value, Keyword):
             self.named(value.name)
             self.placed.add(name_of(value.name))
@@ -46,9 +46,9 @@ class ReadSet:
 
     def data(self, value: Value) -> None:
         """Note what a constant or an input may name. Each keyword counts: it may end where an
-        attribute stands, or in a reference to an entity by a value (`[:user/email "x"]`).
+        attribute is expected, or in a reference to an entity by a value (`[:user/email "x"]`).
 
-        Raises: TidegateError DATALOG_FUNCTION for a symbol, which may end where a function stands.
+        Raises: TidegateError DATALOG_FUNCTION for a symbol, which may end where a function is.
         """
         match value:
             case Keyword(name):
@@ -89,7 +89,7 @@ def name_of(name: str) -> str:
 
 
 def function_refused(
-    name: str, why: str = "it is none of the functions of Datalog"
+    name: str, why: str = "it is not one of the functions of Datalog"
 ) -> TidegateError:
     """The refusal of a function."""
     return TidegateError(

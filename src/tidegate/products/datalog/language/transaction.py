@@ -79,7 +79,7 @@ def _entity(pairs: tuple[tuple[Value, Value], ...], change: Change) -> None:
 
 
 def name_parts(value: Value, reading: ReadSet) -> None:
-    """Note the attributes of which a tuple is made: who sees it sees them."""
+    """Note the attributes of which a tuple is made: a caller that sees it sees them."""
     for each in value.items if isinstance(value, (Vector, List)) else (value,):
         if isinstance(each, (Keyword, str)):
             reading.named(str(each).removeprefix(":"))

@@ -1,4 +1,4 @@
-"""Arguments that come as texts, as what they mean: the listed schemas have one type for each, and
+"""Arguments that are texts, read as what they mean: the listed schemas have one type for each, and
 that of a value is a text, since clients and vendors of models convert no other schema.
 
 A text is read where its meaning is certain: a number where an entity is asked for, EDN where a form

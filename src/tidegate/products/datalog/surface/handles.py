@@ -1,7 +1,7 @@
 """The ids that callers hold: databases, key-value stores and the indexes in these.
 
 An id belongs to one session of one actor. It ends when it is closed, with what it was opened in,
-with its session, and over HTTP when it lies unused. What it stands for is opened again by each
+with its session, and over HTTP when it lies unused. What it names is opened again by each
 call, so an id outlives a worker.
 """
 

@@ -168,7 +168,7 @@ class Opener:
         arguments: dict[str, Any],
         create: bool | None,
     ) -> None:
-        """Open what an id stands for, with the options of `target`. With `create` None it is made
+        """Open what an id names, with the options of `target`. With `create` None it is made
         where it is absent and the caller may write. Raises: TidegateError."""
         kind = handle.target.kind
         request = DatalogRequest(

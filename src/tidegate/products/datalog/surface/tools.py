@@ -36,7 +36,7 @@ class ToolSpec(NamedTuple):
 
 
 SPECS = (
-    ToolSpec("api_info", "", "What this server and the Datalevin behind it can do."),
+    ToolSpec("api_info", "", "What this server and its Datalevin can do."),
     ToolSpec(
         "open_database",
         f"{_TARGET} create:boolean schema:object opts:object clientOpts:object",

@@ -161,7 +161,7 @@ async def _connect(host: str, port: int, patience_s: float) -> Finding | None:
 
 
 async def _check_tls(url: JdbcUrl, host: str, port: int, patience_s: float) -> Finding:
-    """Whether the server encrypts, where its protocol says so before a login."""
+    """Whether the server encrypts, where its protocol tells it before a login."""
     try:
         async with asyncio.timeout(patience_s):
             offered = await _offers_tls(url.product, host, port)

@@ -1,4 +1,4 @@
-"""HSQLDB, as tables of data: the same as H2's, but for tables that hold secrets.
+"""HSQLDB, as tables of data: the same as H2's, except tables that hold secrets.
 
 A quoted name before a bracket may be a static method of Java, which is why only listed functions
 are called. Source: the HyperSQL user guide, version 2.7.

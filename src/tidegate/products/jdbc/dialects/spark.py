@@ -70,7 +70,7 @@ class _Spark(Dialect, frozen=True):
     """Spark's own spellings."""
 
     def text_literal(self, value: str) -> str:
-        # What an escape means depends on the session's settings: such a text goes as its bytes.
+        # What an escape means depends on the session's settings: such a text is sent as its bytes.
         if _PLAIN.fullmatch(value):
             return f"'{value}'"
         return f"CAST(X'{value.encode().hex()}' AS STRING)"

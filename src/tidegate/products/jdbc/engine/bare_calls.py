@@ -1,5 +1,5 @@
 """Compares the names that a statement does not explain itself with the columns that its driver
-knows. What is none of them may call a function, and is refused. Pure.
+knows. Any other call may call a function, and is refused. Pure.
 """
 
 from __future__ import annotations

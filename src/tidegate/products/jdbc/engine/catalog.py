@@ -90,7 +90,7 @@ def _column(column: TableColumn, keys: dict[str, int], product: KnownDatabase) -
         column.name,
         type_of(column),
         column.nullable and not is_set,
-        None if column.default == "NULL" else column.default,  # MariaDB says so of none
+        None if column.default == "NULL" else column.default,  # MariaDB's word for no default
         keys.get(column.name, 0),
         column.comment or None,
         driver_type_code=column.code,

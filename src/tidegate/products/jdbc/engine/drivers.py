@@ -44,7 +44,7 @@ def known_libraries() -> frozenset[tuple[str, str]]:
 
 def named_coordinates(text: str) -> tuple[Coordinate, ...]:
     """The coordinates in a text: `g:a:v`, several with commas between them, or the name of a
-    database such as `h2`, which stands for the coordinate that is known of its driver.
+    database such as `h2`, which means the coordinate that is known of its driver.
 
     Raises: TidegateError ARGUMENT_INVALID.
     """

@@ -1,4 +1,4 @@
-"""A database with a JDBC driver behind the engine interface.
+"""A database with a JDBC driver as an engine.
 
 A source has one JVM, which is started when the source is opened, and again if it was lost; each of
 its connections is a channel there. Sources may share one (`startup.py`). The gate's judgement, the
@@ -80,7 +80,7 @@ _NEVER = frozenset({Effect.SESSION, Effect.ADMIN, Effect.UNKNOWN})
 
 
 class JdbcEngine:
-    """One source behind a JDBC driver."""
+    """One source with a JDBC driver."""
 
     capabilities: Capabilities
 

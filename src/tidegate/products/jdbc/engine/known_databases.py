@@ -1,4 +1,4 @@
-"""What is known of each database behind JDBC, by the beginning of its URL. Data only.
+"""What is known of each database with a JDBC driver, by the beginning of its URL. Data only.
 
 The class names and coordinates are those that the databases' own documentation gives.
 """
@@ -57,7 +57,7 @@ class KnownDatabase(msgspec.Struct, frozen=True, kw_only=True):
     calls_bare: bool = False
     """It calls functions without brackets, or may: a name that is no column is refused."""
     system_schema: str = ""
-    """Whose tables are found without a schema, behind those of the own one."""
+    """Whose tables are found without a schema, after those of the own one."""
     schemas: bool = True
     """Tables are in schemas; else what the gate calls a schema is a catalog, or there is one."""
     default_schema: str = ""
@@ -69,7 +69,7 @@ class KnownDatabase(msgspec.Struct, frozen=True, kw_only=True):
     in_process: bool = False
     """The database runs in the JVM itself, on files or in memory."""
     servers: tuple[str, ...] = ()
-    """How the part of a URL behind the name of such a database begins if it names a server. Its
+    """How the part of a URL after the name of such a database begins if it names a server. Its
     driver reads every other beginning as a file's."""
     memory: tuple[str, ...] = ()
     """The same for a database in memory: a beginning that ends with a colon, or the whole."""
@@ -80,7 +80,7 @@ class KnownDatabase(msgspec.Struct, frozen=True, kw_only=True):
     read_file_parameters: Mapping[str, str] = {}
     """What a URL of a file gets if its source is only read."""
     mark: Literal["?", ";"] = ";"
-    """What stands before the parameters of a URL; `&` is between them after a `?`."""
+    """What precedes the parameters of a URL; `&` is between them after a `?`."""
 
 
 _SQL_STANDARD = ("INFORMATION_SCHEMA", "information_schema")
@@ -296,7 +296,7 @@ own to keep a read from writing, if anything."""
 
 
 def known_database_of(url: str) -> KnownDatabase:
-    """What is known of the database behind a JDBC URL."""
+    """What is known of the database of a JDBC URL."""
     lowered = url.lower()
     for prefix, product in KNOWN_DATABASES.items():
         if lowered.startswith(prefix):

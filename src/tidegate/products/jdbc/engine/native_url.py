@@ -20,7 +20,7 @@ DRIVERS = {
     "sqlite": "org.sqlite.JDBC",
     "duckdb": "org.duckdb.DuckDBDriver",
 }
-"""The class of the driver that each URL is made for, by the name behind `jdbc:`."""
+"""The class of the driver that each URL is made for, by the name after `jdbc:`."""
 
 _PREFIX = re.compile(
     r"jdbc:(postgresql|mysql|mariadb|sqlite|duckdb):(.*)", re.IGNORECASE | re.DOTALL

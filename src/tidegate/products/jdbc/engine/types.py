@@ -41,7 +41,7 @@ _FORMS: dict[str, ColumnKind] = {"uuid": "uuid", "json": "json", "timestamp_tz":
 _SIZED = frozenset({"decimal", "text", "bytes"})
 _CLOCKS = frozenset({"time", "time_tz", "timestamp", "timestamp_tz"})
 _MICROSECONDS = 6
-"""Digits behind the second that Python's types hold."""
+"""Digits after the second that Python's types hold."""
 _NO_TYPE = frozenset({"NULL", "UNKNOWN"})
 """What drivers say that do not know the type of a parameter."""
 _TYPED = (int, Decimal, datetime.date, datetime.time, UUID)

@@ -1,4 +1,4 @@
-"""JDBC URLs: where the database is, and which parameters the URL has. Pure but for `~`.
+"""JDBC URLs: where the database is, and which parameters the URL has. Pure except for `~`.
 
 A URL begins with `jdbc:` and a name of the database; what follows is the driver's own. Parameters
 follow a `?`, with `&` between them, or a `;`. Only those are taken that
@@ -27,7 +27,7 @@ _SCHEME = re.compile(r"(?i)jdbc:[a-z][a-z0-9+.-]*:")
 _FILE = re.compile(r"(?is)((?:(?:file|split|nio|directory):)*)(.*)")
 _INSIDE = re.compile(r"(?i)(?:zip|jar|classpath|res|cipher|encrypt):|:resource:")
 _SERVER = re.compile(r"(?i)(?:[a-z][a-z0-9_+-]*:)*(?:@(?:tcps?:)?)?(//.*)", re.DOTALL)
-"""The part of a URL behind the name of the database, from which on it is read as others are."""
+"""The part of a URL after the name of the database, from which on it is read as others are."""
 _ONE_HOST = re.compile(r"//(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?(/.*)?", re.DOTALL)
 _PLAIN_NAME = re.compile(r"(?:/(?:\w[\w$.-]*)?)?", re.ASCII)
 _CREATES = frozenset({"create"})
@@ -80,12 +80,12 @@ def parse_jdbc_url(url: str) -> JdbcUrl:
 
 
 def dialect_of(url: str) -> str:
-    """The dialect of the database behind a URL."""
+    """The dialect of the database of a URL."""
     return known_database_of(url).dialect
 
 
 def path_of(url: str) -> str | None:
-    """The file of the database behind a URL, if it has one."""
+    """The file of the database of a URL, if it has one."""
     return file_of(parse_jdbc_url(url))
 
 

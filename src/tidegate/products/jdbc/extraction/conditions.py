@@ -47,7 +47,7 @@ class ConditionReader:
 
     @property
     def found(self) -> list[Condition]:
-        """The conditions in the order in which they stand in the text."""
+        """The conditions in their order in the text."""
         return [condition for _, condition in sorted(self._found, key=itemgetter(0))]
 
     def read(self, low: int, high: int, clause: str, negated: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 The lexer and the brackets decide about fields, conditions and parameters, so that every text is a
 part of the original. The parser, which keeps no places, decides whether it is one query that
-changes nothing, and about tables: what is a name of a common table expression is none.
+changes nothing, and about tables: a name of a common table expression is not one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PARSERS = ("postgres", "", "mysql", "tsql", "oracle")
 
 
 def extract(text: str, dialect: str = GENERIC) -> Extraction:
-    """The structure of one query. Pure; linear in the text but for the parser, which is bounded.
+    """The structure of one query. Pure; linear in the text except for the parser, which is bounded.
 
     Raises: TidegateError SQL_UNKNOWN for what is no query, SQL_UNREADABLE, SQL_TOO_LONG,
     SQL_TOO_DEEP, SQL_EMPTY, SQL_MULTIPLE.
@@ -119,7 +119,7 @@ def _check_root(root: Token) -> None:
 
 
 def _check_parameters(tokens: list[Token], source: SourceText) -> None:
-    """Refuse markers that are none of JDBC's, and more of its own than drivers take."""
+    """Refuse markers that JDBC lacks, and more of its own than drivers take."""
     places = frozenset(source.markers)
     if len(places) > MOST_PARAMETERS:
         raise Refusal(
@@ -138,14 +138,14 @@ def _check_parameters(tokens: list[Token], source: SourceText) -> None:
             raise Refusal(
                 Code.SQL_UNREADABLE,
                 "jdbc.marker",
-                f"The marker {token.text[:40]} is none of JDBC",
+                f"The marker {token.text[:40]} is not one of JDBC",
                 "Write ? for each parameter.",
             )
     if found != len(places):
         raise Refusal(
             Code.SQL_UNREADABLE,
             "jdbc.misread",
-            "A ? stands where the database would not take it for a parameter",
+            "A ? is where the database would not take it for a parameter",
             "Put spaces around it.",
         )
 

@@ -17,7 +17,7 @@ _BEFORE_NAME = words(
     "SELECT DISTINCT ALL FROM JOIN WHERE AND OR NOT ON BY AS HAVING WHEN THEN ELSE CASE INTO"
 )
 _AFTER = frozenset("=<>+-*/%.,(|&")
-"""The words and signs behind which a bracket begins no subscript."""
+"""The words and signs after which a bracket begins no subscript."""
 _LISTS = frozenset({"duckdb"})
 """Dialects in which brackets anywhere are lists."""
 

@@ -17,7 +17,7 @@ class Condition(msgspec.Struct, frozen=True):
 
     `operator` is as written, in upper case, but `!=` for `<>`; empty where a call or a column alone
     decides. `value` is what the field is compared with. `parameter_count` is 0 for one that holds
-    no parameter. `negated`: it stands under a NOT of its own.
+    no parameter. `negated`: it is under its own NOT.
     """
 
     field: str

@@ -75,7 +75,7 @@ class SourceText(NamedTuple):
         return found
 
     def _place(self, at: int, edge: str) -> int:
-        """The place in the original: an end takes in what was left out directly behind it."""
+        """The place in the original: an end takes in what was left out directly after it."""
         index = bisect_right(self.pieces, at, key=_start) - 1
         if index < 0:
             return at
@@ -202,7 +202,7 @@ class _Writer:
             raise Refusal(
                 Code.SQL_UNREADABLE,
                 "jdbc.operator",
-                f"The ?? at character {at + 1} stands for an operator that {title} does not have",
+                f"The ?? at character {at + 1} means an operator that {title} does not have",
                 "Write one ? for a parameter.",
             )
 

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _VERSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 
 NEWEST = ("RELEASE", "LATEST")
-"""Versions that stand for the newest one. What they are is looked up once."""
+"""Versions that mean the newest one. What they are is looked up once."""
 
 _SHOWN = 120
 
@@ -76,7 +76,7 @@ def make_coordinate(group: str, artifact: str, version: str, origin: str = "") -
             raise TidegateError(
                 code,
                 f"The version of {shown}{where} is a range, and ranges are not resolved.",
-                hint=f"Add a coordinate of {group}:{artifact} with one version, behind a comma."
+                hint=f"Add a coordinate of {group}:{artifact} with one version, after a comma."
                 if origin
                 else "Name one version.",
             )

@@ -90,7 +90,7 @@ def paths_of(driver: LockedDriver) -> list[str]:
 def decode_lock(content: bytes, origin: str) -> LockFile:
     """Read a lock file. `origin` names it in errors.
 
-    Raises: TidegateError DRIVER_UNTRUSTED for what is none, or has a path that leads elsewhere.
+    Raises: TidegateError DRIVER_UNTRUSTED for another file, or has a path that leads elsewhere.
     """
     try:
         lock = msgspec.json.decode(content, type=LockFile)

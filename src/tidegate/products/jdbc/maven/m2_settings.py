@@ -23,11 +23,11 @@ from tidegate.xml_tree import Element
 
 _SUPER_POM = "org/apache/maven/model/pom-4.0.0.xml"
 _CENTRAL = "central"
-"""The id of the repository that every Maven has, which mirrors stand for."""
+"""The id of the repository that every Maven has, which mirrors replace."""
 
 
 class M2Settings(NamedTuple):
-    """`mirror` is the address that stands for Maven's own repository, with its `login`; both None
+    """`mirror` is the address that replaces Maven's own repository, with its `login`; both None
     if there is no such mirror. `proxies` are by scheme, and hosts that fit a pattern of `direct`
     are reached without them."""
 
@@ -74,7 +74,7 @@ def read_m2_settings(home: Path | None = None) -> M2Settings:
 
 def super_pom_repository() -> str | None:
     """The address of the repository that an installed Maven declares in its super-POM; None if no
-    Maven is found, or none of its repositories is for releases."""
+    Maven is found, or no repository of it is for releases."""
     for home in _maven_homes():
         for jar in sorted((home / "lib").glob("maven-model-builder*.jar")):
             try:

@@ -29,7 +29,7 @@ _NOT_NEEDED = frozenset({"test", "provided", "system", "import"})
 
 class Library(NamedTuple):
     """One that is needed. `needed_by` is the way to it from what was asked for, for messages;
-    without `has_jar` it stands only for what it needs itself."""
+    without `has_jar` it only lists what it needs itself."""
 
     coordinate: Coordinate
     classifier: str
@@ -57,7 +57,7 @@ class _Wanted(NamedTuple):
 
 
 Newest = Callable[[Coordinate], Coordinate]
-"""The library in the version that RELEASE or LATEST stands for now. Raises: TidegateError."""
+"""The library in the version that RELEASE or LATEST means now. Raises: TidegateError."""
 
 
 def resolve(
@@ -179,5 +179,5 @@ def _unresolved(wanted: _Wanted, reason: str) -> TidegateError:
     return TidegateError(
         Code.DRIVER_UNRESOLVED,
         f"{name}{by} cannot be resolved: {reason}.",
-        hint=f"Add a coordinate of {name} with its version, behind a comma.",
+        hint=f"Add a coordinate of {name} with its version, after a comma.",
     )

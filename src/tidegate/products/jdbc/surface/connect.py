@@ -1,4 +1,4 @@
-"""`connect` and `close`: a database behind a JDBC URL, or a source by its name."""
+"""`connect` and `close`: the database of a JDBC URL, or a source by its name."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tidegate.surfaces.tool_context import ToolContext
 
 class Connection:
     """One connection. `source` is the name of its source; `redact` takes what the environment holds
-    out of a text. `types` is the dialect by whose driver types are named, or what stands for it in
+    out of a text. `types` is the dialect by whose driver types are named, or its substitute in
     `products/jdbc/result_types.py`. `process` is the id of its driver's process, empty where that
     is no concern."""
 

@@ -62,7 +62,7 @@ async def describe(
 ) -> Description:
     """The description of a query; without `whole` only what its digest needs.
 
-    A query that the gate or the database refuses has a description that says so. Raises:
+    A query that the gate or the database refuses has a description that reports it. Raises:
     TidegateError for faults that are not the query's.
     """
     request = Prepare(Statement(found.source_text), limits=LIMITS)
@@ -112,7 +112,7 @@ async def _parameters(
     context: ToolContext, connection: Connection, found: Extraction, types: Sequence[str]
 ) -> dict[str, Any]:
     """The parameters with their types. Where the database reports none, that of the column which
-    the parameter is compared with stands for it, and the column is named."""
+    the parameter is compared with replaces it, and the column is named."""
     parameters: list[dict[str, Any]] = [
         {"index": index, "type": type_ or None} for index, type_ in enumerate(types, 1)
     ]
@@ -191,7 +191,7 @@ async def _plan(context: ToolContext, connection: Connection, text: str) -> dict
 
 
 def _examined(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
-    """The rows that are looked at: those of tables that are joined multiply."""
+    """The rows that are read: those of tables that are joined multiply."""
     if "rows" not in names:
         return None
     at = names.index("rows")

@@ -136,7 +136,7 @@ def _columns(given: str, table: Table, dialect: str) -> dict[str, Any]:
 
 def _column(column: ColumnInfo, dialect: str) -> dict[str, Any]:
     """A column; `size` and `scale` are those that its type declares, `typeDefinition` what a type
-    that a user made stands for."""
+    that a user made consists of."""
     code = column.driver_type_code
     _, size, scale = read_type(column.type)
     shown = {

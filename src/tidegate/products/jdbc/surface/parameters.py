@@ -29,7 +29,7 @@ _TYPES: dict[str, Any] = {
 }  # fmt: skip
 """By the names of `java.sql.JDBCType`."""
 _BINARY = frozenset({"BINARY", "BLOB", "LONGVARBINARY", "VARBINARY"})
-"""Bytes, which come as base64."""
+"""Bytes, which are base64."""
 
 
 def parameter_sets(

@@ -24,7 +24,7 @@ class JdbcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `document` with a JSON-RPC error, `protocol` with a result that has `isError`, `auto` with a
     result since 2025-11-25 and for clients whose model would read nothing otherwise: those named
     `mcp` (the Python SDK, by itself or in a framework), `mcp-use`, `google-adk` and
-    `langchain-mcp-adapters`. A program on the Python SDK that looks for the document's codes needs
+    `langchain-mcp-adapters`. A program on the Python SDK that reads the document's codes needs
     `document`, or a name of its own in `clientInfo`. The bare methods follow the document.
     """
 

@@ -31,7 +31,7 @@ CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}, "co
 """At 2024-11-05, which does not know completions, these are the document's three."""
 
 DOCUMENT_INFO = Info("pgedge-postgres-mcp", "1.0.0-alpha2")
-"""The name that the document shows, for clients that look for it."""
+"""The name that the document shows, for clients that check it."""
 
 DEFAULTS = Config()
 

@@ -15,7 +15,7 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import WORD, lex
 
 _URL = r"postgres(?:ql)?://[^\s'\"<>]++"
-# A word and what is behind it are read once, so that a hostile text costs no more than its length.
+# A word and what is after it are read once, so that a hostile text costs no more than its length.
 _AT_END = re.compile(rf"(?P<rest>.*\S)\s+(?:at|from|on|for|in)\s+(?P<target>{_URL})", re.I | re.S)
 _AT_START = re.compile(
     rf"\s*+(?:database|db)\s++(?P<target>{_URL})\s++(?P<rest>\S.*+)", re.I | re.S

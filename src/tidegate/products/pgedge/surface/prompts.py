@@ -42,7 +42,7 @@ class _Argument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a prompt's file holds. `{name}` in `text` stands for an argument."""
+    """What a prompt's file holds. `{name}` in `text` is replaced by an argument."""
 
     text: str
     description: str = ""
@@ -51,7 +51,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def prompts(databases: Databases, folder: str | None) -> tuple[SurfacePrompt, ...]:
-    """Every prompt, by name. Raises: TidegateError CONFIG_INVALID for a file that is none."""
+    """Every prompt, by name. Raises: TidegateError CONFIG_INVALID for an invalid file."""
     found = {name: _prompt(name, each, databases) for name, each in _BUILT_IN.items()}
     if folder is not None:
         for path in _files(folder):
@@ -95,7 +95,7 @@ def _read(path: Path) -> _File:
     for slot in _SLOT.findall(file.text):
         if slot not in known:
             raise invalid(
-                f"The prompt file `{path}` uses `{{{slot}}}`, which is none of its arguments.",
+                f"The prompt file `{path}` uses `{{{slot}}}`, which is not one of its arguments.",
                 hint="Add it under [[arguments]].",
             )
     return file

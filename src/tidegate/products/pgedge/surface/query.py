@@ -159,7 +159,7 @@ class QueryTool:
         return ToolResult(body=reply, structured=False)
 
     async def _is_sql(self, context: ToolContext, source: str | None, query: str) -> bool:
-        """Whether the query is to be run as it is. Words that name no table, as `select customers`
+        """Whether to run the query as it is. Words that name no table, as `select customers`
         does, and what PostgreSQL does not know, such as `DESCRIBE users`, are looked up in the
         source. `select name from custmers` is a mistake that the database names."""
         if is_sql(query) and (_FROM.search(query) or not _WORDS.fullmatch(query)):

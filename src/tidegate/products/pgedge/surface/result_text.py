@@ -31,7 +31,7 @@ def question_heading(question: str, sql: str) -> str:
 _VECTORS = frozenset({"vector", "halfvec", "sparsevec"})
 _SHOWN_OF_VECTOR = 4
 _LONG_VECTOR = 80
-"""Characters of a vector from which on its first numbers stand for it."""
+"""Characters of a vector from which on its first numbers replace it."""
 VECTORS_CUT = (
     f"Vectors are shown by their first {_SHOWN_OF_VECTOR} numbers; cast one to text to see it all."
 )
@@ -56,7 +56,7 @@ def _short_vector(value: bytes) -> bytes:
 
 
 def with_short_vectors(page: Page) -> tuple[Page, list[str]]:
-    """The page with its long vectors cut, and what is to be said of that."""
+    """The page with its long vectors cut, and a note about that."""
     places = vector_places(page.columns)
     if not places:
         return page, []

@@ -316,7 +316,7 @@ def is_vector(column: ColumnInfo) -> bool:
 
 
 def vector_dimensions(column: ColumnInfo) -> int | None:
-    """The declared dimensions of a vector column; None if it is none or declares none."""
+    """The declared dimensions of a vector column; None if it is another column or declares none."""
     found = _VECTOR.fullmatch(column.type.rpartition(".")[2])
     return int(found[1] or found[2]) if found is not None and (found[1] or found[2]) else None
 

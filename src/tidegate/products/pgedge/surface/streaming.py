@@ -22,7 +22,7 @@ MAX_BYTES = 67_108_864
 
 
 class StreamedRows:
-    """A sink (`model.results.RowSink`) that writes rows as JSON objects behind `heading`.
+    """A sink (`model.results.RowSink`) that writes rows as JSON objects after `heading`.
 
     `size` counts the bytes of the rows' text. The client's reading holds the database back.
     """

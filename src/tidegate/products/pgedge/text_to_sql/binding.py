@@ -3,7 +3,7 @@
 Databases do this themselves, and their answer counts. But SQLite reads an unknown name in double
 quotes as a text, every database takes a name that a subquery lacks from the query around it, and
 the checks of `evidence` need to know what a name means. Names that are unclear are not reported.
-Pure, but for the import of sqlglot's optimizer.
+Pure, except for the import of sqlglot's optimizer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Scope:
         self.columns: list[Any] = []
 
     def resolve(self, column: Any, depth: int = 0) -> BoundColumn | None:
-        """The table's column behind a column of this query, also through subqueries."""
+        """The table's column that a column of this query shows, also through subqueries."""
         name, qualifier = column.name.casefold(), column.table.casefold()
         found = self._sources_with(name, qualifier)
         if not found and self.parent is not None and depth < _DEEPEST:

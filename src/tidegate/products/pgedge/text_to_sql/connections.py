@@ -63,7 +63,7 @@ def unconnected(scope: Scope) -> Iterator[Check]:
         parts = [" with ".join(names) for names in apart.values()]
         yield Check(
             "unconnected",
-            f"No condition connects {' and '.join(parts)}: each row of one stands beside every row"
+            f"No condition connects {' and '.join(parts)}: each row of one is joined to every row"
             " of the other. Add the condition of the join.",
         )
 
@@ -153,7 +153,7 @@ def _names_of(source: Table | Scope | None) -> set[str]:
 
 
 def _has_one_row(source: Table | Scope | None, called: str, scope: Scope) -> bool:
-    """Whether a table or subquery gives one row at most: to stand beside each other one is then
+    """Whether a table or subquery gives one row at most: to be combined with each other one is then
     what is wanted."""
     if isinstance(source, Table):
         key = {column.name.casefold() for column in source.columns if column.key}

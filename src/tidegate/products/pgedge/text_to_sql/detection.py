@@ -1,4 +1,4 @@
-"""Tells SQL from a question in plain language. Pure, but for what `sql.judge` keeps of texts.
+"""Tells SQL from a question in plain language. Pure, except for what `sql.judge` keeps of texts.
 
 What is neither clearly is taken as SQL where a database could read it: a question that is taken for
 SQL fails and says how to ask it, while SQL that is taken for a question would be rewritten.
@@ -20,7 +20,7 @@ from tidegate.sql.lex import NAME, STRING, WORD, Token, lex
 
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(\w+)", re.DOTALL)
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
-"""Within a word, as in `don't`. In SQL only a prefix of a literal has a quote right behind it."""
+"""Within a word, as in `don't`. In SQL only a prefix of a literal has a quote right after it."""
 _POSSESSIVE = re.compile(r"(?<=[^\W\d_])'(?=\s|$)")
 _SYMBOLS = words("* = < > ( ) ; :: <> != <= >= ||")
 _SECOND_WORDS = {
@@ -56,7 +56,7 @@ _SHOW_PHRASES = (
 
 
 def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None) -> bool:
-    """Whether a text is to be run as SQL; otherwise it is a question.
+    """Whether to run a text as SQL; otherwise it is a question.
 
     With the catalog of its source, `select customers` is a question, which asks for a table:
     alone it can be read as a column.
@@ -112,7 +112,7 @@ def is_sql(text: str, dialect: str = "postgres", catalog: Catalog | None = None)
 
 
 def _without_apostrophes(text: str) -> str:
-    """The text without apostrophes within words, and without one behind a word that is the last."""
+    """The text without apostrophes within words, and without one after a word that is the last."""
     text = _APOSTROPHE.sub("", text)
     return _POSSESSIVE.sub("", text) if text.count("'") == 1 else text
 

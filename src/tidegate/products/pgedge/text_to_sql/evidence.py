@@ -1,9 +1,9 @@
 """Looks for mistakes that make an answer wrong although its statement runs. Pure.
 
-Each check says what it found and where; none changes a statement. They look for mistakes that give
-plausible numbers: sums over rows that a join has multiplied, NOT IN with NULL, dates that are
+Each check says what it found and where; none changes a statement. They search for mistakes that
+give plausible numbers: sums over rows that a join has multiplied, NOT IN with NULL, dates that are
 compared as texts, a filter of the knowledge file that was left out, and by `connections` tables
-that nothing connects. Texts that no row has are looked for by `literals`.
+that nothing connects. `literals` searches for texts that no row has.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _column_type() -> Any:
 
 
 def _term(scope: Scope, node: Any) -> Term | None:
-    """A column as a term; () stands for a constant, None for anything else."""
+    """A column as a term; () means a constant, None for anything else."""
     if type(node).__name__ == "Column":
         source = scope.source_of(node)
         return None if source is None else (source, node.name.casefold())
@@ -213,7 +213,8 @@ def _multiplying(
     grouped: set[Term],
     joins: Joins,
 ) -> list[str]:
-    """The tables of a query of which several rows may stand beside one row of `source` in a group.
+    """The tables of a query of which several rows may be combined with one row of `source` in a
+    group.
 
     Beside one row, its own columns and those of the group are fixed, and what is equal to
     something fixed is so as well; a table of which a key is fixed has one row.
@@ -277,7 +278,7 @@ def _keys(table: Table) -> list[set[str]]:
 
 
 def _is_many(known: Table | Scope, own: set[str], joins: Joins) -> bool:
-    """Whether several rows with the same values in `own` are to be expected: it has a key, which is
+    """Whether several rows with the same values in `own` must be expected: it has a key, which is
     another, or it refers to others by these columns."""
     if isinstance(known, Scope):
         return False

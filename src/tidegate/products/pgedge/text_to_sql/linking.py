@@ -37,7 +37,7 @@ MAX_WORDS = 300
 
 class Family(msgspec.Struct, frozen=True):
     """Tables of the same columns whose names differ in digits alone, in the order of their names.
-    `newest` stands for all of them; a single table is a family of its own."""
+    `newest` represents all of them; a single table is its own family."""
 
     newest: Table
     members: tuple[str, ...]
@@ -107,7 +107,7 @@ class Linker:
         return [*best, *self._between(best)]
 
     def with_schemas(self, places: Sequence[int], best: Sequence[int]) -> list[int]:
-        """The families, and behind them the others of the schemas of the best ones, where these
+        """The families, and after them the others of the schemas of the best ones, where these
         are small: a question rarely leaves its schema, whose tables words alone may not find."""
         counts = Counter([family.newest.schema for family in self.families])
         schemas = dict.fromkeys([self.families[at].newest.schema for at in best])
@@ -246,7 +246,7 @@ def _by_number(table: Table) -> tuple[list[int], str]:
 
 
 def _words_of(family: Family, knowledge: Knowledge) -> Counter[str]:
-    """How often each word stands for a family, by the weight of its place."""
+    """How often each word names a family, by the weight of its place."""
     table = family.newest
     known = knowledge.table(table.schema, table.name)
     words: Counter[str] = Counter()

@@ -26,7 +26,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d?(-\d\d?.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d\d
 _LONGEST = 200
 _MOST_NEAR = 3
 MOST_VALUES = 1_000
-"""Texts of a column among which one like the missing one is looked for."""
+"""Texts of a column among which one like the missing one is searched."""
 
 
 class LiteralProbe(msgspec.Struct, frozen=True):

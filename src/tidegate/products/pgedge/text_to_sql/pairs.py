@@ -63,7 +63,7 @@ class PairCheck(msgspec.Struct, frozen=True):
 
 def usable(pairs: Sequence[PairEntry], catalog: Catalog) -> list[PairEntry]:
     """The pairs whose tables the caller sees, unchanged, and that compare no column which is
-    masked for the caller: a value that stands in such a statement is one of the hidden ones."""
+    masked for the caller: a value in such a statement is one of the hidden ones."""
     found: list[PairEntry] = []
     for pair in pairs:
         tables = tables_named(pair.tables, catalog)
@@ -84,7 +84,7 @@ def _may_tell_masked(pair: PairEntry, tables: Sequence[Table], dialect: str) -> 
 
 
 def examples(pairs: Sequence[PairEntry], question: str) -> tuple[Example, ...]:
-    """The pairs most like a question, for who writes another statement."""
+    """The pairs most like a question, for the writer of another statement."""
     words = set(split(question))
     scored: list[tuple[float, str, PairEntry]] = []
     for pair in pairs:

@@ -14,7 +14,7 @@ _COST = re.compile(r"\(cost=\d+(?:\.\d+)?\.\.(\d+(?:\.\d+)?) ")
 
 class Plan(msgspec.Struct, frozen=True):
     """A plan as text, and its cost: PostgreSQL's own, for MySQL and MariaDB the rows that joins may
-    look at; None where the database estimates none."""
+    read; None where the database estimates none."""
 
     text: str
     cost: float | None

@@ -1,7 +1,7 @@
 """Checks a statement and runs it, through the gate, as the caller.
 
 The gate judges it and the database plans it before it runs. What may make its result wrong is
-looked for in the statement (`evidence`), and with small queries of the caller's own.
+searched for in the statement (`evidence`), and with small queries of the caller's own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from tidegate.sql.quoting import identifier, qualified
 
 _MOST_PROBES, _MOST_LITERALS = 4, 10
 _PROBING_S = 4.0
-"""Seconds after which no other text is looked for."""
+"""Seconds after which no other text is searched for."""
 _PROBE = Limits(max_rows=1, max_bytes=4_096, timeout_s=2.0)
 _VALUES = Limits(max_rows=MOST_VALUES, max_bytes=64 * 1024, timeout_s=2.0)
 _LONGEST_BOUND = 20_000
@@ -85,7 +85,7 @@ class Runner:
         return self._sink is not None and self._sink.sent
 
     async def run(self, sql: str, origin: Origin, assumptions: Sequence[str] = ()) -> Answer:
-        """The answer with a statement that comes as it is. Raises: TidegateError."""
+        """The answer with a statement that is taken as it is. Raises: TidegateError."""
         bound = bind(sql, self.catalog) if len(sql) <= _LONGEST_BOUND else None
         return await self.finish(Checked(sql, None, bound), origin, assumptions)
 
@@ -128,7 +128,7 @@ class Runner:
             else ()
         )
         guessed = [
-            f"{join.left} refers to {join.right}: no key says so."
+            f"{join.left} refers to {join.right}: no key declares it."
             for join in joins
             if not join.declared
         ]

@@ -137,7 +137,7 @@ class AnswerService:
         if model is None or (request.host, request.model) != (_host(model), model.model):
             raise TidegateError(Code.UNSUPPORTED, "That model is not configured")
         from tidegate.products.pgedge.text_to_sql.providers import (
-            ask_provider,  # only who asks pays
+            ask_provider,  # only calls that ask a model need it
         )
 
         sent = len(request.prompt.encode()) // _BYTES_PER_TOKEN

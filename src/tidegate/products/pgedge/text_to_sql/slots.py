@@ -1,7 +1,7 @@
 """Questions with slots: a confirmed question answers others that differ in a value alone. Pure.
 
-A literal of the statement that stands in the question too becomes a slot of both, such as
-`{1:date}`: a date in ISO form, a number, or a text. A value that stands in the question twice
+A literal of the statement that is in the question too becomes a slot of both, such as
+`{1:date}`: a date in ISO form, a number, or a text. A value that is in the question twice
 becomes none, because it is not clear which one is meant.
 """
 
@@ -41,7 +41,7 @@ class Pattern(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """The value of a slot in a question. `quoted`: it stood in quotes."""
+    """The value of a slot in a question. `quoted`: it was in quotes."""
 
     slot: PairSlot
     value: str

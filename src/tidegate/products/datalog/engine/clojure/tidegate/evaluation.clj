@@ -108,7 +108,7 @@
             :or (or join (mapcat #(mapcat positive %) branches)))))
 
 (defn- mentioned
-  "The variables in clauses, but for those that a join keeps to itself."
+  "The variables in clauses, except those that a join keeps to itself."
   [clauses]
   (mapcat (fn [{:keys [kind join clauses] :as clause}]
             (if (and (= :not kind) (nil? join)) (mentioned clauses) (positive clause)))

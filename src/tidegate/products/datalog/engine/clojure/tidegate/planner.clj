@@ -58,7 +58,7 @@
   []
   ;; It takes variables for unused that are not.
   (alter-var-root #'datalevin.query.execute/rewrite-unused-vars (constantly identity))
-  ;; In the middle of a plan it looks for what an `or-join` adds, and forgets what it shares.
+  ;; In the middle of a plan it searches for what an `or-join` adds, and forgets what it shares.
   (alter-var-root #'graph/or-join-optimizable? (constantly (constantly nil)))
   ;; It keeps the last facts only of a rule that counts.
   (alter-var-root #'rules/*auto-optimize-temporal* (constantly false))
