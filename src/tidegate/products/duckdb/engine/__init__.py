@@ -8,11 +8,20 @@ imports run in a process that can be killed, and they alone import the driver.
 """
 
 from importlib.util import find_spec
-
-from tidegate.products.duckdb.engine.engine import DuckdbEngine
-from tidegate.products.duckdb.engine.files_engine import FilesEngine
+from typing import Any
 
 if find_spec("duckdb") is None:
     raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
 
-__all__ = ["DuckdbEngine", "FilesEngine"]
+
+def __getattr__(name: str) -> Any:
+    """The engines, imported when asked for: a worker imports this package too, and not them."""
+    if name == "DuckdbEngine":
+        from tidegate.products.duckdb.engine.engine import DuckdbEngine
+
+        return DuckdbEngine
+    if name == "FilesEngine":
+        from tidegate.products.duckdb.engine.files_engine import FilesEngine
+
+        return FilesEngine
+    raise AttributeError(name)

@@ -80,15 +80,33 @@ def status(cursor: duckdb.DuckDBPyConnection) -> Status:
     return Status(database, schema, f"DuckDB {version.removeprefix('v')}")
 
 
-def schema_version(cursor: duckdb.DuckDBPyConnection) -> str:
-    """A digest of everything in the description of the schema."""
-    return _digest(
-        cursor.execute(_TABLES).fetchall(),
-        cursor.execute(_SCHEMAS).fetchall(),
-        cursor.execute(_COLUMNS, [None, None]).fetchall(),
-        cursor.execute(_INDEXES, [None, None]).fetchall(),
-        cursor.execute(_MACROS).fetchall(),
-    )
+class SchemaFacts:
+    """What is costly to find out of a schema, kept while that stays as it is: DuckDB makes a row
+    for each of its thousands of functions to list those that users made."""
+
+    __slots__ = ("_macros", "_version")
+
+    def __init__(self) -> None:
+        self._macros: Rows | None = None
+        self._version: str | None = None
+
+    def macros(self, cursor: duckdb.DuckDBPyConnection) -> Rows:
+        """The names of the macros that users made."""
+        if self._macros is None:
+            self._macros = cursor.execute(_MACROS).fetchall()
+        return self._macros
+
+    def version(self, cursor: duckdb.DuckDBPyConnection) -> str:
+        """A digest of everything in the description of the schema."""
+        if self._version is None:
+            self._version = _digest(
+                cursor.execute(_TABLES).fetchall(),
+                cursor.execute(_SCHEMAS).fetchall(),
+                cursor.execute(_COLUMNS, [None, None]).fetchall(),
+                cursor.execute(_INDEXES, [None, None]).fetchall(),
+                self.macros(cursor),
+            )
+        return self._version
 
 
 def _digest(tables: Rows, *others: Rows) -> str:
@@ -99,7 +117,7 @@ def _digest(tables: Rows, *others: Rows) -> str:
     return digest.hexdigest()
 
 
-def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
+def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse, facts: SchemaFacts) -> Catalog:
     """Everything named, or the one schema or table. Raises: TidegateError TABLE_UNKNOWN."""
     everything = listed = cursor.execute(_TABLES).fetchall()
     named = cursor.execute(_SCHEMAS).fetchall()
@@ -119,7 +137,7 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
     columns = _columns(found, keys)
     indexes = _indexes(indexed, constraints)
     foreign = _foreign_keys(constraints)
-    macros = cursor.execute(_MACROS).fetchall()
+    macros = facts.macros(cursor)
     unique = _uniqueness(indexed, columns, bool(macros))
     state = status(cursor)
     tables = [
@@ -137,7 +155,7 @@ def catalog(cursor: duckdb.DuckDBPyConnection, browse: Browse) -> Catalog:
         )
         for schema, name, kind, comment, size, text in listed
     ]
-    mark = schema_version(cursor) if only else _digest(everything, named, found, indexed, macros)
+    mark = facts.version(cursor) if only else _digest(everything, named, found, indexed, macros)
     return Catalog(
         state.database,
         state.schema or "main",

@@ -13,6 +13,7 @@ from threading import Lock
 import duckdb
 
 from tidegate.errors import Code, TidegateError
+from tidegate.products.duckdb.engine.catalog import SchemaFacts
 from tidegate.products.duckdb.engine.messages import Setup
 from tidegate.products.duckdb.engine.types import ExactQuery
 
@@ -47,6 +48,18 @@ class DuckdbSession:
         self._interrupted = False
         self.exact_queries: dict[QueryKey, ExactQuery] = {}
         """What is known of texts, while the file stays as it is."""
+        self._facts = SchemaFacts()
+
+    @property
+    def facts(self) -> SchemaFacts:
+        """What is known of the schema, while the file stays as it is; of a database in memory,
+        which statements change, nothing."""
+        return SchemaFacts() if self.in_memory else self._facts
+
+    def forget(self) -> None:
+        """Forget what is known of the file."""
+        self.exact_queries.clear()
+        self._facts = SchemaFacts()
 
     @property
     def in_memory(self) -> bool:
@@ -80,7 +93,7 @@ class DuckdbSession:
     def release(self) -> None:
         """Let go of the file, so that another process may write it. A database in memory stays."""
         if self._handle is not None and not self.in_memory:
-            self.exact_queries.clear()
+            self.forget()
             self._handle.close()
             self._handle = None
 

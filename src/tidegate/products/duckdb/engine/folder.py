@@ -78,8 +78,6 @@ class FolderSession(DuckdbSession):
         """The state, the names of the sheets and the fault of each workbook."""
         self._rows: dict[str, list[Sheet]] = {}
         """The rows of workbooks that were read and are not in the database yet."""
-        self.stamp: str | None = None
-        """The digest of the schema, while the folder stays as it is."""
 
     @property
     def in_memory(self) -> bool:
@@ -206,8 +204,7 @@ class FolderSession(DuckdbSession):
         ]
         if not stale and not missing:
             return
-        self.exact_queries.clear()
-        self.stamp = None
+        self.forget()
         for name, made in stale.items():
             handle.execute(f"DROP {'VIEW' if made.is_view else 'TABLE'} {_place(name)}")
             del self._made[name]

@@ -189,7 +189,7 @@ class Worker:
             if isinstance(session, FolderSession):
                 return _look_at_files(session, cursor, look.browse)
             if look.browse.aspect == "catalog":
-                return Metadata(catalog=catalog.catalog(cursor, look.browse))
+                return Metadata(catalog=catalog.catalog(cursor, look.browse, session.facts))
             if look.browse.aspect == "ddl":
                 return Metadata(ddl=catalog.ddl(cursor, look.browse))
             return Metadata(counts=catalog.counts(cursor, look.browse))
@@ -203,11 +203,7 @@ class Worker:
         session = self.session
         cursor = session.cursor(version.version)
         try:
-            if not isinstance(session, FolderSession):
-                return catalog.schema_version(cursor)
-            if session.stamp is None:
-                session.stamp = catalog.schema_version(cursor)
-            return session.stamp
+            return session.facts.version(cursor)
         finally:
             session.drop(cursor)
 
@@ -238,7 +234,7 @@ class Worker:
 def _look_at_files(
     session: FolderSession, cursor: duckdb.DuckDBPyConnection, browse: Browse
 ) -> Metadata:
-    found = session.describe(catalog.catalog(cursor, browse))
+    found = session.describe(catalog.catalog(cursor, browse, session.facts))
     if browse.aspect == "catalog":
         return Metadata(catalog=found)
     if browse.aspect == "ddl":
