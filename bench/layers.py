@@ -41,6 +41,7 @@ from tidegate.model.source_settings import Mask
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.transport import TransportContext
+from tidegate.store.records import TokenRights
 
 STAGES = (
     "engine",
@@ -206,7 +207,7 @@ async def _measured(ground: Ground, effort: Effort) -> list[Row]:
 
 async def _cases(app: App) -> dict[str, Case]:
     """Every stage, and every call that is no ordinary one, by its name in the report."""
-    token, _ = app.tokens.create("bench", Scope.READ_WRITE)
+    token, _ = app.tokens.create("bench", TokenRights(Scope.READ_WRITE))
     actor = app.authenticator.authenticate(token, "127.0.0.1")
     assert isinstance(actor, Actor)
     frame, edge = _over_http(app, token)

@@ -13,6 +13,7 @@ from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.model.actors import Scope
 from tidegate.model.sources import Source
+from tidegate.store.records import TokenRights
 
 MANY = 10_000
 
@@ -73,7 +74,7 @@ def test_the_status_of_a_server_names_some_sources_and_counts_the_others(
 
 def test_a_list_of_tokens_is_cut_with_a_note(run: Run, state: Path) -> None:
     def add(app: App) -> None:
-        app.tokens.create("first", Scope.READ_ONLY, None, None, None)
+        app.tokens.create("first", TokenRights(Scope.READ_ONLY))
         with app.state.sources._rights.changing() as connection:
             connection.execute(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"

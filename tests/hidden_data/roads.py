@@ -22,6 +22,7 @@ from support.console_visitor import Visitor
 from support.eventually import wait_until
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 from wire.wires import MODERN, HttpPeer
 
@@ -257,7 +258,7 @@ def world(
         assert ended.status == 0, ended.err
     store = SqliteState(state / "state.db")
     tokens = Tokens(store.tokens)
-    token = tokens.create("agent", Scope.READ_ONLY)[0]
+    token = tokens.create("agent", TokenRights(Scope.READ_ONLY))[0]
     tokens.close()
     store.close()
     settings = directory / "settings.json"

@@ -37,6 +37,7 @@ from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.identity.oauth import OAuth
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
+from tidegate.store.records import TokenRights
 from tidegate.surfaces.registry import SURFACES
 from tidegate.surfaces.surface import Surface
 from tidegate.workspace.requests import OpenTable, Tab
@@ -45,13 +46,15 @@ TAG = "shop"
 ACTORS = (
     "reader", "writer", "owner", "tagged", "oauth", "foreign", "anon", "stdio", "person", "listed"
 )  # fmt: skip
-TOKENS: dict[str, dict[str, Any]] = {
-    "reader": {"scope": Scope.READ_ONLY},
-    "writer": {"scope": Scope.READ_WRITE},
-    "owner": {"scope": Scope.FULL_ACCESS},
-    "tagged": {"scope": Scope.READ_WRITE, "tags": {TAG}},
-    "listed": {"scope": Scope.READ_WRITE, "tables": {"customers", "orders", "notes"}},
-    "foreign": {"scope": Scope.FULL_ACCESS, "sources": {"elsewhere"}, "tags": {"other"}},
+TOKENS: dict[str, TokenRights] = {
+    "reader": TokenRights(Scope.READ_ONLY),
+    "writer": TokenRights(Scope.READ_WRITE),
+    "owner": TokenRights(Scope.FULL_ACCESS),
+    "tagged": TokenRights(Scope.READ_WRITE, tags=frozenset({TAG})),
+    "listed": TokenRights(Scope.READ_WRITE, tables=frozenset({"customers", "orders", "notes"})),
+    "foreign": TokenRights(
+        Scope.FULL_ACCESS, sources=frozenset({"elsewhere"}), tags=frozenset({"other"})
+    ),
 }
 CODES = {
     "blocked": "policy.blocked",
@@ -110,8 +113,8 @@ class Harness:
         """Everybody, each made by what makes it in a running server."""
         made = {"anon": ANONYMOUS, "stdio": stdio(allow_writes=True), "person": cli()}
         made["oauth"] = await oauth_actor(scope="db:write", groups=[TAG])
-        for name, given in TOKENS.items():
-            bearer, _ = self.app.tokens.create(name, **given)
+        for name, rights in TOKENS.items():
+            bearer, _ = self.app.tokens.create(name, rights)
             made[name] = self.app.tokens.verify(bearer)
         return made
 

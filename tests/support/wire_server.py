@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from support.command_line import Serving, serving
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 SHOP = """
@@ -64,9 +65,9 @@ def wire_server(folder: Path, *options: str, **settings: Any) -> Iterator[WireSe
     store = SqliteState(state / "state.db")
     tokens = Tokens(store.tokens)
     secrets = {
-        "reader": tokens.create("reader", Scope.READ_ONLY)[0],
-        "writer": tokens.create("writer", Scope.READ_WRITE)[0],
-        "proxy": tokens.create("proxy", Scope.READ_WRITE, proxy=True)[0],
+        "reader": tokens.create("reader", TokenRights(Scope.READ_ONLY))[0],
+        "writer": tokens.create("writer", TokenRights(Scope.READ_WRITE))[0],
+        "proxy": tokens.create("proxy", TokenRights(Scope.READ_WRITE), proxy=True)[0],
     }
     tokens.close()
     store.close()

@@ -18,6 +18,7 @@ from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions
 from tidegate.model.actors import Scope
 from tidegate.protocol.kernel import Kernel
+from tidegate.store.records import TokenRights
 
 CALLS = 5
 CLIENT = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}}
@@ -71,7 +72,7 @@ def test_a_call_leaves_no_cycle_of_objects(tmp_path: Path, revision: str) -> Non
         surface = app.surface("core")
         endpoint = Endpoint("/mcp", Kernel(surface, surface.settings), HttpConventions())
         application = HttpApplication([endpoint], app.authenticate)
-        token, _ = app.tokens.create("test", Scope.READ_ONLY)
+        token, _ = app.tokens.create("test", TokenRights(Scope.READ_ONLY))
         client = Client(application, token, revision)
         try:
             await client.begin()

@@ -29,6 +29,7 @@ from tidegate.model.actors import Scope
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.transport import Answer as Reply
 from tidegate.serve.lifecycle import Shutdown, serve
+from tidegate.store.records import TokenRights
 
 PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 INITIALIZE = {
@@ -87,7 +88,7 @@ class Harness:
             Endpoint("/pages", router, JsonConventions()),
         ]
         self.application = HttpApplication(self.endpoints, self.app.authenticate)
-        self.token, _ = self.app.tokens.create("test", Scope.READ_ONLY)
+        self.token, _ = self.app.tokens.create("test", TokenRights(Scope.READ_ONLY))
 
     async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         given = {name.replace("_", "-"): value for name, value in headers.items()}

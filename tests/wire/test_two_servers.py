@@ -21,6 +21,7 @@ from tidegate.errors import TidegateError
 from tidegate.identity.lockout import FAILURES
 from tidegate.model.actors import Scope
 from tidegate.serve.edges import http_endpoints
+from tidegate.store.records import TokenRights
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -74,7 +75,7 @@ async def two(tmp_path: Path, database: Path) -> AsyncIterator[tuple[Server, Ser
     source = SourceSettings("shop", f"sqlite:///{database}", access="write", approval_for="writes")
     config = Config(state=str(tmp_path / "state"), sources=(source,))
     servers = Server(config), Server(config)
-    token, _ = servers[0].app.tokens.create("writer", scope=Scope.READ_WRITE)
+    token, _ = servers[0].app.tokens.create("writer", TokenRights(Scope.READ_WRITE))
     try:
         yield *servers, token
     finally:
@@ -123,7 +124,7 @@ async def test_an_answer_for_another_call_or_caller_is_refused_at_both(
     tmp_path: Path, database: Path
 ) -> None:
     async with two(tmp_path, database) as (first, second, token):
-        other, _ = first.app.tokens.create("other", scope=Scope.READ_WRITE)
+        other, _ = first.app.tokens.create("other", TokenRights(Scope.READ_WRITE))
         retry = answered((await first.call(token, "query", sql=INSERT))["result"], "allow once")
         for server in (first, second):
             for caller, text in ((other, INSERT), (token, f"{INSERT}, (502)")):

@@ -155,19 +155,8 @@ class PairingService:
             raise Refused("pending")
         if not self._pairings.end(pairing.id, "approved", "exchanged"):
             raise Refused("gone")
-        granted = pairing.granted
         self._records.before("pairing.exchanged", {"id": pairing.id, "address": address})
-        plaintext, _ = self._tokens.create(
-            pairing.token_name,
-            granted.scope,
-            granted.sources,
-            None if granted.lasts_s is None else now + granted.lasts_s,
-            granted.tags,
-            granted.tables,
-            max_rows_changed=granted.max_rows_changed,
-            owner=granted.owner,
-            maker=granted.maker,
-        )
+        plaintext, _ = self._tokens.create(pairing.token_name, pairing.granted)
         return plaintext
 
     def _is_over(self, pairing: Pairing, now: float) -> bool:

@@ -23,7 +23,7 @@ from tidegate.identity.builtin_actors import ANONYMOUS, OAUTH, cli, stdio
 from tidegate.identity.scram import make_verifier
 from tidegate.identity.token_files import ID_PREFIX as FILE_PREFIX
 from tidegate.identity.token_files import TokenFiles
-from tidegate.model.actors import Actor, Scope
+from tidegate.model.actors import Actor
 from tidegate.store.access import TokenStore
 from tidegate.store.records import OPERATOR, TokenEntry, TokenRights
 from tidegate.store.write_behind import WriteBehind
@@ -121,31 +121,27 @@ class Tokens:
     def create(
         self,
         name: str,
-        scope: Scope,
-        sources: Collection[str] | None = None,
-        expires_at: float | None = None,
-        tags: Collection[str] | None = None,
-        tables: Collection[str] | None = None,
+        rights: TokenRights,
         *,
+        expires_at: float | None = None,
         proxy: bool = False,
-        max_rows_changed: int | None = None,
-        owner: str = "",
-        maker: str = "",
         records: Records | None = None,
     ) -> tuple[str, TokenEntry]:
         """Make a token; the plaintext is returned here and never again.
 
         With `sources`, `tags` or both it sees the sources of these names and with these tags;
         without either it sees every source. With `tables` it may use these alone, each given as
-        `table`, `schema.table`, `source:table` or `source:schema.table`. `proxy`, `owner`, `maker`
-        and `max_rows_changed` see `Actor`.
+        `table`, `schema.table`, `source:table` or `source:schema.table`. It ends at `expires_at`
+        (Unix seconds), or else as its rights say. `proxy` is as in `Actor`.
 
         Raises: TidegateError ARGUMENT_INVALID if the name or a table's is unfit, an active token
         has the name, or `expires_at` is past; STATE_FAILED.
         """
         now = self._clock()
         check_token_name(name)
-        check_tables(tables or ())
+        check_tables(rights.tables or ())
+        if expires_at is None and rights.lasts_s is not None:
+            expires_at = now + rights.lasts_s
         if expires_at is not None and expires_at <= now:
             raise TidegateError(Code.ARGUMENT_INVALID, "The token's expiry is in the past.")
         plaintext = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
@@ -153,17 +149,17 @@ class Tokens:
             id=f"tok_{os.urandom(8).hex()}",
             name=name,
             prefix=plaintext[:_PREFIX_CHARS],
-            scope=scope,
-            sources=None if sources is None else frozenset(sources),
+            scope=rights.scope,
+            sources=rights.sources,
             created_at=now,
             expires_at=expires_at,
-            tags=None if tags is None else frozenset(tags),
-            tables=None if tables is None else frozenset(tables),
+            tags=rights.tags,
+            tables=rights.tables,
             scram_verifier=make_verifier(plaintext),
             proxy=proxy,
-            max_rows_changed=max_rows_changed,
-            owner=owner,
-            maker=maker,
+            max_rows_changed=rights.max_rows_changed,
+            owner=rights.owner,
+            maker=rights.maker,
         )
         self.refuse_taken(name)
         (records or self._records).before("token.created", described(entry))

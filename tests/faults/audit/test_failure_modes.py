@@ -27,7 +27,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Statement
-from tidegate.store.records import ApprovalBounds, PendingApproval, Subject
+from tidegate.store.records import ApprovalBounds, PendingApproval, Subject, TokenRights
 
 WRITER = Actor("tok_1", "writer", Scope.FULL_ACCESS)
 INSERT = "INSERT INTO t(n) VALUES (1)"
@@ -237,10 +237,10 @@ def full_disk_after_the_intent(log):
 def test_b7_taking_a_right_away_works_while_the_audit_disk_is_full(tmp_path):
     harness = Harness(tmp_path, "strict")
     app = harness.app
-    plaintext, _ = app.tokens.create("claude", Scope.READ_ONLY)
+    plaintext, _ = app.tokens.create("claude", TokenRights(Scope.READ_ONLY))
     with full_disk(app.audit):
         with pytest.raises(TidegateError) as caught:
-            app.tokens.create("another", Scope.READ_ONLY)
+            app.tokens.create("another", TokenRights(Scope.READ_ONLY))
         assert caught.value.code is Code.AUDIT_UNAVAILABLE
         app.tokens.revoke("claude")
         with pytest.raises(TidegateError) as caught:
@@ -279,14 +279,14 @@ def test_b7_an_approval_is_denied_while_the_audit_disk_is_full_and_none_is_given
 
 def test_b7_a_token_is_revoked_even_where_the_log_cannot_be_opened(tmp_path):
     harness = Harness(tmp_path, "strict")
-    harness.app.tokens.create("claude", Scope.READ_ONLY)
+    harness.app.tokens.create("claude", TokenRights(Scope.READ_ONLY))
     asyncio.run(harness.app.close())
     harness.audit.rename(tmp_path / "aside")
     harness.audit.write_text("a file in the place of the directory")
     without = App.open(harness.app.config)
     assert without.tokens.revoke("claude").revoked_at
     with pytest.raises(TidegateError) as caught:
-        without.tokens.create("another", Scope.READ_ONLY)
+        without.tokens.create("another", TokenRights(Scope.READ_ONLY))
     assert caught.value.code is Code.AUDIT_UNAVAILABLE
     asyncio.run(without.close())
     harness.audit.unlink()

@@ -21,6 +21,7 @@ from tidegate.model.sources import Source
 from tidegate.policy.data_rules import rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.sql.language import LANGUAGE
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 ISSUER, RESOURCE = "https://login.example.com", "https://gate.example.com/mcp"
@@ -91,7 +92,7 @@ def test_no_token_takes_the_name_of_a_caller_without_one(tmp_path, name):
     store = SqliteState(tmp_path / "state.db")
     tokens = Tokens(store.tokens)
     with pytest.raises(TidegateError) as caught:
-        tokens.create(name, Scope.READ_ONLY)
+        tokens.create(name, TokenRights(Scope.READ_ONLY))
     assert caught.value.code is Code.ARGUMENT_INVALID
     assert store.tokens.list() == ()
     tokens.close()

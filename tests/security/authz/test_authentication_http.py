@@ -21,6 +21,7 @@ from tidegate.edges.http.www_authenticate import Challenge
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
 from tidegate.protocol.kernel import Kernel
+from tidegate.store.records import TokenRights
 
 GUESS = {"authorization": f"Bearer tg_{'a' * 43}"}
 REVISION = "2026-07-28"
@@ -101,7 +102,7 @@ def test_the_sixth_guess_is_answered_429_and_the_record_tells_of_it(play: Any) -
         assert locked.json["error"]["code"] == -32000
         assert 0 < int(locked.headers["retry-after"]) <= 300
         assert "www-authenticate" not in locked.headers
-        good, _ = harness.app.tokens.create("good", Scope.READ_ONLY)
+        good, _ = harness.app.tokens.create("good", TokenRights(Scope.READ_ONLY))
         bearer = {"authorization": f"bearer {good}"}
         assert (await harness.list_tools(bearer)).status == 200
         assert (await harness.list_tools(GUESS, "10.0.0.2")).status == 401
@@ -120,7 +121,7 @@ def test_the_sixth_guess_is_answered_429_and_the_record_tells_of_it(play: Any) -
 )
 def test_only_a_bearer_token_in_the_header_counts(play: Any, authorization: str) -> None:
     async def scenario(harness: Harness) -> None:
-        good, _ = harness.app.tokens.create("good", Scope.READ_ONLY)
+        good, _ = harness.app.tokens.create("good", TokenRights(Scope.READ_ONLY))
         answer = await harness.list_tools({"authorization": authorization.format(good)})
         assert answer.status == 401
 
@@ -198,12 +199,14 @@ def test_a_tag_opens_the_sources_that_carry_it_and_no_other(tmp_path: Path) -> N
         app = App.open(Config(sources=sources, state=str(tmp_path / "state")))
         try:
             for given, seen in (
-                ({"tags": ["prod"]}, {"live"}),
-                ({"tags": ["prod"], "sources": ["bare"]}, {"live", "bare"}),
-                ({"tags": []}, set()),
+                ({"tags": frozenset({"prod"})}, {"live"}),
+                ({"tags": frozenset({"prod"}), "sources": frozenset({"bare"})}, {"live", "bare"}),
+                ({"tags": frozenset()}, set()),
                 ({}, set(names)),
             ):
-                made, _ = app.tokens.create(f"t{len(seen)}{len(given)}", Scope.READ_ONLY, **given)
+                made, _ = app.tokens.create(
+                    f"t{len(seen)}{len(given)}", TokenRights(Scope.READ_ONLY, **given)
+                )
                 actor = app.tokens.verify(made)
                 entries = app.connections.list_for(actor)
                 assert {entry.source.name for entry in entries} == seen

@@ -30,6 +30,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
+from tidegate.store.records import TokenRights
 
 EFFECTS = ("read", "write", "unqualified", "destructive", "session", "admin", "several")
 DENIED = ("sql.", "policy.denied")
@@ -77,7 +78,7 @@ class Home:
 
     async def _settle(self, harness: Harness) -> None:
         harness.app.state.sources.add(structs.replace(harness.source, ephemeral=False))
-        bearer, _ = harness.app.tokens.create("agent", Scope.READ_WRITE)
+        bearer, _ = harness.app.tokens.create("agent", TokenRights(Scope.READ_WRITE))
         peer = Peer(harness.app.surface("core"), harness.app.tokens.verify(bearer))
         await peer.open()
         if harness.setting == "writes":

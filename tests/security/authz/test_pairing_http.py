@@ -18,6 +18,7 @@ from tidegate.edges.http.endpoint import Endpoint, JsonConventions
 from tidegate.edges.http.pairing import ASK, EXCHANGE, pairing_routes
 from tidegate.identity.pairing import challenge_of
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 
 VERIFIER = "v" * 43
 REQUEST = {"client": "claude", "code_challenge": challenge_of(VERIFIER), "scope": "readWrite"}
@@ -157,7 +158,7 @@ def test_five_failures_lock_an_address_out_and_say_for_how_long(play: Any) -> No
 
 def test_nothing_over_http_approves_whatever_token_it_comes_with(play: Any) -> None:
     async def scenario(harness: Harness) -> None:
-        owner, _ = harness.app.tokens.create("owner", Scope.FULL_ACCESS)
+        owner, _ = harness.app.tokens.create("owner", TokenRights(Scope.FULL_ACCESS))
         asked = await harness.asked()
         bearer = {"authorization": f"Bearer {owner}"}
         for action in ("approve", "deny", "list", asked["id"], f"{asked['id']}/approve"):

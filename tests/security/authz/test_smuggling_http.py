@@ -16,6 +16,7 @@ from support.http_application import Answer, ask
 from tidegate.edges.http.application import HttpApplication
 from tidegate.model.actors import Scope
 from tidegate.serve.edges import http_endpoints
+from tidegate.store.records import TokenRights
 from tidegate.surfaces.registry import SURFACES
 
 OLD, MODERN = "2025-11-25", "2026-07-28"
@@ -29,8 +30,16 @@ class Line:
         self.harness = harness
         self.edge = HttpApplication(http_endpoints(harness.app), harness.app.authenticate)
 
-    def token(self, name: str, scope: Scope, **more: Any) -> str:
-        return self.harness.app.tokens.create(name, scope, **more)[0]
+    def token(
+        self,
+        name: str,
+        scope: Scope,
+        *,
+        sources: frozenset[str] | None = None,
+        expires_at: float | None = None,
+    ) -> str:
+        rights = TokenRights(scope, sources)
+        return self.harness.app.tokens.create(name, rights, expires_at=expires_at)[0]
 
     async def send(
         self,
@@ -193,7 +202,7 @@ def test_a_token_that_was_narrowed_is_another_token(tmp_path: Path) -> None:
         wide = line.token("agent", Scope.FULL_ACCESS)
         session = await line.open(wide)
         harness.app.tokens.revoke("agent")
-        narrow = line.token("agent", Scope.READ_ONLY, sources={"elsewhere"})
+        narrow = line.token("agent", Scope.READ_ONLY, sources=frozenset({"elsewhere"}))
         before = harness.shop.digest()
         old = await line.send(wide, execute(harness, WRITE), mcp_session_id=session)
         assert old.status == 401

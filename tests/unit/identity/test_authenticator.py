@@ -6,6 +6,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.authenticator import Authenticator
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 GUESS = "tg_" + "a" * 43
@@ -60,14 +61,16 @@ def test_failed_logins_and_the_lockout_are_reported_without_the_token(harness):
 
 
 def test_an_expired_token_counts_as_a_failure_and_says_that_it_has_expired(harness):
-    plaintext, _ = harness.tokens.create("old", Scope.READ_ONLY, None, harness.now + 1)
+    plaintext, _ = harness.tokens.create(
+        "old", TokenRights(Scope.READ_ONLY), expires_at=harness.now + 1
+    )
     harness.now += 1
     assert harness.code(plaintext) is Code.AUTH_EXPIRED
     assert harness.reported[0][1]["code"] == "auth.expired"
 
 
 def test_who_holds_a_token_comes_in_from_a_locked_address(harness):
-    plaintext, entry = harness.tokens.create("good", Scope.READ_ONLY)
+    plaintext, entry = harness.tokens.create("good", TokenRights(Scope.READ_ONLY))
     for _ in range(6):
         harness.code(GUESS)
     assert harness.authenticator.authenticate(plaintext, "10.0.0.1").id == entry.id

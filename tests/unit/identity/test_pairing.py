@@ -244,7 +244,7 @@ def test_a_name_that_could_deceive_the_operator_is_refused(harness, name):
 
 
 def test_a_name_that_is_taken_is_refused_before_anything_is_approved(harness):
-    harness.tokens.create("claude", Scope.READ_ONLY)
+    harness.tokens.create("claude", TokenRights(Scope.READ_ONLY))
     asked = harness.ask()
     assert error_of(harness.pairing_service.approve, asked.id) is Code.ARGUMENT_INVALID
     harness.pairing_service.approve(asked.id, name="claude 2")

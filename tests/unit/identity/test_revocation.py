@@ -5,6 +5,7 @@ import pytest
 from tidegate.identity.revocation import RevocationWatcher
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 
@@ -42,8 +43,8 @@ def opened(tmp_path):
 
 def test_what_a_token_holds_ends_when_another_process_revokes_it(opened):
     here, elsewhere = opened(), opened()
-    kept = here.verify(here.create("kept", Scope.READ_ONLY)[0])
-    lost = here.verify(here.create("lost", Scope.READ_ONLY)[0])
+    kept = here.verify(here.create("kept", TokenRights(Scope.READ_ONLY))[0])
+    lost = here.verify(here.create("lost", TokenRights(Scope.READ_ONLY))[0])
     owner = Ward(kept, lost, lost)
     watcher = RevocationWatcher(here, [owner], lambda: 1000.0)
     watcher.check()
@@ -55,7 +56,7 @@ def test_what_a_token_holds_ends_when_another_process_revokes_it(opened):
 
 def test_a_token_revoked_before_the_first_look_is_seen_too(opened):
     tokens = opened()
-    lost = tokens.verify(tokens.create("lost", Scope.READ_ONLY)[0])
+    lost = tokens.verify(tokens.create("lost", TokenRights(Scope.READ_ONLY))[0])
     tokens.revoke("lost")
     owner = Ward(lost)
     RevocationWatcher(tokens, [owner], lambda: 1000.0).check()
@@ -65,7 +66,9 @@ def test_a_token_revoked_before_the_first_look_is_seen_too(opened):
 def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
     now = [1000.0]
     tokens = opened(lambda: now[0])
-    brief = tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0])
+    brief = tokens.verify(
+        tokens.create("brief", TokenRights(Scope.READ_ONLY), expires_at=1060.0)[0]
+    )
     owner = Ward(brief)
     watcher = RevocationWatcher(tokens, [owner], lambda: now[0])
     now[0] = 1059.9
@@ -78,7 +81,9 @@ def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
 
 def test_a_store_that_fails_does_not_end_the_vigil(opened):
     tokens = opened()
-    owner = Ward(tokens.verify(tokens.create("brief", Scope.READ_ONLY, None, 1060.0)[0]))
+    owner = Ward(
+        tokens.verify(tokens.create("brief", TokenRights(Scope.READ_ONLY), expires_at=1060.0)[0])
+    )
     watcher = RevocationWatcher(tokens, [owner], lambda: 1060.0)
     tokens._store._rights.close()
     watcher.check()

@@ -10,6 +10,7 @@ import pytest
 from tidegate.identity.scram import ITERATIONS, make_verifier, parse_verifier
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 
@@ -47,8 +48,8 @@ def test_the_example_of_rfc_7677_is_checked():
 def test_a_client_with_the_token_is_let_in_and_no_other(tmp_path):
     state = SqliteState(tmp_path / "state.db")
     tokens = Tokens(state.tokens)
-    plaintext, made = tokens.create("psql", Scope.READ_ONLY)
-    other, _ = tokens.create("another", Scope.READ_ONLY)
+    plaintext, made = tokens.create("psql", TokenRights(Scope.READ_ONLY))
+    other, _ = tokens.create("another", TokenRights(Scope.READ_ONLY))
     (entry, _) = state.tokens.list()
     assert entry.scram_verifier == made.scram_verifier
     verifier = parse_verifier(entry.scram_verifier)

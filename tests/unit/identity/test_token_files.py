@@ -14,6 +14,7 @@ from tidegate.identity.revocation import RevocationWatcher
 from tidegate.identity.token_files import TokenFiles
 from tidegate.identity.tokens import Tokens, check_token
 from tidegate.model.actors import Actor, Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 NOW = 1_000_000_000.0
@@ -212,7 +213,7 @@ def test_only_the_file_changes_its_tokens(given: Given) -> None:
     with pytest.raises(TidegateError, match=r"is in the file"):
         given.tokens.change(entry, entry)
     with pytest.raises(TidegateError, match=r"already an active token"):
-        given.tokens.create("ci", Scope.READ_ONLY)
+        given.tokens.create("ci", TokenRights(Scope.READ_ONLY))
     assert [each.name for each in given.tokens.list()] == ["ci"]
 
 

@@ -10,6 +10,7 @@ from support.eventually import HANG_S
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import Tokens, parse_expiry
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 
@@ -47,7 +48,11 @@ def refusal(tokens, plaintext):
 
 
 def test_a_token_verifies_as_the_actor_it_was_made_for(tokens, clock):
-    plaintext, entry = tokens.create("claude", Scope.READ_WRITE, ["shop"], clock.now + 60, ["eu"])
+    plaintext, entry = tokens.create(
+        "claude",
+        TokenRights(Scope.READ_WRITE, sources=frozenset(["shop"]), tags=frozenset(["eu"])),
+        expires_at=clock.now + 60,
+    )
     for _ in range(2):
         actor = tokens.verify(plaintext)
         assert (actor.id, actor.name, actor.scope) == (entry.id, "claude", Scope.READ_WRITE)
@@ -59,9 +64,11 @@ def test_a_token_verifies_as_the_actor_it_was_made_for(tokens, clock):
 
 def test_a_token_of_some_tables_is_of_these_alone(tokens):
     tables = ["orders", "sales.orders", "shop:customers", "shop:sales.customers"]
-    plaintext, entry = tokens.create("claude", Scope.READ_ONLY, tables=tables)
+    plaintext, entry = tokens.create(
+        "claude", TokenRights(Scope.READ_ONLY, tables=frozenset(tables))
+    )
     assert tokens.verify(plaintext).tables == entry.tables == frozenset(tables)
-    other, _ = tokens.create("other", Scope.READ_ONLY)
+    other, _ = tokens.create("other", TokenRights(Scope.READ_ONLY))
     assert tokens.verify(other).tables is None
     assert tokens.holder("claude").tables == frozenset(tables)
 
@@ -71,19 +78,19 @@ def test_a_token_of_some_tables_is_of_these_alone(tokens):
 )
 def test_what_is_no_name_of_a_table_makes_no_token(tokens, table):
     with pytest.raises(TidegateError) as caught:
-        tokens.create("claude", Scope.READ_ONLY, tables=[table])
+        tokens.create("claude", TokenRights(Scope.READ_ONLY, tables=frozenset([table])))
     assert caught.value.code is Code.ARGUMENT_INVALID
     assert tokens.list() == ()
 
 
 def test_a_token_is_tg_and_256_random_bits_and_no_two_are_alike(tokens):
-    made = {tokens.create(f"t{n}", Scope.READ_ONLY)[0] for n in range(50)}
+    made = {tokens.create(f"t{n}", TokenRights(Scope.READ_ONLY))[0] for n in range(50)}
     assert len(made) == 50
     assert all(re.fullmatch(r"tg_[A-Za-z0-9_-]{43}", plaintext) for plaintext in made)
 
 
 def test_the_plaintext_is_nowhere_in_the_state(tokens, state, tmp_path):
-    plaintext, entry = tokens.create("claude", Scope.READ_ONLY)
+    plaintext, entry = tokens.create("claude", TokenRights(Scope.READ_ONLY))
     assert entry.prefix == plaintext[:8]
     tokens.verify(plaintext)
     tokens.flush()
@@ -97,12 +104,12 @@ def test_the_plaintext_is_nowhere_in_the_state(tokens, state, tmp_path):
     "text", ["", "tg_", "x", "tg_" + "a" * 43, "tg_" + "a" * 44, "\udcff", "ä"]
 )
 def test_anything_else_is_not_a_token(tokens, text):
-    tokens.create("claude", Scope.READ_ONLY)
+    tokens.create("claude", TokenRights(Scope.READ_ONLY))
     assert refusal(tokens, text) is Code.AUTH_INVALID
 
 
 def test_a_token_expires_at_its_time_and_not_before(tokens, clock):
-    plaintext, _ = tokens.create("claude", Scope.READ_ONLY, expires_at=clock.now + 10)
+    plaintext, _ = tokens.create("claude", TokenRights(Scope.READ_ONLY), expires_at=clock.now + 10)
     clock.now += 9.999
     tokens.verify(plaintext)
     clock.now += 0.001
@@ -111,12 +118,12 @@ def test_a_token_expires_at_its_time_and_not_before(tokens, clock):
 
 def test_a_token_cannot_be_made_expired(tokens, clock):
     with pytest.raises(TidegateError) as caught:
-        tokens.create("claude", Scope.READ_ONLY, expires_at=clock.now)
+        tokens.create("claude", TokenRights(Scope.READ_ONLY), expires_at=clock.now)
     assert caught.value.code is Code.ARGUMENT_INVALID
 
 
 def test_a_revoked_token_is_refused_from_the_next_call_on_and_stays_listed(tokens, clock):
-    plaintext, entry = tokens.create("claude", Scope.READ_ONLY)
+    plaintext, entry = tokens.create("claude", TokenRights(Scope.READ_ONLY))
     tokens.verify(plaintext)
     revoked = tokens.revoke("claude")
     assert (revoked.id, revoked.revoked_at) == (entry.id, clock.now)
@@ -125,7 +132,7 @@ def test_a_revoked_token_is_refused_from_the_next_call_on_and_stays_listed(token
 
 
 def test_what_another_process_revokes_is_refused_on_the_next_call(tokens, tmp_path):
-    plaintext, _ = tokens.create("claude", Scope.READ_ONLY)
+    plaintext, _ = tokens.create("claude", TokenRights(Scope.READ_ONLY))
     tokens.verify(plaintext)
     program = (
         "import sys; from pathlib import Path\n"
@@ -140,15 +147,15 @@ def test_what_another_process_revokes_is_refused_on_the_next_call(tokens, tmp_pa
 
 
 def test_names_are_unique_among_active_tokens(tokens, clock):
-    tokens.create("claude", Scope.READ_ONLY)
+    tokens.create("claude", TokenRights(Scope.READ_ONLY))
     with pytest.raises(TidegateError) as caught:
-        tokens.create("claude", Scope.FULL_ACCESS)
+        tokens.create("claude", TokenRights(Scope.FULL_ACCESS))
     assert caught.value.code is Code.ARGUMENT_INVALID
     tokens.revoke("claude")
-    tokens.create("claude", Scope.READ_ONLY)
-    tokens.create("codex", Scope.READ_ONLY, expires_at=clock.now + 1)
+    tokens.create("claude", TokenRights(Scope.READ_ONLY))
+    tokens.create("codex", TokenRights(Scope.READ_ONLY), expires_at=clock.now + 1)
     clock.now += 1
-    plaintext, _ = tokens.create("codex", Scope.READ_ONLY)
+    plaintext, _ = tokens.create("codex", TokenRights(Scope.READ_ONLY))
     assert tokens.verify(plaintext).name == "codex"
 
 
@@ -162,11 +169,11 @@ def test_only_an_active_token_can_be_revoked(tokens):
 @pytest.mark.parametrize("name", ["", " ", "a\n", "\x00", "x" * 65, " a"])
 def test_an_unprintable_or_endless_name_is_refused(tokens, name):
     with pytest.raises(TidegateError):
-        tokens.create(name, Scope.READ_ONLY)
+        tokens.create(name, TokenRights(Scope.READ_ONLY))
 
 
 def test_the_last_use_is_noted_once_a_minute_at_most(tokens, clock):
-    plaintext, _ = tokens.create("claude", Scope.READ_ONLY)
+    plaintext, _ = tokens.create("claude", TokenRights(Scope.READ_ONLY))
 
     def last_used():
         tokens.flush()
@@ -186,7 +193,7 @@ def test_the_last_use_is_noted_once_a_minute_at_most(tokens, clock):
 
 def test_memory_for_tokens_is_bounded(tokens, monkeypatch):
     monkeypatch.setattr("tidegate.identity.tokens._KNOWN_BOUND", 2)
-    made = [tokens.create(f"t{n}", Scope.READ_ONLY)[0] for n in range(5)]
+    made = [tokens.create(f"t{n}", TokenRights(Scope.READ_ONLY))[0] for n in range(5)]
     for _ in range(2):
         assert [tokens.verify(plaintext).name for plaintext in made] == [f"t{n}" for n in range(5)]
     assert len(tokens._known) <= 2

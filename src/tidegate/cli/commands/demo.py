@@ -38,6 +38,7 @@ from tidegate.paths import expand
 from tidegate.product import load
 from tidegate.serve.edges import open_http
 from tidegate.serve.lifecycle import Shutdown, serve
+from tidegate.store.records import TokenRights
 
 HOST = "127.0.0.1"
 NAME = "shop"
@@ -177,7 +178,7 @@ def _token(app: App, state: Path, name: str, scope: Scope, names: frozenset[str]
         kept.unlink()
     if any(entry.name == name and entry.revoked_at is None for entry in app.tokens.list()):
         app.tokens.revoke(name)
-    plaintext, _ = app.tokens.create(name, scope, names, None)
+    plaintext, _ = app.tokens.create(name, TokenRights(scope, names))
     with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(plaintext + "\n")
     return plaintext

@@ -20,7 +20,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import parse_expiry, widened_rights
 from tidegate.model.actors import Actor, Scope
 from tidegate.policy.allowlist import admits
-from tidegate.store.records import TokenEntry
+from tidegate.store.records import TokenEntry, TokenRights
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,16 +48,16 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
     owner = "" if arguments.owner is None else app.operators.find(arguments.owner).name
     what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()}{proxy})"
     require_consent(app, "create", what, arguments, no_word=not app.has_granted_rights)
-    plaintext, entry = app.tokens.create(
-        arguments.name,
+    rights = TokenRights(
         Scope(arguments.scope),
         listed.sources,
-        expires_at,
         listed.tags,
-        listed.tables,
-        proxy=arguments.proxy,
+        tables=listed.tables,
         max_rows_changed=arguments.max_rows_changed or None,
         owner=owner,
+    )
+    plaintext, entry = app.tokens.create(
+        arguments.name, rights, expires_at=expires_at, proxy=arguments.proxy
     )
     show(plaintext)
     print_status(f"token {_rights(entry)}")

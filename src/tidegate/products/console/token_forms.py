@@ -25,7 +25,7 @@ from tidegate.products.console.admins import (
     may_give,
 )
 from tidegate.products.console.sign_in import actor_of
-from tidegate.store.records import TokenEntry
+from tidegate.store.records import TokenEntry, TokenRights
 
 MOST_ENDED = 100
 """Tokens that are revoked or expired, and still listed."""
@@ -131,16 +131,19 @@ class TokenForms:
         expires_at = parse_expiry(body.expires, self._clock())
         signed_in = self._consent.require(signed_in, body.passphrase, address, check)
         lists = body.lists()
-        plaintext, entry = self._tokens.create(
-            body.name,
+        rights = TokenRights(
             body.scope,
             lists["sources"],
-            expires_at,
             lists["tags"],
-            lists["tables"],
+            tables=lists["tables"],
             max_rows_changed=body.max_rows_changed,
             owner=owner,
             maker=signed_in.operator.person,
+        )
+        plaintext, entry = self._tokens.create(
+            body.name,
+            rights,
+            expires_at=expires_at,
             records=self._consent.records(signed_in, address),
         )
         return {"secret": plaintext, "token": self._shown(entry, self._clock())}

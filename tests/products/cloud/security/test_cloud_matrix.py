@@ -23,15 +23,16 @@ from support.cloud_surface import (
 from tidegate.app import App
 from tidegate.identity.builtin_actors import ANONYMOUS, stdio
 from tidegate.model.actors import Actor, Scope
+from tidegate.store.records import TokenRights
 
-TOKENS: dict[str, dict[str, Any]] = {
-    "reader": {"scope": Scope.READ_ONLY},
-    "writer": {"scope": Scope.READ_WRITE},
-    "owner": {"scope": Scope.FULL_ACCESS},
-    "resource": {"scope": Scope.READ_WRITE, "tables": {"desk.tickets.tickets"}},
-    "service": {"scope": Scope.READ_WRITE, "tables": {"apis:desk.tickets.*"}},
-    "elsewhere": {"scope": Scope.READ_WRITE, "tables": {"desk.teams.teams", "other.*"}},
-    "foreign": {"scope": Scope.FULL_ACCESS, "sources": {"elsewhere"}},
+TOKENS: dict[str, TokenRights] = {
+    "reader": TokenRights(Scope.READ_ONLY),
+    "writer": TokenRights(Scope.READ_WRITE),
+    "owner": TokenRights(Scope.FULL_ACCESS),
+    "resource": TokenRights(Scope.READ_WRITE, tables=frozenset({"desk.tickets.tickets"})),
+    "service": TokenRights(Scope.READ_WRITE, tables=frozenset({"apis:desk.tickets.*"})),
+    "elsewhere": TokenRights(Scope.READ_WRITE, tables=frozenset({"desk.teams.teams", "other.*"})),
+    "foreign": TokenRights(Scope.FULL_ACCESS, sources=frozenset({"elsewhere"})),
 }
 STATEMENTS = {
     "select": SELECT,
@@ -153,8 +154,8 @@ TICKET = {"id": "1", "title": "Printer", "open": True}
 
 def actors(app: App) -> dict[str, Actor]:
     made = {"anon": ANONYMOUS, "stdio": stdio(allow_writes=True)}
-    for name, given in TOKENS.items():
-        made[name] = app.tokens.verify(app.tokens.create(name, **given)[0])
+    for name, rights in TOKENS.items():
+        made[name] = app.tokens.verify(app.tokens.create(name, rights)[0])
     return made
 
 

@@ -45,6 +45,7 @@ from tidegate.products.cloud.proxy.connection import BackingConnection
 from tidegate.products.cloud.proxy.cursor import read_notices
 from tidegate.products.cloud.proxy.engine import CloudProxyEngine
 from tidegate.products.cloud.proxy.url import read_target
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 PLACE = {"provider": "desk", "service": "tickets", "resource": "tickets"}
@@ -122,7 +123,7 @@ async def test_a_proxy_reads_its_token_again_where_the_server_behind_refuses_it(
             store = SqliteState(backing.server.folder / "state" / "state.db")
             tokens = Tokens(store.tokens)
             tokens.revoke("proxy")
-            secret, _ = tokens.create("proxy", Scope.READ_WRITE, proxy=True)
+            secret, _ = tokens.create("proxy", TokenRights(Scope.READ_WRITE), proxy=True)
             tokens.close()
             store.close()
             while "refuses the login" not in str(await client.call("run_select_query", sql=SELECT)):

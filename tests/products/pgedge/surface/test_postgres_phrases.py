@@ -20,6 +20,7 @@ from support.tcp_proxy import between
 from tidegate.gateway.database_identities import place_of
 from tidegate.model.actors import Actor, Scope
 from tidegate.products.pgedge.surface.connection_phrases import Phrase, read_phrase
+from tidegate.store.records import TokenRights
 
 ResultT = TypeVar("ResultT")
 
@@ -186,8 +187,8 @@ def test_without_a_session_a_default_belongs_to_the_token_or_is_refused(
         return msgspec.json.decode(answer.body)["result"]["content"][0]["text"]
 
     async def with_tokens(surface: SurfaceUnderTest) -> list[str]:
-        one, _ = surface.app.tokens.create("one", Scope.READ_ONLY)
-        other, _ = surface.app.tokens.create("other", Scope.READ_ONLY)
+        one, _ = surface.app.tokens.create("one", TokenRights(Scope.READ_ONLY))
+        other, _ = surface.app.tokens.create("other", TokenRights(Scope.READ_ONLY))
         return [
             await call(surface, set_to, one),
             await call(surface, "SELECT n FROM far", one),

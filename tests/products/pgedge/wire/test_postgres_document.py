@@ -13,6 +13,7 @@ import pytest
 from support.http_application import ask
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 
 ResultT = TypeVar("ResultT")
 Scene = Callable[[SurfaceUnderTest], Awaitable[ResultT]]
@@ -200,7 +201,7 @@ def test_a_caller_without_a_token_gets_the_documents_401(
 ) -> None:
     async def scene(surface: SurfaceUnderTest) -> Any:
         wrong = {"authorization": "Bearer nonsense"}
-        bearer, _ = surface.app.tokens.create("reader", Scope.READ_ONLY)
+        bearer, _ = surface.app.tokens.create("reader", TokenRights(Scope.READ_ONLY))
         right = {"authorization": f"Bearer {bearer}"}
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         return [

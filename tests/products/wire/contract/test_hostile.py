@@ -15,6 +15,7 @@ from support.eventually import PATIENCE_S
 from support.wire_server import WireServer
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
+from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 START = struct.pack("!I", 196_608) + b"user\0writer\0database\0shop\0\0"
@@ -82,7 +83,7 @@ def test_a_login_that_is_under_way_ends_when_its_token_is_revoked(server: WireSe
     store = SqliteState(server.folder / "state" / "state.db")
     tokens = Tokens(store.tokens)
     try:
-        tokens.create("leaked", Scope.READ_WRITE)
+        tokens.create("leaked", TokenRights(Scope.READ_WRITE))
         with (
             psycopg.connect(server.conninfo(), autocommit=True) as gate,
             socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line,
