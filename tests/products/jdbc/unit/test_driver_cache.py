@@ -99,6 +99,21 @@ def test_a_known_driver_of_another_repository_is_not_downloaded_unasked(
         assert cache_at(tmp_path, repository, download="any").jars(DRIVER, other.url)
 
 
+def test_a_locked_driver_that_is_gone_comes_from_no_repository_of_a_caller(
+    repository: MavenRepository, tmp_path: Path
+) -> None:
+    cache = cache_at(tmp_path, repository)
+    with serve_repository() as other, serve_repository() as third:
+        other.files.update(repository.files)
+        cache.fetch(OTHER, other.url)
+        for jar in cache.jars(OTHER):
+            jar.unlink()
+        with pytest.raises(TidegateError) as caught:
+            cache.jars(OTHER, third.url)
+        assert caught.value.details["rule"] == RULE and third.requests == []
+        assert names(cache.jars(OTHER, other.url)) == ["driver-1.jar"], "a person fetched it there"
+
+
 def test_the_settings_can_allow_every_download_or_none(
     repository: MavenRepository, tmp_path: Path
 ) -> None:

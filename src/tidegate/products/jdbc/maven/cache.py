@@ -144,8 +144,10 @@ class DriverCache:
         found = self.find(coordinates)
         if found is not None:
             return found
-        again = key_of(coordinates) in self.lock().drivers and self._settings.download != "none"
+        locked = self.lock().drivers.get(key_of(coordinates))
         elsewhere = self._is_elsewhere(repository)
+        known_place = not elsewhere or (locked is not None and repository == locked.repository)
+        again = locked is not None and known_place and self._settings.download != "none"
         if not again and not self.may_download(coordinates, elsewhere=elsewhere):
             allowed_here = elsewhere and self.may_download(coordinates)
             raise refused(coordinates, " from another repository" if allowed_here else "")
