@@ -16,7 +16,7 @@ _DEEPEST = 64
 
 
 class Element:
-    """An element without its attributes and namespace. `text` is what stands in it itself."""
+    """An element without its attributes and namespace. `text` is its own text."""
 
     __slots__ = ("children", "name", "text")
 

@@ -116,7 +116,8 @@ def _none_of(ids: Collection[str]) -> Collection[str]:
 
 
 class Identities(msgspec.Struct, frozen=True):
-    """Who asks and who may answer, as the accounts and tokens say when they are read.
+    """The one who asked and those who may answer, as the accounts and tokens say when they are
+    read.
 
     `name_of` gives the name of a caller by its id, empty if that is unknown. `operators` gives the
     people with accounts, and `revoked` those of some callers' ids whose token was revoked.

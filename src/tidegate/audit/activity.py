@@ -236,7 +236,7 @@ class ActivityIndex:
     def sessions(
         self, wanted: LineFilter, *, before: int | None = None, limit: int = 50
     ) -> SessionPage:
-        """The sessions with a line that matches below the number `before`, newest first. Looks at
+        """The sessions with a line that matches below the number `before`, newest first. Reads
         `MOST_COUNTED` lines for a page."""
         where, values = _where(wanted)
         page = f"{where} AND lines.n < :before" if before is not None else where

@@ -12,7 +12,7 @@ from pathlib import Path
 
 def write_draft(path: Path, content: bytes, mode: int = 0o600) -> Path:
     """A whole file, on the disk, that will get the name `path`. The caller renames or links it,
-    or takes it away. Raises: OSError, and leaves nothing behind then."""
+    or takes it away. Raises: OSError, and leaves no file then."""
     made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:

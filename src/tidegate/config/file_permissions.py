@@ -1,6 +1,6 @@
 """Who could write a file that grants rights: an agent that can write it governs itself.
 
-Looked at are the file and every directory and link that the path to it leads through, since who
+Checked are the file and every directory and link that the path to it leads through, since who
 may write in a directory, or owns it, may put another file in its place. A directory with the
 sticky bit, such as a shared /tmp, lets only its owner and that of a file replace the file. POSIX
 permissions alone: access lists are not read.

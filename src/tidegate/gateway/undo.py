@@ -1,6 +1,6 @@
 """Puts the rows of a change back, and shows what that would do.
 
-The caller's rules hold for what is shown: masked columns and rows behind a filter are put back
+The caller's rules hold for what is shown: masked columns and rows that a filter hides are put back
 unseen.
 """
 

@@ -84,7 +84,7 @@ class TokenFiles:
             self._replace(path, self._read(path))
 
     def generation(self) -> int:
-        """A number that grows with every change of a file. Looks at the files: microseconds."""
+        """A number that grows with every change of a file. Checks the files: microseconds."""
         for path in self._paths:
             stamp = _stamp(path)
             if path not in self._seen or stamp != self._seen[path]:

@@ -95,7 +95,7 @@ def _tool_scope(case: PolicyInput) -> Verdict | None:
 
 
 def _wider(case: PolicyInput, needed: Scope) -> str | None:
-    """How a caller without a token of its own gets a wider scope; None for one who has a token."""
+    """How a caller without a token of its own gets a wider scope; None if it has a token."""
     caller = case.actor.id.partition("-")[0]
     if caller == "bridge":
         return f"The operator can set `bridge.scope` to `{needed.value}` in the settings file."

@@ -102,7 +102,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 async def plan(handle: Handle, table: str, column: str, into: str | None = None) -> Job:
-    """What there is to do for the texts of `column`; asks the provider for the model's dimensions.
+    """The work to do for the texts of `column`; asks the provider for the model's dimensions.
 
     Raises: TidegateError TABLE_UNKNOWN, ARGUMENT_INVALID, POLICY_MASKED, UNSUPPORTED,
     EMBEDDING_DIMENSION, and what the provider raises.

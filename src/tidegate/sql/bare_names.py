@@ -189,7 +189,7 @@ class _Finder:
             self._walk(value, scope, queries)
 
     def _query(self, node: Any, outer: _Scope | None, queries: _Queries) -> _Source:
-        """Look at a query; returns what it gives."""
+        """Read a query; returns what it gives."""
         queries = self._with(node, outer, queries)
         kind = type(node).__name__
         if kind == "Select":
@@ -342,7 +342,7 @@ class _Finder:
         return _Source((given.names - used) | names, given.tables, given.without | used)
 
     def _walk(self, node: Any, scope: _Scope, queries: _Queries) -> None:
-        """Look at an expression."""
+        """Read an expression."""
         if isinstance(node, list):
             for each in node:  # pyright: ignore[reportUnknownVariableType]
                 self._walk(each, scope, queries)

@@ -1,7 +1,7 @@
 """Where a statement that changes something has a name before a bracket that is no call: the names
 of what is defined, of access methods and indexes, and words that only a definition has.
 
-Looks at tokens, because the parser does not know every clause of a definition. Each place is one
+Reads tokens, because the parser does not know every clause of a definition. Each place is one
 where the database's grammar has no room for an expression; what is not found here is a call.
 """
 

@@ -1,5 +1,5 @@
 """Judges a statement by its tokens: which functions it calls, and which sequences of words mean a
-change. Looks at tokens only, so it sees what a parser might take for something else.
+change. Reads tokens only, so it sees what a parser might take for something else.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ _OF_SESSION = frozenset({"TEMP", "TEMPORARY", "LOCAL"})
 
 
 def _verb(words: Words, tokens: list[Token], index: int, previous: Token, dialect: Dialect) -> None:
-    """Look at a word that can begin or hide a change, in a statement that promises a read."""
+    """Check a word that can begin or hide a change, in a statement that promises a read."""
     key = tokens[index].key
     following = tokens[index + 1] if index + 1 < len(tokens) else _NOTHING
     if key == "INTO" and not dialect.selects_into and following.key == "NAME":

@@ -114,7 +114,7 @@ class HttpEdge:
 
 
 def _settle() -> None:
-    """Tune the garbage collector: what is loaded now stays, and few calls leave cycles behind."""
+    """Tune the garbage collector: what is loaded now stays, and few calls make reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

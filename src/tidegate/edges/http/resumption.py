@@ -95,7 +95,7 @@ class LostStream:
 
 
 def _keep_finished(session: Session, stream: Stream, resume_s: float) -> None:
-    """Keep a stream that has ended for a client that may not have got its end."""
+    """Keep a stream that has ended for a client that may not have received its end."""
     if stream.size > MOST_KEPT_BYTES:
         session.streams.pop(stream.id, None)
         return

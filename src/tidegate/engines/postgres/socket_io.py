@@ -27,7 +27,7 @@ PORTION = 65_536
 
 
 class ReadLimit:
-    """Stands between libpq and the server until `close`. Nothing may be sent meanwhile."""
+    """Passes bytes between libpq and the server until `close`. Nothing may be sent meanwhile."""
 
     __slots__ = ("_connection", "_hand", "_place", "source", "taken")
 

@@ -17,7 +17,7 @@ LOOK_S = 0.5
 
 
 class TempSpaceLimit:
-    """Looks at the statements in `running` for as long as there are any."""
+    """Checks the statements in `running` for as long as there are any."""
 
     def __init__(self, running: RunningStatements[WorkerThread]) -> None:
         self._running = running

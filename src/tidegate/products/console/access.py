@@ -31,8 +31,9 @@ class Access:
         self._inbox = inbox
 
     def show(self, signed_in: SignedIn) -> dict[str, Any]:
-        """What there is. An operator who is no admin sees its own account and sessions, and the
-        grants on its sources; an admin of some sources the tokens of these, too."""
+        """The accounts and tokens. An operator who is not an admin sees its own account and
+        sessions, and the grants on its sources; an admin of some sources the tokens of these,
+        too."""
         whole = is_admin(signed_in)
         own = signed_in.operator.name
         everyone = self._operators.sessions()

@@ -47,7 +47,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Caller(NamedTuple):
-    """Who asks, and from which address."""
+    """The operator, and the address of the request."""
 
     signed_in: SignedIn
     address: str

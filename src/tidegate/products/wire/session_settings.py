@@ -171,7 +171,7 @@ class SessionSettings:
         return tuple(found)
 
     def keep(self, name: str, value: str, *, local: bool = False) -> tuple[str, str] | None:
-        """Keep what the source's database has taken, in its words. Returns what the client must be
+        """Keep what the source's database has taken, in its words. Returns what must be
         reported. Raises: TidegateError 22023."""
         if name == "datestyle" and not value.startswith("ISO"):
             raise refused(

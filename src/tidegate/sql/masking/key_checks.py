@@ -50,7 +50,7 @@ class KeyChecks:
             self._check_children(table, assigned, root)
 
     def _check_children(self, table: Table, assigned: frozenset[str] | None, root: str) -> None:
-        """Look at all tables whose rows refer to those of `table`, directly or through others,
+        """Check all tables whose rows refer to those of `table`, directly or through others,
         which a cascade may delete as well."""
         seen: set[Place] = set()
         waiting = [(table.schema, table.name)]

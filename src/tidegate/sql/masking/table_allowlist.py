@@ -74,7 +74,7 @@ class TableAllowlist:
             raise _beside("Only rows may be changed: INSERT, UPDATE, DELETE and MERGE")
 
     def check_names(self, tokens: list[Token], ctes: frozenset[str], blank: str = "\0") -> None:
-        """Look at every name that is where a table can be; those that begin with `blank` are
+        """Check every name that is where a table can be; those that begin with `blank` are
         ours. Raises: TidegateError POLICY_TABLE."""
         for number in table_names(tokens, self._dialect):
             name = tokens[number].text.lower()

@@ -195,7 +195,7 @@ async def _members(assignment: Assignment, work: StatementWork) -> list[Any]:
 
 
 def _check_returning(found: Found, method: Method, returning: str) -> None:
-    """Refuse what cannot be returned before anything is sent, where the document says what there
+    """Refuse what cannot be returned before anything is sent, where the document lists what
     is. Raises: TidegateError SQL_FAILED."""
     if set(columns_of(found, method)) <= {ANONYMOUS}:
         return

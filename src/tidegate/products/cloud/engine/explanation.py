@@ -25,7 +25,7 @@ from tidegate.products.cloud.language.statements import (
 )
 
 COLUMNS: Final = ("resource", "method", "request", "parameters", "calls", "paging")
-"""`calls` is how many requests the first pages are, or for what there is one each."""
+"""`calls` is how many requests the first pages are, or what one request is made for each of."""
 
 
 async def explain(

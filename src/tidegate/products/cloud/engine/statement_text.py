@@ -177,7 +177,7 @@ class _Binder:
         self.tables: dict[str, Found] = {}
         self.roles: dict[str, TableRole] = {}
         self.or_mark = f"/*{self._unguessable}*/"
-        """Stands before each OR that a planner could read a table several times for."""
+        """Put before each OR that a planner could read a table several times for."""
         self.wanted: set[str] = set()
         self.masks: dict[str, Callable[[SqlValue], SqlValue]] = {}
 

@@ -21,7 +21,7 @@ from tidegate.products.cloud.http.go_template import render_template
 from tidegate.secrets import mask_shapes
 
 _MARK: Final = re.compile("\ue000(\\d+)\ue001")
-"""Stands for a value while a template is rendered; of Unicode's private characters."""
+"""Replaces a value while a template is rendered; of Unicode's private characters."""
 _PRIVATE: Final = re.compile("[\ue000\ue001]")
 _TOKEN: Final = re.compile(
     r'"""(?:\\"""|[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*|[^"#]+|.', re.DOTALL
@@ -191,7 +191,7 @@ def _filled(method: Method, token: str, marked: list[Any]) -> str:
         if token.startswith('"'):
             return json.dumps(text, ensure_ascii=False)[1:-1]
         if token.startswith("#") or not _BARE.fullmatch(text):
-            raise _refused(method, "stands where only a number, a boolean or a name may")
+            raise _refused(method, "is where only a number, a boolean or a name may")
         return text
 
     return _MARK.sub(value_of, token)

@@ -22,7 +22,7 @@ from tidegate.products.cloud.language.statements import (
 from tidegate.sql.finding import Refusal
 
 VIEW_METHOD: Final = "__view__"
-"""Stands for the view by which a resource is read that has no method for SELECT."""
+"""Names the view by which a resource is read that has no method for SELECT."""
 INSERT_COLUMN: Final = "insert_statement"
 _VERBS: Final = ("select", "insert", "delete", "update", "replace", "exec")
 """The order in which SHOW METHODS has the verbs; those of one verb are sorted by their names."""

@@ -217,7 +217,7 @@ class _Writer:
             )
 
     def _operator(self, raw: str, at: int, position: int) -> int:
-        """Look at a brace or a bracket; returns where to read on."""
+        """Read a brace or a bracket; returns where to read on."""
         if raw == "{":
             return self._open_brace(at, position)
         if raw == "}" and self._open:
