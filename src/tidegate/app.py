@@ -162,9 +162,8 @@ class App:
         ]
         """Called with settings that were read again, when they take effect."""
         self.refresh_settings: Callable[[], None] | None = None
-        """Reads settings again that a file gave; None where no file did."""
-        """Reads the settings again if they have changed, for what is decided before a call is
-        made. Never raises. Microseconds."""
+        """Reads the settings again if their file has changed, in microseconds; None where no file
+        gave them."""
         self.embedder = Embedder(config.embeddings, self.state.questions)
         self.undo_log = UndoLog(
             self.state.changes,

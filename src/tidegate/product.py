@@ -47,8 +47,9 @@ class EngineEntry(NamedTuple):
 
     `other_dialects`: those that `dialect_reader` may give besides. No package may define them.
 
-    `table_form`: how rules name its tables, where that is not `schema.table` but a path like
-    `provider.service.resource`; its catalog then has the tables of one schema at a time.
+    `is_folder`: its databases are folders, with nothing beside them. `table_form`: how rules name
+    its tables, where that is not `schema.table` but a path like `provider.service.resource`; its
+    catalog then has the tables of one schema at a time.
     `writes_by_settings`: a source that is named on the command line admits changes where the
     setting `allow_writes` does, without `--allow-writes`.
 
@@ -78,6 +79,7 @@ class EngineEntry(NamedTuple):
     reads_only: bool = False
     own_functions: bool = False
     other_dialects: tuple[str, ...] = ()
+    is_folder: bool = False
     table_form: str = ""
     writes_by_settings: bool = False
     dialect_reader: str = ""

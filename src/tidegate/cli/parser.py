@@ -22,8 +22,8 @@ from tidegate.cli.arguments.access import (
     add_token,
 )
 from tidegate.cli.arguments.changes import add_changes, add_undo
-from tidegate.cli.arguments.console import add_operator, add_webhook
 from tidegate.cli.arguments.options import Commands
+from tidegate.cli.arguments.people import add_operator, add_webhook
 from tidegate.cli.arguments.search import add_embed, add_search
 from tidegate.cli.arguments.serving import (
     add_bridge,

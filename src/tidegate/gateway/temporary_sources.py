@@ -30,6 +30,7 @@ from tidegate.gateway.listed_files import FileMark, fault_of, is_below, marks_of
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, CloseTemporary, OpenTemporary
 from tidegate.model.sources import Source
+from tidegate.product import EngineEntry
 from tidegate.secrets import HeldSecret, split_password, with_password
 from tidegate.sql import dialects
 
@@ -38,8 +39,6 @@ HARMLESS_OPTIONS = frozenset({"sslmode", "connect_timeout"})
 """Options of a server's URL that cannot lead to another server or read a file of ours."""
 
 SAVED = "That database is a source of this server already."
-_FOLDERS = frozenset({FOLDER_SCHEME, "datalevin"})
-"""Engines whose databases are folders, with nothing beside them."""
 _HOST = re.compile(r"[0-9a-f:.]+|[\w.-]+", re.IGNORECASE)
 
 
@@ -105,21 +104,21 @@ def _refuse_shared_files(
     path = entry.path_of(url)
     marks = frozenset[FileMark]()
     if path is not None:
-        marks = marks_of(path, directories, **_form_of(entry.engine))
+        marks = marks_of(path, directories, **_form_of(entry))
     for each in saved:
         known = file_place_of(each)
         if known is None or known.path is None:
             continue
         if wanted.shares_files(known) or marks & marks_of(
-            known.path, is_folder=find(each).engine in _FOLDERS
+            known.path, is_folder=find(each).is_folder
         ):
             raise denied(SAVED)
 
 
-def _form_of(engine: str) -> dict[str, bool]:
+def _form_of(entry: EngineEntry) -> dict[str, bool]:
     """How an engine finds the files of a database, as `fault_of` takes it. That of folders of
     files checks each link itself."""
-    return {"is_folder": engine in _FOLDERS, "leaves_out_links": engine == FOLDER_SCHEME}
+    return {"is_folder": entry.is_folder, "leaves_out_links": entry.engine == FOLDER_SCHEME}
 
 
 def open_temporary(
@@ -207,7 +206,7 @@ def files_check(
         return None
 
     def look() -> None:
-        fault = fault_of(path, directories, **_form_of(entry.engine))
+        fault = fault_of(path, directories, **_form_of(entry))
         if fault is not None:
             raise denied(fault)
 

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from tidegate.errors import Code, TidegateError
-from tidegate.sql.dialects import find
+from tidegate.product import load
+from tidegate.sql.dialects import DIALECTS, find
 
 _BARE = re.compile(r"[^\W\d]\w*")
 
@@ -39,9 +40,11 @@ def is_reserved(name: str, dialect: str) -> bool:
 
 @cache
 def _reserved(dialect: str) -> frozenset[str]:
-    from tidegate.sql.dialects.reserved_words import ALL, RESERVED  # only writing names needs it
-
-    return RESERVED.get(dialect, ALL)
+    own = find(dialect).reserved_words  # a place: only what writes names loads the words
+    if own:
+        return load(own)
+    every = [find(name).reserved_words for name in list(DIALECTS)]
+    return frozenset[str]().union(*(load(place) for place in every if place))
 
 
 def qualified(schema: str | None, name: str, dialect: str) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tidegate.audit.activity import ActivityIndex
-from tidegate.audit.activity_counts import CallCounts, count_calls
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.gateway.call_figures import (
@@ -25,6 +24,7 @@ from tidegate.gateway.call_figures import (
     middle_of,
     series,
 )
+from tidegate.products.console.activity_counts import CallCounts, count_calls
 
 START = 1_700_000_000.0
 

@@ -34,13 +34,16 @@ def add_serve(commands: Commands) -> None:
         "stdio alone the server also stops at the end of the input.",
     )
     serve.set_defaults(module="serve")
+    surfaces = {name: entry for each in built_in() for name, entry in each.surfaces.items()}
+    *others, last = ("core", *sorted(surfaces))
+    extended = sorted(name for name, entry in surfaces.items() if entry.extended)
     serve.add_argument(
         "--surface",
         action="append",
         default=[],
         metavar="NAME",
-        help="a set of tools to serve: core, cloud, datalog, jdbc, postgres or workbench; may be "
-        "repeated (default: core, and over HTTP also each of them at a path of its own)",
+        help=f"a set of tools to serve: {', '.join(others)} or {last}; may be repeated (default: "
+        "core, and over HTTP also each of them at a path of its own)",
     )
     serve.add_argument(
         "--source",
@@ -85,7 +88,7 @@ def add_serve(commands: Commands) -> None:
     serve.add_argument(
         "--extended",
         action="store_true",
-        help="add newer tools to those in the specifications of workbench (19) and cloud (13)",
+        help=f"add newer tools to those in the specifications of {' and '.join(extended)}",
     )
     serve.add_argument(
         "--for-bridge",

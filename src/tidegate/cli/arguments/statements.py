@@ -14,6 +14,14 @@ from tidegate.cli.arguments.options import (
     json_option,
     seconds,
 )
+from tidegate.product import built_in
+
+
+def _dialects() -> str:
+    """The names of the dialects, those of the kernel first."""
+    return ", ".join(
+        ["postgres", "sqlite", *(name for each in built_in() for name in each.dialects)]
+    )
 
 
 def add_query(commands: Commands) -> None:
@@ -191,8 +199,7 @@ def add_judge(commands: Commands) -> None:
         "--dialect",
         metavar="NAME",
         default="default",
-        help="postgres, mysql, sqlite, duckdb, h2, hsqldb, derby, spark or cloud; without it, or "
-        "with another name, the strictest rules apply",
+        help=f"{_dialects()}; without it, or with another name, the strictest rules apply",
     )
     judge.add_argument(
         "--scope", choices=SCOPES, default="readOnly", help="the caller's scope (default: readOnly)"

@@ -20,7 +20,6 @@ import msgspec
 
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.activity import ActivityIndex
-from tidegate.audit.activity_counts import count_calls
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.call_figures import OTHERS, CallFigures, Counted, Counting, Span, series
 from tidegate.gateway.gateway import Gateway
@@ -29,6 +28,7 @@ from tidegate.identity.operators import Note, SignedIn, holds
 from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
+from tidegate.products.console.activity_counts import count_calls
 from tidegate.products.console.cards import color_of
 from tidegate.products.console.sign_in import actor_of
 from tidegate.webhook.sender import WebhookHealth

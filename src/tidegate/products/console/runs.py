@@ -33,12 +33,12 @@ from tidegate.products.console.data_calls import Caller, DataCalls, Place, speak
 from tidegate.products.console.data_rows import MOST_CELL
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.result_quota import ResultQuota
+from tidegate.products.console.statement_parts import Utf16
 from tidegate.products.console.stored_rows import StoredRows, result_gone
 from tidegate.results.notes import page_note, pages_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
-from tidegate.sql.statement_parts import Utf16
 
 MOST_ROWS = 100_000
 DEFAULT_ROWS = 10_000

@@ -32,10 +32,10 @@ from tidegate.products.console.plan_tree import (
     sqlite_plan,
 )
 from tidegate.products.console.runs import MOST_STATEMENT, Value, statement_of
+from tidegate.products.console.statement_parts import Part, Utf16, statement_parts
 from tidegate.sql.completion import MOST_TEXT, complete
 from tidegate.sql.dialects import find
 from tidegate.sql.highlighting import highlight
-from tidegate.sql.statement_parts import Part, Utf16, statement_parts
 
 MOST_PARTS = 100
 """Statements of one text that are judged."""

@@ -8,6 +8,7 @@ _DATALEVIN = EngineEntry(
     options=("heap", "java", "journal", "private_copy_mb"),
     locator="tidegate.products.datalog.engine.url:locate",
     path_reader="tidegate.products.datalog.engine.url:path_of",
+    is_folder=True,
 )
 
 PRODUCT = Product(

@@ -311,6 +311,7 @@ DIALECT = _Duckdb(
     driver_types="duckdb-jdbc",
     escape_functions={"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},
     vectors="arrays",
+    reserved_words="tidegate.products.duckdb.reserved_words:WORDS",
     search="tidegate.products.duckdb.search",
     function_names="SELECT DISTINCT schema_name, function_name FROM duckdb_functions()"
     " WHERE NOT internal",

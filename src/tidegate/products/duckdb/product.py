@@ -18,6 +18,7 @@ PRODUCT = Product(
             options=("files", "memory_limit", "threads", "workers"),
             reads_only=True,
             path_reader="tidegate.engines.common.url:folder_path",
+            is_folder=True,
             reader="tidegate.products.duckdb.engine.url:FolderUrl",
         ),
     },

@@ -322,6 +322,9 @@ class Dialect(msgspec.Struct, frozen=True):
     vectors: Literal["", "typed", "arrays", "bytes"] = ""
     """How vectors are kept: in a type of their own that indexes know, as arrays of numbers, or as
     the bytes of 32-bit numbers."""
+    reserved_words: str = ""
+    """The place (`module:name`) of the words that are names in quotes alone, in lower case. Without
+    one, the words of all dialects are."""
     search: str = ""
     """The module that searches tables of the dialect (`search.ranking.Legs`)."""
     function_names: str = ""

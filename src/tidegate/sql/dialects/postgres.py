@@ -532,6 +532,7 @@ DIALECT = _Postgres(
         "truncate": "trunc",
     },
     vectors="typed",
+    reserved_words="tidegate.sql.dialects.reserved_words:POSTGRES",
     search="tidegate.search.postgres",
     function_names="SELECT DISTINCT routine_schema, routine_name FROM information_schema.routines"
     " WHERE routine_type = 'FUNCTION' AND routine_schema <> 'pg_catalog'",

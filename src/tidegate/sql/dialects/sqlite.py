@@ -116,6 +116,7 @@ DIALECT = _Sqlite(
     escape_functions={"log": "ln", "rand": "random", "substring": "substr", "truncate": "trunc"},
     typed_literals=False,
     vectors="bytes",
+    reserved_words="tidegate.sql.dialects.reserved_words:SQLITE",
     search="tidegate.search.sqlite",
     reused_parameters=True,
     writing_rules=(

@@ -32,6 +32,7 @@ from tidegate.products.datalog.surface.tools import (
     scope_of,
     struct_of,
 )
+from tidegate.products.datalog.surface.truncation import TruncationLimits
 from tidegate.protocol.model import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -43,7 +44,6 @@ from tidegate.protocol.model import (
     ToolResult,
 )
 from tidegate.protocol.revisions import ALL
-from tidegate.results.truncation import TruncationLimits
 from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.surface import CallConventions, Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext

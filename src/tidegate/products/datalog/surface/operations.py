@@ -19,8 +19,8 @@ from tidegate.products.datalog.surface.errors import invalid
 from tidegate.products.datalog.surface.handles import ARGUMENT, HandleTable, unknown
 from tidegate.products.datalog.surface.opening import text_of
 from tidegate.products.datalog.surface.reply_size import first_fitting
+from tidegate.products.datalog.surface.truncation import TruncationLimits, forms
 from tidegate.protocol.model import ToolResult
-from tidegate.results.truncation import TruncationLimits, forms
 from tidegate.surfaces.tool_context import ToolContext
 
 _DONE = {

@@ -1,4 +1,4 @@
-"""Sends the first form of a result whose reply is within a limit (`results.truncation`).
+"""Sends the first form of a result whose reply is within a limit (`truncation.Form`).
 
 The size is that of the whole JSON-RPC reply in UTF-8, without the end of the line, as the kernel
 is about to send it.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tidegate.products.datalog.surface.truncation import Form
 from tidegate.protocol.model import RpcError, ToolResult, text
-from tidegate.results.truncation import Form
 
 TOO_LARGE = -32000
 

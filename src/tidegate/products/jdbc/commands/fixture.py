@@ -28,10 +28,10 @@ from tidegate.products.jdbc.commands.fixture_file import (
 from tidegate.products.jdbc.extraction.extraction import extract
 from tidegate.products.jdbc.extraction.ordering import is_ordered
 from tidegate.products.jdbc.fixtures import FixtureResult, Language, fixture_code, fixture_result
+from tidegate.products.jdbc.row_buffer import RowBuffer
 from tidegate.products.jdbc.surface.parameters import parameter_sets
 from tidegate.results.json_values import text
 from tidegate.results.notes import cut_note
-from tidegate.results.row_buffer import RowBuffer
 from tidegate.results.row_stream import WriterSink
 
 MOST_ROWS = 10_000

@@ -21,13 +21,13 @@ from tidegate.products.jdbc.extraction.extraction import extract
 from tidegate.products.jdbc.extraction.model import Extraction
 from tidegate.products.jdbc.extraction.source_text import GENERIC
 from tidegate.products.jdbc.fixtures import LANGUAGES, FixtureResult, Language, fixture_result
+from tidegate.products.jdbc.row_buffer import RowBuffer
 from tidegate.products.jdbc.surface.confirmations import Confirmations, Seen
 from tidegate.products.jdbc.surface.connections import Connection, ConnectionTable
 from tidegate.products.jdbc.surface.description import describe
 from tidegate.products.jdbc.surface.parameters import parameter_sets
 from tidegate.products.jdbc.surface.result_shape import awaiting, executed, extracted, generated
 from tidegate.products.jdbc.surface.settings import JdbcSettings
-from tidegate.results.row_buffer import RowBuffer
 from tidegate.results.row_stream import WriterSink
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.schema import VALUE

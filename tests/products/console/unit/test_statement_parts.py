@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.sql.statement_parts import Utf16, statement_parts
+from tidegate.products.console.statement_parts import Utf16, statement_parts
 
 
 def parts(text: str, dialect: str = "sqlite") -> list[str]:

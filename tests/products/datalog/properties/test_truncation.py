@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from support.surface_client import READER, Notes
 from tidegate.products.datalog.surface.reply_size import first_fitting
+from tidegate.products.datalog.surface.truncation import TruncationLimits, forms
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.protocol.session import Session
 from tidegate.protocol.transport import TransportContext
-from tidegate.results.truncation import TruncationLimits, forms
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate, ToolContext
