@@ -77,8 +77,8 @@ class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
 
 
 class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The sources that a session may open for itself while the server runs. By default none, but
-    for what the sections `jdbc` and `datalog` say.
+    """The sources that a session may open for itself while the server runs. By default none, except
+    what the sections `jdbc` and `datalog` say.
 
     `hosts` lists database servers as `host` or `host:port`, `directories` the absolute paths of
     directories with database files. A temporary source is read-only and ends with its session, at

@@ -388,7 +388,7 @@ class TransactionEngine(Engine, Protocol):
         that it does not read only, the database itself refuses every change in it.
 
         Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE, UNSUPPORTED for modes that the
-        database has not got.
+        database lacks.
         """
         ...
 

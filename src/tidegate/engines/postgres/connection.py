@@ -252,7 +252,7 @@ class PostgresSession(ServerSession[CommandProtocol]):
         if line.server_version >= 140000:
             line.send((_CHECK_CLIENT, None))
             await line.sync()
-            await self.settle()  # some systems have not got it
+            await self.settle()  # some systems lack it
         version = line.parameter(b"server_version")
         self.setting = Setting(
             row[-2] or "",

@@ -1,8 +1,8 @@
 """The settings of a session: what clients set, what they may read, and what is reported to them.
 
 Those that begin with `tidegate.` are ours. A server that passes its callers' statements on to this
-one reads of `tidegate.version` and `tidegate.dialect` what it speaks with, and sets the others, but
-for `tidegate.confirm`, by which anyone confirms the next statement.
+one reads of `tidegate.version` and `tidegate.dialect` what it speaks with, and sets the others
+except `tidegate.confirm`, by which anyone confirms the next statement.
 """
 
 from __future__ import annotations
