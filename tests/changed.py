@@ -30,6 +30,10 @@ CONTRACTS = ("tests/contract/engines", "tests/contract/undo", "tests/security/au
 """What runs on each engine, and finds it by its name."""
 
 
+_STATEMENTS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""The fields of a node of Python's syntax that hold further statements."""
+
+
 def changed(revision: str, root: Path = ROOT) -> list[str]:
     """Paths below `root` that differ from where this branch left `revision`. Raises:
     CalledProcessError without such a revision."""
@@ -110,11 +114,16 @@ def _name(path: Path) -> str:
 
 def imported(file: Path) -> Iterator[str]:
     """What a module imports, also inside functions: names of modules and of what is in them."""
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
             yield from (f"{node.module}.{each.name}" for each in node.names)
+        else:  # expressions hold no import, and are most of a tree
+            for field in _STATEMENTS:
+                waiting += getattr(node, field, ())
 
 
 def main(revision: str = "main") -> None:

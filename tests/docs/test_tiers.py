@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import changed
@@ -88,9 +89,12 @@ def test_no_products_tests_import_those_of_another_and_what_all_share_imports_no
     assert wrong == []
 
 
+imports = cache(changed.imports)
+
+
 def affected(*paths: str) -> set[str]:
     """Which files of tests a change of these paths affects, by the module's own graph."""
-    found = changed.chosen(paths, changed.imports())
+    found = changed.chosen(paths, imports())
     return {file.relative_to(ROOT).as_posix() for file in found}
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
+from support.duckdb_files import database_of
 
 SHOP = """
 CREATE TABLE customers (id INTEGER, email VARCHAR(80), full_name VARCHAR(80));
@@ -86,10 +87,7 @@ class SqliteShop(FileShop):
 
 class DuckdbShop(FileShop):
     def build(self, script: str) -> str:
-        import duckdb
-
-        with duckdb.connect(str(self.directory / "shop.duckdb")) as connection:
-            connection.execute(script)
+        (self.directory / "shop.duckdb").write_bytes(database_of(script))
         return f"duckdb:///{self.directory}/shop.duckdb"
 
 

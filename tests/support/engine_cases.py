@@ -19,6 +19,7 @@ import support.jdbc_cases as jdbc_cases
 import support.memory_engine as memory
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
+from support.duckdb_files import database_of
 from support.permits import permit_for
 from tidegate.engines.registry import engine_of, language_of, open_engine
 from tidegate.model.actors import Actor, Scope
@@ -232,11 +233,8 @@ INSERT INTO parts SELECT id + 10 * k, id FROM items, range(2) AS r (k);
 
 
 def make_duckdb(directory: Path) -> str:
-    import duckdb
-
     path = directory / "shop.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(DUCKDB_SHOP)
+    path.write_bytes(database_of(DUCKDB_SHOP))
     return f"duckdb:///{path}"
 
 

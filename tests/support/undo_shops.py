@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import msgspec
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
+from support.duckdb_files import database_of
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.errors import TidegateError
@@ -55,6 +56,10 @@ class Shop:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.url = self.build()
+        self.make_tables()
+
+    def make_tables(self) -> None:
+        """Make the tables, with the rows that each test begins with."""
         self.script(TABLES)
         self.fill()
 
@@ -163,13 +168,20 @@ class DuckdbShop(Shop):
 
     def build(self) -> str:
         self._path = self.directory / "shop.duckdb"
+        self._path.write_bytes(database_of(TABLES + ROWS))
         return f"duckdb:///{self._path}"
+
+    def make_tables(self) -> None:
+        """Nothing: the file was made with them."""
 
     def script(self, text: str) -> None:
         with duckdb.connect(self._path) as connection:
             connection.execute(text)
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return self._read([text])[0]
+
+    def _read(self, texts: Iterable[str]) -> list[list[tuple[Any, ...]]]:
         """From a copy of the file: the gate keeps it open for a while to read."""
         copy = self.directory / "copy"
         shutil.rmtree(copy, ignore_errors=True)
@@ -178,12 +190,12 @@ class DuckdbShop(Shop):
             shutil.copy(each, copy)
         with duckdb.connect(copy / self._path.name) as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            return connection.execute(text).fetchall()
+            return [connection.execute(text).fetchall() for text in texts]
 
     def contents(self, *tables: str) -> dict[str, list[str]]:
         """As text, which shows what equal values of Python hide."""
-        found = {name: self.rows(f"SELECT CAST(t AS VARCHAR) FROM {name} AS t") for name in tables}
-        return {name: sorted(map(repr, rows)) for name, rows in found.items()}
+        found = self._read(f"SELECT CAST(t AS VARCHAR) FROM {name} AS t" for name in tables)
+        return {name: sorted(map(repr, rows)) for name, rows in zip(tables, found, strict=True)}
 
 
 class Types(NamedTuple):

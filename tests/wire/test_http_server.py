@@ -26,6 +26,8 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 GRACE_S = 5.0
+LINGERS_LESS = partial(Server, deadlines=Deadlines(linger_s=1.0))
+"""For who sends a body whose end never comes."""
 
 
 class Harness:
@@ -556,7 +558,7 @@ def test_a_large_body_that_no_one_reads_ends_the_connection_behind_the_answer(
         assert received.endswith(b"who are you?")
         assert b"connection: close\r\n" in received
 
-    run(test)
+    run(test, server=LINGERS_LESS)
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunks"])
@@ -570,7 +572,7 @@ def test_a_body_above_the_limit_is_refused_before_it_is_here(chunked: bool) -> N
         assert status_of(received) == 413
         assert harness.reached == []
 
-    run(test)
+    run(test, server=LINGERS_LESS)
 
 
 def test_a_client_that_goes_is_noticed_while_its_request_runs() -> None:

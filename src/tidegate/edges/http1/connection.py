@@ -25,8 +25,6 @@ MOST_WAITING = 32
 MOST_AT_ONCE = 1_000
 """Requests that may wait on one connection: a single piece of what arrives can hold more than
 `MOST_WAITING`. One more is refused with 429."""
-LINGER_S = 5.0
-"""How long a refused client may go on sending its body, so that it comes to read the answer."""
 
 
 class ClientConnection(Reader):
@@ -216,7 +214,7 @@ class ClientConnection(Reader):
         self._dropping = True
         self._ready.clear()
         self.go_on()
-        self._loop.call_later(LINGER_S, self._transport.close)
+        self._loop.call_later(self._server.linger_s, self._transport.close)
 
     def _body_dropped(self) -> None:
         self._stop_listening()
@@ -230,7 +228,7 @@ class ClientConnection(Reader):
         if lingering and self._transport.can_write_eof():
             self._transport.write_eof()
             self.go_on()
-            self._loop.call_later(LINGER_S, self._transport.close)
+            self._loop.call_later(self._server.linger_s, self._transport.close)
         else:
             self._transport.close()
 

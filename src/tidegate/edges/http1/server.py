@@ -29,11 +29,13 @@ HANDSHAKE_S = 15.0
 class Deadlines(NamedTuple):
     """Seconds that a client may let pass: between requests, from the first byte of a request to
     the end of its head, and to the end of its body. An answer may be read however slowly, but not
-    be left lying for `idle_s`. A stream is bounded by what it may leave unread (`sse`)."""
+    be left lying for `idle_s`. A stream is bounded by what it may leave unread (`sse`). For
+    `linger_s` a refused client may go on sending its body, so that it comes to read the answer."""
 
     idle_s: float = 75.0
     head_s: float = 30.0
     body_s: float = 120.0
+    linger_s: float = 5.0
 
 
 class Server:
@@ -61,6 +63,7 @@ class Server:
         self._accepting: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
         deadlines = deadlines or Deadlines()
+        self.linger_s = deadlines.linger_s
         self._patience = {
             "request": deadlines.idle_s,
             "reading": deadlines.idle_s,
