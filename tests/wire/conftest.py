@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -36,3 +36,28 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     yield open_peer
     for peer in peers:
         peer.close()
+
+
+@pytest.fixture(scope="module")
+def _processes() -> Iterator[dict[tuple[str, ...], Peer]]:
+    kept: dict[tuple[str, ...], Peer] = {}
+    yield kept
+    for peer in kept.values():
+        peer.close()
+
+
+@pytest.fixture
+def reuse(connect: Connect, _processes: dict[tuple[str, ...], Peer]) -> Connect:
+    """`connect` for tests that leave nothing behind in a session: on stdio, those of a module share
+    one process for each revision and command."""
+
+    def open_peer(transport: str, revision: str, *, command: Sequence[str] = ()) -> Peer:
+        if transport != "stdio":
+            return connect(transport, revision)
+        key = (revision, *command)
+        if key not in _processes:
+            _processes[key] = StdioPeer(revision, command=command or None)
+            _processes[key].connect()
+        return _processes[key]
+
+    return open_peer

@@ -32,8 +32,8 @@ BAD = ["null", "true", "false", "[]", "[1]", "{}", '{"a":1}']
 
 
 @pytest.fixture
-def stdio(connect: Connect) -> StdioPeer:
-    return connect("stdio", "2025-11-25")
+def stdio(reuse: Connect) -> StdioPeer:
+    return reuse("stdio", "2025-11-25")
 
 
 @pytest.fixture
@@ -78,7 +78,8 @@ def test_what_is_no_id_is_an_invalid_request(stdio: StdioPeer, http: HttpPeer, i
     response.close()
 
 
-def test_a_string_and_a_number_are_different_ids(stdio: StdioPeer) -> None:
+def test_a_string_and_a_number_are_different_ids(connect: Connect) -> None:
+    stdio: StdioPeer = connect("stdio", "2025-11-25")
     call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "wait"}}
     stdio.send({**call, "id": 1})
     stdio.send({**call, "id": "1"})
@@ -92,9 +93,9 @@ def test_a_string_and_a_number_are_different_ids(stdio: StdioPeer) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_id_may_be_used_again_when_its_request_is_answered(
-    connect: Connect, revision: str
+    reuse: Connect, revision: str
 ) -> None:
-    peer = connect("stdio", revision)
+    peer = reuse("stdio", revision)
     for _ in range(3):
         assert peer.request("tools/list", id="same").result["tools"]
 

@@ -24,6 +24,12 @@ each_list = pytest.mark.parametrize("method", sorted(LISTS))
 
 
 @pytest.fixture
+def connect(reuse: Connect) -> Connect:
+    """As everywhere, but by one process: nothing below leaves anything behind in a session."""
+    return reuse
+
+
+@pytest.fixture
 def paged(connect: Connect) -> Peer:
     command = [sys.executable, str(EVERYTHING), "--stdio", "--page-size", "7"]
     return connect("stdio", "2025-11-25", command=command)

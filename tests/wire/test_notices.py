@@ -29,9 +29,9 @@ def _seen(peer: Peer) -> dict[str, int]:
 @every
 @pytest.mark.parametrize("token", ["p", "", 0, 7, 9007199254740993])
 def test_progress_goes_to_who_gave_a_token(
-    connect: Connect, transport: str, revision: str, token: Any
+    reuse: Connect, transport: str, revision: str, token: Any
 ) -> None:
-    peer = connect(transport, revision)
+    peer = reuse(transport, revision)
     outcome = peer.call("test_tool_with_progress", _meta={"progressToken": token})
     assert [note["method"] for note in outcome.before] == ["notifications/progress"] * 3
     notification = [note["params"] for note in outcome.before]
@@ -44,16 +44,16 @@ def test_progress_goes_to_who_gave_a_token(
 @both
 @every
 def test_no_one_gets_progress_without_a_token(
-    connect: Connect, transport: str, revision: str
+    reuse: Connect, transport: str, revision: str
 ) -> None:
-    outcome = connect(transport, revision).call("test_tool_with_progress")
+    outcome = reuse(transport, revision).call("test_tool_with_progress")
     assert (outcome.text, outcome.before) == ("Nobody asked for progress", [])
 
 
 @both
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {"a": 1}])
-def test_what_is_no_token_is_none(connect: Connect, transport: str, token: Any) -> None:
-    outcome = connect(transport, "2025-11-25").call(
+def test_what_is_no_token_is_none(reuse: Connect, transport: str, token: Any) -> None:
+    outcome = reuse(transport, "2025-11-25").call(
         "test_tool_with_progress", _meta={"progressToken": token}
     )
     assert (outcome.text, outcome.before) == ("Nobody asked for progress", [])
@@ -101,8 +101,8 @@ def test_the_stateless_era_receives_what_each_request_asks_for(
 
 @both
 @pytest.mark.parametrize("level", ["loud", "", 3, None])
-def test_an_unknown_level_is_refused(connect: Connect, transport: str, level: Any) -> None:
-    peer = connect(transport, "2025-11-25")
+def test_an_unknown_level_is_refused(reuse: Connect, transport: str, level: Any) -> None:
+    peer = reuse(transport, "2025-11-25")
     assert peer.request("logging/setLevel", {"level": level}).error["code"] == -32602
 
 
