@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
+import itertools
 import json
 import os
 import random
@@ -27,6 +29,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -59,29 +62,36 @@ def make_database(directory: Path) -> None:
         made.execute(SCHEMA)
 
 
-def serve_until_killed(directory: Path, name: int, descriptor: int) -> None:
-    """In the child: open the gate and talk to it, telling each answer in one write."""
-    settings = Config(
+def settings_in(directory: Path) -> Config:
+    return Config(
         state=str(directory / "state"),
         sources=(SourceSettings("shop", f"sqlite:///{directory}/shop.db", access="write"),),
         allow_writes=True,
         audit=AuditSettings(checkpoint_s=0.01, segment_bytes=60_000),
     )
 
+
+async def change_one(gate: App, name: int, talker: int, number: int) -> str:
+    """Have a statement of each kind in turn run; its mark. Raises: TidegateError."""
+    mark = f"{name}-{talker}-{number}"
+    text = (
+        f"INSERT INTO t(mark) VALUES ('{mark}')",
+        f"UPDATE t SET mark = '{mark}' WHERE id = {1 + number % 5}",
+        f"SELECT '{mark}', count(*) FROM t",
+    )[number % 3]
+    scope = Scope.READ_ONLY if number % 3 == 2 else Scope.FULL_ACCESS
+    call = Call(ACTOR, "test", "talk", Query(Statement(text)), "shop", scope=scope)
+    await gate.gateway.handle(call)
+    return mark
+
+
+def serve_until_killed(directory: Path, name: int, descriptor: int) -> None:
+    """In the child: open the gate and talk to it, telling each answer in one write."""
+
     async def talk(gate: App, talker: int) -> None:
-        number = 0
-        while True:
-            number += 1
-            mark = f"{name}-{talker}-{number}"
-            text = (
-                f"INSERT INTO t(mark) VALUES ('{mark}')",
-                f"UPDATE t SET mark = '{mark}' WHERE id = {1 + number % 5}",
-                f"SELECT '{mark}', count(*) FROM t",
-            )[number % 3]
-            scope = Scope.READ_ONLY if number % 3 == 2 else Scope.FULL_ACCESS
-            call = Call(ACTOR, "test", "talk", Query(Statement(text)), "shop", scope=scope)
+        for number in itertools.count(1):
             try:
-                await gate.gateway.handle(call)
+                mark = await change_one(gate, name, talker, number)
             except TidegateError as error:
                 if error.code is not Code.SOURCE_BUSY:
                     raise
@@ -89,10 +99,40 @@ def serve_until_killed(directory: Path, name: int, descriptor: int) -> None:
             os.write(descriptor, f"{mark}\n".encode())
 
     async def all_talk() -> None:
-        gate = App.open(settings)
+        gate = App.open(settings_in(directory))
         await asyncio.gather(*(talk(gate, talker) for talker in range(TALKERS)))
 
     asyncio.run(all_talk())
+
+
+def import_everything() -> None:
+    """Import what a gate imports at its first statements: a child says what that is, since a gate
+    would leave its threads here."""
+
+    async def use(directory: Path) -> None:
+        gate = App.open(settings_in(directory))
+        for number in range(3):
+            await change_one(gate, 0, 0, number)
+        await gate.close()
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with tempfile.TemporaryDirectory() as made:
+                make_database(Path(made))
+                asyncio.run(use(Path(made)))
+            os.write(writing, "\n".join(sys.modules).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        names = said.read().split()
+    os.waitpid(child, 0)
+    for name in names:
+        if name != "__main__":
+            with suppress(ImportError):  # what an extension made has a name, and no place
+                importlib.import_module(name)
 
 
 def kill_one(directory: Path, name: int, rng: random.Random) -> list[str]:
@@ -177,6 +217,7 @@ def run(count: int, seed: int) -> dict[str, int]:
     """Kill `count` gates. Raises: AssertionError when a record does not verify."""
     rng = random.Random(seed)
     totals: Counter[str] = Counter(kills=0, answered=0)
+    import_everything()
     for first in range(0, count, BATCH):
         with tempfile.TemporaryDirectory() as made:
             directory = Path(made)
