@@ -42,6 +42,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Statement
+from tidegate.sql.judge import judge
 
 BATCH = 25
 """So many kills share their files; to read more than theirs after each would take ever longer."""
@@ -133,6 +134,7 @@ def import_everything() -> None:
         if name != "__main__":
             with suppress(ImportError):  # what an extension made has a name, and no place
                 importlib.import_module(name)
+    judge("SELECT 1", "sqlite")  # compiles its regular expressions
 
 
 def kill_one(directory: Path, name: int, rng: random.Random) -> list[str]:
