@@ -24,8 +24,14 @@ from tidegate.protocol.model import (
     Settings,
 )
 from tidegate.protocol.multi_round_trip import MultiRoundTrip
+from tidegate.protocol.repeated_calls import Call
 from tidegate.protocol.request import InputRequired, McpRequest
-from tidegate.protocol.request_context import UNKNOWN_CLIENT, names_version, open_request
+from tidegate.protocol.request_context import (
+    UNKNOWN_CLIENT,
+    check_marked,
+    names_version,
+    open_request,
+)
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.sessions import Sessions
@@ -34,6 +40,7 @@ from tidegate.protocol.transport import Answer, TransportContext
 logger = logging.getLogger("tidegate.protocol")
 
 INITIALIZED = "notifications/initialized"
+CALL = "tools/call"
 MOST_MEMBERS = 64
 """Messages in one batch: their replies are kept until the last one is there."""
 
@@ -56,19 +63,27 @@ class Kernel:
 
     async def serve(self, frame: bytes, transport: TransportContext) -> Answer | None:
         """Answer one frame; None if it needs no answer (a notification or a response)."""
+        repeated = transport.repeated
+        if repeated is not None:
+            call = repeated.find(frame, transport)
+            if call is not None:
+                return await self._serve_repeated(call, transport)
         frame = frame.removeprefix(jsonrpc.BYTE_ORDER_MARK)
         try:
             if frame.lstrip()[:1] == b"[":
                 return await self._serve_batch(frame, transport)
             document = self._served.settings.document_lifecycle
-            return await self.serve_message(jsonrpc.decode(frame, document=document), transport)
+            message = jsonrpc.decode(frame, document=document)
+            return await self.serve_message(message, transport, frame)
         except Unreadable as error:
             id = None if error.id == jsonrpc.NO_ID and transport.leaves_ids_out else error.id
             data = self._served.settings.error_data.get(error.code)
             return Answer(jsonrpc.error_frame(id, error.code, error.message, data), 400)
 
-    async def serve_message(self, message: Message, transport: TransportContext) -> Answer | None:
-        """Answer one decoded message."""
+    async def serve_message(
+        self, message: Message, transport: TransportContext, frame: bytes = b""
+    ) -> Answer | None:
+        """Answer one decoded message; `frame` is what it was decoded from, if that is known."""
         if message.id is None:
             initialization.on_notification(message, transport)
             return None
@@ -88,15 +103,45 @@ class Kernel:
             params = self._read(message, method, transport)
             bare = message.method not in METHODS
             request = open_request(self._served, message, params, transport, bare=bare)
-            return await self._run(message, method, params, request, transport)
         except RpcError as error:
             return self._refuse(message.id, error, request)
+        except Exception:
+            logger.exception("fault while serving %s", message.method)
+            return self._refuse(message.id or jsonrpc.NO_ID, _fault(), request)
+        repeated = transport.repeated
+        if repeated is not None and isinstance(params, p.CallTool):
+            repeated.learn(frame, Call(message, params, request))
+        return await self._answer(message, method, params, request, transport)
+
+    async def _serve_repeated(self, call: Call, transport: TransportContext) -> Answer | None:
+        """Answer a call whose frame was recognized. What is left of opening it is what depends on
+        its text."""
+        message, params, request = call
+        try:
+            check_marked(self._served, params, request, transport)
+        except RpcError as error:
+            return self._refuse(request.id, error, request)
+        method = self._methods.get(CALL)
+        return await self._answer(message, method, params, request, transport)
+
+    async def _answer(
+        self,
+        message: Message,
+        method: Method | None,
+        params: p.Params,
+        request: McpRequest,
+        transport: TransportContext,
+    ) -> Answer | None:
+        """Answer a request that is open."""
+        try:
+            return await self._run(message, method, params, request, transport)
+        except RpcError as error:
+            return self._refuse(request.id, error, request)
         except asyncio.CancelledError:
             raise
         except Exception:
             logger.exception("fault while serving %s", message.method)
-            fault = RpcError(INTERNAL_ERROR, "Internal error", status=500)
-            return self._refuse(message.id, fault, request)
+            return self._refuse(message.id or jsonrpc.NO_ID, _fault(), request)
 
     def close(self) -> None:
         """End every session and listen stream; running calls are cancelled."""
@@ -246,3 +291,7 @@ class Kernel:
         data = error.data or self._served.settings.error_data.get(code)
         frame = jsonrpc.error_frame(id, code, error.message, data)
         return Answer(frame, status or 200)
+
+
+def _fault() -> RpcError:
+    return RpcError(INTERNAL_ERROR, "Internal error", status=500)

@@ -103,11 +103,20 @@ def _open_stateless(
         states=served.states,
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
     )
-    if transport.headers is not None and isinstance(params, p.CallTool):
-        marked = served.marked_arguments(request, params.name)
-        if marked:
-            headers.check_parameters(transport.headers, marked, params.given)
+    if isinstance(params, p.CallTool):
+        check_marked(served, params, request, transport)
     return request
+
+
+def check_marked(
+    served: ServedServer, params: p.CallTool, request: McpRequest, transport: TransportContext
+) -> None:
+    """Compare the arguments that headers repeat. Raises: RpcError HEADER_MISMATCH."""
+    if transport.headers is None:
+        return
+    marked = served.marked_arguments(request, params.name)
+    if marked:
+        headers.check_parameters(transport.headers, marked, params.given)
 
 
 def _open_in_session(

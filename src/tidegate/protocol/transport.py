@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -13,6 +13,9 @@ from tidegate.protocol.headers import Headers
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import MessageSender, Session
 from tidegate.protocol.text_stream import ReplyBody
+
+if TYPE_CHECKING:  # it reads contexts, and its type is a name alone here
+    from tidegate.protocol.repeated_calls import RepeatedCalls
 
 
 class Answer(NamedTuple):
@@ -28,7 +31,8 @@ class TransportContext(msgspec.Struct, eq=False):
 
     `headers` and `address`, the client's, are given over HTTP only. `session` is the client's
     session, if it has one; the kernel sets it when the frame opens one. With a `body` a result may
-    be sent while it is produced, and the frame of the answer is then the rest of it.
+    be sent while it is produced, and the frame of the answer is then the rest of it. `repeated` are
+    the calls that the connection has sent with the same head.
     """
 
     actor: Actor
@@ -39,6 +43,7 @@ class TransportContext(msgspec.Struct, eq=False):
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     closer: Callable[[int | None], Awaitable[None]] | None = None
     body: ReplyBody | None = None
+    repeated: RepeatedCalls | None = None
 
     @property
     def names_modern(self) -> bool:

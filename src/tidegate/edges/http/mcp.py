@@ -30,6 +30,7 @@ from tidegate.model.actors import Actor
 from tidegate.protocol.jsonrpc import NO_ID, find_id
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import PARSE_ERROR
+from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
 from tidegate.protocol.transport import TransportContext
@@ -55,6 +56,7 @@ class ParsedHead:
         "generation",
         "kernel",
         "modern",
+        "repeated",
         "takes_events",
     )
 
@@ -78,6 +80,7 @@ class ParsedHead:
         self.address = address
         self.generation = generation
         self.finishes = endpoint.conventions.finishes
+        self.repeated = RepeatedCalls() if self.modern else None
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
 
@@ -173,6 +176,7 @@ class McpHandler:
             cancellation=call,
             closer=closer_of(events, session, call) if events.stream is not None else None,
             body=body,
+            repeated=parsed.repeated,
         )
         answer = await kernel.serve(frame, transport)
         if body is not None and body.started:

@@ -1,0 +1,204 @@
+"""Recognizes a call that differs from an earlier one of its connection only in its id and in one
+text.
+
+An agent sends one call again and again with another statement. Cut at the digits of the id and at
+the text, the rest of such a frame is the same bytes: it was read and checked before, and only the
+text is decoded. That is exact: where one token of a JSON text is replaced by another of its kind,
+all other tokens stay what they are. What such a call is allowed to do is judged as ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from tidegate.protocol import jsonrpc
+from tidegate.protocol import params as p
+from tidegate.protocol.jsonrpc import Message, Unreadable
+from tidegate.protocol.model import RpcError
+from tidegate.protocol.request import McpRequest
+from tidegate.protocol.transport import TransportContext
+
+MOST_LEARNED = 16
+"""Frames that are looked at in one connection: a client that repeats nothing costs no more."""
+_MOST_KEPT = 4
+_MOST_DIGITS = 18
+_PROBE_ID, _PROBE_TEXT = b"918273645", "a text that no client sends: \u2028"
+_ID = re.compile(rb'"id"\s*:\s*([1-9]\d{0,17})\s*[,}]')
+_text = msgspec.json.Decoder(str)
+
+
+class _Arguments(msgspec.Struct):
+    arguments: dict[str, msgspec.Raw]
+
+
+class _Frame(msgspec.Struct):
+    params: _Arguments
+
+
+_frame = msgspec.json.Decoder(_Frame)
+
+
+class Call(NamedTuple):
+    """A call as the kernel has it once it is read and opened."""
+
+    message: Message
+    params: p.CallTool
+    request: McpRequest
+
+
+class _Cut(NamedTuple):
+    """A frame without the digits of its id and without one text: what is before the first of
+    them, between them, and after the second. `between` and `after` have the text's quotes."""
+
+    before: bytes
+    between: bytes
+    after: bytes
+    id_first: bool
+
+    def find(self, frame: bytes) -> tuple[bytes, bytes] | None:
+        """The digits, and the text with its quotes, if the rest of the frame is the same."""
+        if not frame.startswith(self.before) or not frame.endswith(self.after):
+            return None
+        begin, end = len(self.before), len(frame) - len(self.after)
+        between = self.between
+        if self.id_first:
+            at = frame.find(between, begin, begin + _MOST_DIGITS + len(between))
+            id, text = frame[begin:at], frame[at + len(between) - 1 : end + 1]
+        else:
+            at = frame.rfind(between, end - _MOST_DIGITS - len(between), end)
+            id, text = frame[at + len(between) : end], frame[begin - 1 : at + 1]
+        if at < begin or not id.isdigit() or id[0] == 48:  # no number begins with 0
+            return None
+        return id, text
+
+    def joined(self, id: bytes, text: bytes) -> bytes:
+        """The frame with this id and this text, which has its quotes."""
+        first, second = (id, text[1:-1]) if self.id_first else (text[1:-1], id)
+        return b"".join((self.before, first, self.between, second, self.after))
+
+
+class _Template(NamedTuple):
+    """A call that was opened, its frame, the name of the argument whose text may differ, and all
+    its arguments."""
+
+    cut: _Cut
+    argument: str
+    arguments: dict[str, Any]
+    call: Call
+
+
+class RepeatedCalls:
+    """The calls of one connection whose heads are the same bytes."""
+
+    __slots__ = ("_left", "_templates")
+
+    def __init__(self) -> None:
+        self._templates: list[_Template] = []
+        self._left = MOST_LEARNED
+
+    def find(self, frame: bytes, transport: TransportContext) -> Call | None:
+        """The call in the frame, if it is one that is known but for its id and its text."""
+        if len(frame) > p.LARGE:  # its values are counted first
+            return None
+        for template in self._templates:
+            found = template.cut.find(frame)
+            if found is None:
+                continue
+            id, raw = found
+            try:
+                text = _text.decode(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                return None
+            return _repeat(template, id, text, transport)
+        return None
+
+    def learn(self, frame: bytes, call: Call) -> None:
+        """Know the next frame that is like this one. Nothing happens for a call that belongs to a
+        session, answers a question or reports progress, and for one that cannot be cut."""
+        request = call.request
+        if (
+            self._left <= 0
+            or len(frame) > p.LARGE
+            or request.session is not None
+            or request.wants_progress
+            or call.params.input_responses is not None
+            or call.params.request_state is not None
+        ):
+            return
+        self._left -= 1
+        template = next(_templates(frame, call), None)
+        if template is not None:
+            self._templates.insert(0, template)
+            del self._templates[_MOST_KEPT:]
+
+
+def _repeat(template: _Template, id: bytes, text: str, transport: TransportContext) -> Call:
+    earlier = template.call
+    params, request = earlier.params, earlier.request
+    return Call(
+        Message(id, earlier.message.method),
+        p.CallTool(
+            meta=params.meta,
+            name=params.name,
+            arguments={**template.arguments, template.argument: text},
+        ),
+        McpRequest(
+            id=id,
+            actor=transport.actor,
+            wire=request.wire,
+            sender=transport.sender,
+            client=request.client,
+            client_capabilities=request.client_capabilities,
+            meta=request.meta,
+            user_agent=request.user_agent,
+            address=transport.address,
+            cancellation=transport.cancellation,
+            states=request.states,
+        ),
+    )
+
+
+def _templates(frame: bytes, call: Call) -> Iterator[_Template]:
+    """The ways to cut the frame that are proven: with another id and another text it is read as
+    the same call with these."""
+    params = call.params
+    if not isinstance(params.arguments, dict):
+        return
+    texts = {name: text for name, text in params.arguments.items() if isinstance(text, str)}
+    argument = max(texts, key=lambda name: len(texts[name]), default="")
+    raw = bytes(_frame.decode(frame).params.arguments[argument]) if argument else b""
+    if not raw or frame.count(raw) != 1:
+        return
+    begin = frame.index(raw) + 1
+    end = begin + len(raw) - 2
+    for match in _ID.finditer(frame):
+        first, last = match.span(1)
+        if last < begin:
+            cut = _Cut(frame[:first], frame[last:begin], frame[end:], id_first=True)
+        elif first > end:
+            cut = _Cut(frame[:begin], frame[end:first], frame[last:], id_first=False)
+        else:
+            continue
+        template = _Template(cut, argument, params.arguments, call)
+        if match[1] == call.message.id and _is_proven(template):
+            yield template
+
+
+def _is_proven(template: _Template) -> bool:
+    other = template.cut.joined(_PROBE_ID, jsonrpc.encode(_PROBE_TEXT))
+    try:
+        message = jsonrpc.decode(other)
+        params = p.read(p.CallTool, message.params)
+    except (Unreadable, RpcError):
+        return False
+    arguments = {**template.arguments, template.argument: _PROBE_TEXT}
+    return (
+        message.id == _PROBE_ID
+        and message.method == template.call.message.method
+        and params == structs.replace(template.call.params, arguments=arguments)
+    )
