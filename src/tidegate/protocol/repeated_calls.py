@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
+from tidegate.model.cancellation import Cancellation
 from tidegate.protocol import jsonrpc
 from tidegate.protocol import params as p
 from tidegate.protocol.jsonrpc import Message, Unreadable
@@ -24,7 +25,7 @@ from tidegate.protocol.request import McpRequest
 from tidegate.protocol.transport import TransportContext
 
 MOST_LEARNED = 16
-"""Frames that are looked at in one connection: a client that repeats nothing costs no more."""
+"""Frames that are learned in one connection: a client that repeats nothing costs no more."""
 _MOST_KEPT = 4
 _MOST_DIGITS = 18
 _PROBE_ID, _PROBE_TEXT = b"918273645", "a text that no client sends: \u2028"
@@ -82,6 +83,15 @@ class _Cut(NamedTuple):
         return b"".join((self.before, first, self.between, second, self.after))
 
 
+class _NoSender:
+    """In the place of the stream of a call that has ended."""
+
+    open = False
+
+    def send(self, frame: bytes) -> None:
+        """Drop the frame."""
+
+
 class _Template(NamedTuple):
     """A call that was opened, its frame, the name of the argument whose text may differ, and all
     its arguments."""
@@ -102,7 +112,7 @@ class RepeatedCalls:
         self._left = MOST_LEARNED
 
     def find(self, frame: bytes, transport: TransportContext) -> Call | None:
-        """The call in the frame, if it is one that is known but for its id and its text."""
+        """The call in the frame, if only its id and its text are not known."""
         if len(frame) > p.LARGE:  # its values are counted first
             return None
         for template in self._templates:
@@ -131,7 +141,9 @@ class RepeatedCalls:
         ):
             return
         self._left -= 1
-        template = next(_templates(frame, call), None)
+        # The stream and the body of the call end with it.
+        earlier = structs.replace(request, sender=_NoSender(), cancellation=Cancellation())
+        template = next(_templates(frame, call._replace(request=earlier)), None)
         if template is not None:
             self._templates.insert(0, template)
             del self._templates[_MOST_KEPT:]
