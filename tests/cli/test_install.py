@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.command_line import Ended, environment
+from support.command_line import Ended, environment, tidegate
 from support.eventually import HANG_S
 from tidegate.cli.jsonc import Text, Unreadable, put, take
 
@@ -53,12 +53,7 @@ def install(home: Path, project: Path, state: Path) -> Install:
     kept = {name: value for name, value in environment(state).items() if "CONFIG" not in name}
 
     def run(*words: str) -> Ended:
-        ended = subprocess.run(
-            [sys.executable, "-m", "tidegate", "install", *words],
-            capture_output=True, text=True, encoding="utf-8", cwd=project, check=False,
-            timeout=HANG_S, env={**kept, "HOME": str(home)},
-        )  # fmt: skip
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
+        return tidegate("install", *words, cwd=project, variables={**kept, "HOME": str(home)})
 
     return run
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -57,10 +57,11 @@ def tidegate(
     cwd: Path | None = None,
     stdin: str | None = None,
     terminal: int | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Ended:
     """Run one command to its end, with `stdin` as its input or at `terminal`. Without either, a
     command that gives rights away is at a terminal whose operator agrees, and others read
-    nothing."""
+    nothing. `variables` are the whole environment, in place of that of a person with this state."""
     if stdin is None and terminal is None and words[:2] in GRANTS:
         with operator_terminal() as agreeing:
             return tidegate(*words, state=state, cwd=cwd, terminal=agreeing)
@@ -68,7 +69,8 @@ def tidegate(
         given.write((stdin or "").encode())
         given.seek(0)
         files = (given.fileno() if terminal is None else terminal, out.fileno(), err.fileno())
-        status = loaded_commands.shared().run(words, files, environment(state), cwd, HANG_S)
+        chosen = environment(state) if variables is None else variables
+        status = loaded_commands.shared().run(words, files, chosen, cwd, HANG_S)
         return Ended(status, _text(out), _text(err))
 
 
