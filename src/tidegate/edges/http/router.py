@@ -120,7 +120,7 @@ async def read_json(request: HttpRequest, model: type[Body], limit: int) -> Body
         raise TidegateError(
             Code.ARGUMENT_INVALID, f"The body has over {limit} bytes, or was cut off"
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None
 
 

@@ -112,7 +112,7 @@ def _refuses_scope(frame: bytes) -> bool:
     """Whether a reply says `policy.scope`, rather than showing data that has the words in it."""
     try:
         reply = msgspec.json.decode(frame, type=_Reply)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     if reply.error is not None:
         return reply.error.data.code == Code.POLICY_SCOPE.value

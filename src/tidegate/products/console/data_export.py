@@ -263,5 +263,5 @@ def read_ticket(body: bytes) -> Wanted:
         kind = model[0] if isinstance(fields, dict) and "run" in fields else model[1]
         wanted: Wanted = msgspec.convert(fields, kind)
         return wanted
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None

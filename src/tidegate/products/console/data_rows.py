@@ -417,7 +417,7 @@ def _read_cursor(text: str | None, order: PageOrder) -> Cursor | None:
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4)) if len(text) < _CURSOR_BYTES else b""
         cursor = msgspec.json.decode(raw, type=Cursor)
-    except (ValueError, msgspec.DecodeError):
+    except (ValueError, RecursionError):
         raise TidegateError(Code.ARGUMENT_INVALID, "`after` is no place in these rows") from None
     fits = cursor.values is None or len(cursor.values) == len(order.terms)
     if cursor.order != _order_digest(order) or not fits or cursor.rows < 0:

@@ -811,6 +811,17 @@ def test_bodies_that_fit_no_request_are_refused_and_change_nothing(
     assert time.time() - card["asked_at"] < 600
 
 
+def test_no_body_is_nested_so_deeply_that_a_route_has_a_fault(place: Place) -> None:
+    visitor = place.visitor()
+    deep = b'{"nothing": ' + b"[" * 2_000 + b"]" * 2_000 + b"}"
+    # Who signs out is not signed in for the others.
+    for method, path in sorted(served(), key=lambda each: each[1] == "sign-out"):
+        if method == "POST":
+            url, headers = f"/console/api/{path}", visitor.headers()
+            answer = visitor.client.post(url, content=deep, headers=headers)
+            assert 400 <= answer.status_code < 500, (path, answer.text)
+
+
 # Putting rows back
 
 
