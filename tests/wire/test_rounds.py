@@ -147,8 +147,8 @@ def test_a_state_belongs_to_its_caller(connect: Connect) -> None:
 
 @both
 @pytest.mark.parametrize("change", ["cut", "grown", "flipped", "blank", "other", "foreign"])
-def test_a_changed_state_is_refused(connect: Connect, transport: str, change: str) -> None:
-    peer = connect(transport, MODERN)
+def test_a_changed_state_is_refused(reuse: Connect, transport: str, change: str) -> None:
+    peer = reuse(transport, MODERN)
     before = _done(peer)
     state: str = _first(peer)["requestState"]
     middle = len(state) // 2
@@ -168,9 +168,9 @@ def test_a_changed_state_is_refused(connect: Connect, transport: str, change: st
 @both
 @pytest.mark.parametrize("answers", [YES, {}, None])
 def test_answers_that_no_one_asked_for_are_asked_again(
-    connect: Connect, transport: str, answers: Any
+    reuse: Connect, transport: str, answers: Any
 ) -> None:
-    peer = connect(transport, MODERN)
+    peer = reuse(transport, MODERN)
     before = _done(peer)
     assert _retry(peer, None, answers)["result"]["resultType"] == "input_required"
     assert _done(peer) == before
@@ -204,9 +204,9 @@ def test_a_missing_answer_is_asked_for_again(connect: Connect, transport: str) -
     ],
 )
 def test_an_answer_of_the_wrong_shape_runs_nothing(
-    connect: Connect, transport: str, answer: Any
+    reuse: Connect, transport: str, answer: Any
 ) -> None:
-    peer = connect(transport, MODERN)
+    peer = reuse(transport, MODERN)
     before = _done(peer)
     state = _first(peer)["requestState"]
     response = _retry(peer, state, {"confirm": answer})
@@ -218,9 +218,9 @@ def test_an_answer_of_the_wrong_shape_runs_nothing(
 @both
 @pytest.mark.parametrize("answers", [5, "x", []])
 def test_answers_that_are_no_object_are_invalid(
-    connect: Connect, transport: str, answers: Any
+    reuse: Connect, transport: str, answers: Any
 ) -> None:
-    peer = connect(transport, MODERN)
+    peer = reuse(transport, MODERN)
     assert _retry(peer, None, answers)["error"]["code"] == -32602
 
 

@@ -21,6 +21,12 @@ def peer(connect: Connect) -> StdioPeer:
     return connect("stdio", "2025-11-25")
 
 
+@pytest.fixture
+def shared(reuse: Connect) -> StdioPeer:
+    """The connection that lives on: the next bad line comes on the same one."""
+    return reuse("stdio", "2025-11-25")
+
+
 def test_a_message_may_come_in_many_writes(peer: StdioPeer) -> None:
     for byte in json.dumps(PING).encode() + b"\n":
         peer.write(bytes([byte]))
@@ -34,11 +40,11 @@ def test_many_messages_may_come_in_one_write(peer: StdioPeer) -> None:
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b" \t\n", b"\n\n\r\n  \n"])
-def test_line_ends_and_blank_lines_are_forgiven(peer: StdioPeer, end: bytes) -> None:
-    peer.write(json.dumps(PING).encode() + end)
-    peer.write(json.dumps({**PING, "id": "q"}).encode() + end)
-    assert peer.receive()["id"] == "p"
-    assert peer.receive()["id"] == "q"
+def test_line_ends_and_blank_lines_are_forgiven(shared: StdioPeer, end: bytes) -> None:
+    shared.write(json.dumps(PING).encode() + end)
+    shared.write(json.dumps({**PING, "id": "q"}).encode() + end)
+    assert shared.receive()["id"] == "p"
+    assert shared.receive()["id"] == "q"
 
 
 @pytest.mark.parametrize(
@@ -55,13 +61,13 @@ def test_line_ends_and_blank_lines_are_forgiven(peer: StdioPeer, end: bytes) -> 
     ],
 )
 def test_what_is_not_json_is_a_parse_error_and_the_connection_lives(
-    peer: StdioPeer, line: bytes
+    shared: StdioPeer, line: bytes
 ) -> None:
-    peer.write(line + b"\n")
-    reply = peer.receive()
+    shared.write(line + b"\n")
+    reply = shared.receive()
     assert reply["error"]["code"] == -32700
     assert reply.get("id") is None
-    assert peer.request("ping").result == {}
+    assert shared.request("ping").result == {}
 
 
 @pytest.mark.parametrize(
@@ -85,11 +91,11 @@ def test_what_is_not_json_is_a_parse_error_and_the_connection_lives(
     ],
 )
 def test_json_that_is_no_message_is_an_invalid_request_and_the_connection_lives(
-    peer: StdioPeer, message: Any
+    shared: StdioPeer, message: Any
 ) -> None:
-    peer.send(message)
-    assert peer.receive()["error"]["code"] == -32600
-    assert peer.request("ping").result == {}
+    shared.send(message)
+    assert shared.receive()["error"]["code"] == -32600
+    assert shared.request("ping").result == {}
 
 
 def test_deep_nesting_is_refused_and_the_connection_lives(peer: StdioPeer) -> None:
