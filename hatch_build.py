@@ -15,8 +15,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = Path("src/tidegate/engines/jvm/java")
-JAR = Path("src/tidegate/engines/jvm/worker.jar")
+SOURCES = Path("src/tidegate/products/jdbc/engine/jvm/java")
+JAR = Path("src/tidegate/products/jdbc/engine/jvm/worker.jar")
 RELEASE = "17"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The date of the jar's entries, so that the same sources give the same jar."""

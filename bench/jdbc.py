@@ -27,8 +27,8 @@ from bench.figures import median, percentile, rotate
 from bench.grounds import tests_module
 from bench.peers import HERE, WORK
 from bench.process import cpu_here
-from tidegate.engines.jvm.process import JvmProcess
-from tidegate.engines.jvm.runtime import find_runtime
+from tidegate.products.jdbc.engine.jvm.process import JvmProcess
+from tidegate.products.jdbc.engine.jvm.runtime import find_runtime
 
 ROWS = 100_000
 SQL = "SELECT i, b, t, n, m FROM t5 ORDER BY i"

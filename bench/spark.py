@@ -277,8 +277,8 @@ def source_of(spark: Spark) -> Source:
 
 async def create_table(spark: Spark) -> None:
     """Spark's table over the files, as its operator would make it: not through the gate."""
-    from tidegate.engines.jvm.process import JvmProcess
-    from tidegate.engines.jvm.runtime import find_runtime
+    from tidegate.products.jdbc.engine.jvm.process import JvmProcess
+    from tidegate.products.jdbc.engine.jvm.runtime import find_runtime
     from tidegate.products.jdbc.engine.messages import Loaded, Started
 
     process = await JvmProcess.start(find_runtime(), "256m", "UTC")

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from support.other_loop import run_in_thread
-from tidegate.engines.jvm.process import JvmError, JvmProcess
-from tidegate.engines.jvm.runtime import JAR, find_runtime
 from tidegate.errors import TidegateError
+from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
+from tidegate.products.jdbc.engine.jvm.runtime import JAR, find_runtime
 from tidegate.products.jdbc.engine.messages import Loaded, Portion, Started, TableFacts
 from tidegate.products.jdbc.engine.types import rows_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.engines.jvm.runtime import Java
+from tidegate.engines.common.java import Java
 from tidegate.errors import Code, TidegateError
 from tidegate.products.datalog.engine.library import Library
 from tidegate.products.datalog.engine.startup_cache import BUILT, CLASSES, StartupCache
@@ -106,7 +106,7 @@ def test_a_build_that_is_killed_is_made_by_the_next(tmp_path: Path) -> None:
         from pathlib import Path
         from tidegate.products.datalog.engine.library import Library
         from tidegate.products.datalog.engine.startup_cache import StartupCache
-        from tidegate.engines.jvm.runtime import Java
+        from tidegate.engines.common.java import Java
         java = Java({hanging.library.java.program!r}, 25, "25")
         library = Library(Path({str(hanging.library.jar)!r}), "1.2.8", java)
         StartupCache(library, Path({str(hanging.root)!r})).build()

@@ -9,14 +9,14 @@ import pytest
 from support import jdbc_drivers, mysql_server, postgres_server
 from support.permits import permit_for
 from support.server_keeper import PASSWORD
-from tidegate.engines.jvm.process import JvmProcess
-from tidegate.engines.jvm.runtime import find_runtime
 from tidegate.engines.registry import engine_of, open_engine
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Column, DriverType
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
+from tidegate.products.jdbc.engine.jvm.process import JvmProcess
+from tidegate.products.jdbc.engine.jvm.runtime import find_runtime
 from tidegate.products.jdbc.engine.messages import Loaded, TableFacts
 from tidegate.products.jdbc.result_types import jdbc_type, listed_code
 from tidegate.results.json_values import encode_rows

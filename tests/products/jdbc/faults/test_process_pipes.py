@@ -8,8 +8,8 @@ import pytest
 import uvloop
 
 from support import jdbc_drivers
-from tidegate.engines.jvm.process import JvmProcess
-from tidegate.engines.jvm.runtime import find_runtime
+from tidegate.products.jdbc.engine.jvm.process import JvmProcess
+from tidegate.products.jdbc.engine.jvm.runtime import find_runtime
 from tidegate.products.jdbc.engine.messages import Loaded
 
 

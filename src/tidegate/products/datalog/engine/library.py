@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.config.installation import add_command
-from tidegate.engines.jvm.runtime import Java, find_java
+from tidegate.engines.common.java import Java, find_java
 from tidegate.errors import Code, TidegateError
 
 OLDEST_JAVA = 21

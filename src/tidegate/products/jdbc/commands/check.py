@@ -16,7 +16,6 @@ from tidegate.app import App
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.local_actor import ask
 from tidegate.engines.common.errors import ACCOUNT
-from tidegate.engines.jvm.runtime import Runtime, find_runtime
 from tidegate.engines.registry import resolve_options, secrets_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
@@ -25,6 +24,7 @@ from tidegate.model.sources import Source
 from tidegate.products.jdbc.drivers import drivers_of
 from tidegate.products.jdbc.engine.drivers import find_jars
 from tidegate.products.jdbc.engine.engine import fence_warnings
+from tidegate.products.jdbc.engine.jvm.runtime import Runtime, find_runtime
 from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.startup import start_worker
 from tidegate.products.jdbc.engine.url import JdbcUrl, locate_jdbc, parse_jdbc_url

@@ -1,4 +1,4 @@
-"""Any database with a JDBC driver, through a JVM of its own (`engines/jvm`).
+"""Any database with a JDBC driver, through a JVM of its own (`products/jdbc/engine/jvm`).
 
 `products.py` says what is known of single databases, and `url.py` reads their URLs; the registry
 uses both before anything is opened. `engine.py` and what it imports run statements.

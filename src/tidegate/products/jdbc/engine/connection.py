@@ -7,7 +7,6 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from tidegate.engines.jvm.process import JvmError, JvmProcess
 from tidegate.engines.worker.framed_process import retrieve
 from tidegate.errors import TidegateError
 from tidegate.products.jdbc.engine.errors import (
@@ -17,6 +16,7 @@ from tidegate.products.jdbc.engine.errors import (
     unconnected,
     without_account,
 )
+from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
 from tidegate.products.jdbc.engine.messages import Greeting
 
 Body = TypeVar("Body")

@@ -30,7 +30,6 @@ from tidegate.engines.common.running_statement import (
     end_all,
     start,
 )
-from tidegate.engines.jvm.process import JvmProcess
 from tidegate.engines.registry import resolve_options
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -44,6 +43,7 @@ from tidegate.products.jdbc.engine.catalog import find_table, tables_of
 from tidegate.products.jdbc.engine.connection import JdbcConnection
 from tidegate.products.jdbc.engine.cursor import JdbcCursor
 from tidegate.products.jdbc.engine.errors import FILE_IN_USE, LOCK_S, SESSION
+from tidegate.products.jdbc.engine.jvm.process import JvmProcess
 from tidegate.products.jdbc.engine.messages import Prepared, TableFacts, fields
 from tidegate.products.jdbc.engine.startup import Worker, start_worker
 from tidegate.products.jdbc.engine.texts import (

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from tidegate.engines.common.errors import ACCOUNT, DRIVER, PROCESS, RIGHT_OR_NAME, shortened
-from tidegate.engines.jvm.process import JvmFault
 from tidegate.errors import Code, TidegateError
+from tidegate.products.jdbc.engine.jvm.process import JvmFault
 from tidegate.secrets import mask_shapes
 
 _BY_STATE: dict[str, Code] = {

@@ -1,4 +1,4 @@
-"""What travels between the engine and the JVM; the other end is `engines/jvm/java`."""
+"""What travels between the engine and the JVM; the other end is `products/jdbc/engine/jvm/java`."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tidegate.engines.jvm.process import JvmError, JvmProcess
-from tidegate.engines.jvm.runtime import Runtime, find_runtime
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.engine.drivers import find_jars
 from tidegate.products.jdbc.engine.errors import ended_connecting, unconnected
+from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
+from tidegate.products.jdbc.engine.jvm.runtime import Runtime, find_runtime
 from tidegate.products.jdbc.engine.messages import Loaded, fields
 from tidegate.products.jdbc.engine.url import JdbcUrl
 

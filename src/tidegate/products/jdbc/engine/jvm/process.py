@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidegate.engines.common.errors import PROCESS
-from tidegate.engines.jvm.runtime import Runtime
 from tidegate.engines.worker.framed_process import (
     START_S,
     FramedProcess,
@@ -26,6 +25,7 @@ from tidegate.engines.worker.framed_process import (
 )
 from tidegate.engines.worker.frames import HEADER
 from tidegate.errors import Code, TidegateError
+from tidegate.products.jdbc.engine.jvm.runtime import Runtime
 
 INTERRUPT = "interrupt"
 
