@@ -1,8 +1,8 @@
 """A child process that speaks frames on its pipes: how it is started, read, and ended by force.
 
-`process.py` (a worker in Python, one request at a time) and a product's own, such as that of the JVM
-(many at once), say what the frames mean. A child sees only the part of our environment that it is
-given by name, so no secret of ours.
+`process.py` (a worker in Python, one request at a time) and a product's own, such as that of the
+JVM (many at once), say what the frames mean. A child sees only the part of our environment that it
+is given by name, so no secret of ours.
 """
 
 from __future__ import annotations
