@@ -68,7 +68,7 @@ def proxied(name: str, server: int, folder: Path, patience_s: float) -> Iterator
         wait_until(lambda: _answers(port), f"{name} answers")
         yield port
     finally:
-        process.terminate()
+        process.kill()  # in good order, one would wait for its connections
         process.wait(PATIENCE_S)
 
 

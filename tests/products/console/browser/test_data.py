@@ -121,6 +121,7 @@ def test_a_slash_searches_all_sources_and_says_which_it_could_not_read(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     shows_table(page, "orders")
+    expect(page.locator(".tab-panel:not([hidden])")).to_be_focused()
     page.keyboard.press("/")
     search = page.locator("input[type=search]").first
     expect(search).to_be_focused()
