@@ -226,7 +226,7 @@ class _Exchange:
             _TOKEN.fullmatch(request.verb)
             and all(_TOKEN.fullmatch(name) and _VALUE.fullmatch(value) for name, value in lines)
         ):
-            raise self.fail(Code.HOST_REFUSED, "is not asked: a header is not one of HTTP")
+            raise self.fail(Code.HOST_REFUSED, "is not asked: a header is not valid in HTTP")
         path = (target.path or "/") + (f"?{target.query}" if target.query else "")
         text = "".join(f"{name}: {value}\r\n" for name, value in lines)
         head = f"{request.verb} {path} HTTP/1.1\r\n{text}\r\n"

@@ -278,7 +278,7 @@ class SessionSettings:
         if key in _OF_PROXIES and not self._is_proxy:
             raise refused(
                 "42501",
-                f'Only a proxy may set "{key}", and the token of this login is not one.',
+                f'Only a proxy may set "{key}", and the token of this login is not of a proxy.',
                 "The operator can make one: tidegate token create NAME --proxy.",
             )
         if key in _READ_ONLY:

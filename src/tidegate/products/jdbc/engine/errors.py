@@ -126,7 +126,7 @@ def ended_connecting(error: TidegateError) -> TidegateError:
     return TidegateError(
         Code.SOURCE_UNREACHABLE,
         "The process of the database driver ended while it connected.",
-        hint="Connect again. If it ends each time, `tidegate driver doctor` finds the reason.",
+        hint="Connect again. If it ends each time, `tidegate driver doctor` checks for the reason.",
         details={"cause": PROCESS},
     )
 
