@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from products.wire.contract.start_up_statements import STATEMENTS
+from products.pgwire.contract.start_up_statements import STATEMENTS
 
 ROOT = Path(__file__).parents[2]
-TESTS = ROOT / "tests" / "products" / "wire" / "contract"
+TESTS = ROOT / "tests" / "products" / "pgwire" / "contract"
 PAGE = (ROOT / "docs" / "reference" / "wire-clients.md").read_text()
 SOURCES = {
     "PostgreSQL": {"pg"}, "SQLite": {"shop", "lite"}, "DuckDB": {"duck"}, "MariaDB": {"maria"},

@@ -131,7 +131,7 @@ def hints_for_pages() -> set[str]:
         parts = path.relative_to(ROOT).parts
         if NOT_FOR_CALLERS & set(parts[:-1]) or parts[0] in ("surfaces", "edges"):
             continue
-        if surface_of(parts) or parts[:2] == ("products", "wire"):
+        if surface_of(parts) or parts[:2] == ("products", "pgwire"):
             continue
         found.update(hints_in(path))
     return found

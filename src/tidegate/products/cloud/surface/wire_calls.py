@@ -31,8 +31,8 @@ class WireCall(NamedTuple):
 
 
 class RecordedGateway:
-    """The gate for sessions on sources of cloud providers (`products.wire.gate.WireGate`). The line
-    of a statement is written after its rows were sent, and before its end is."""
+    """The gate for sessions on sources of cloud providers (`products.pgwire.gate.WireGate`). The
+    line of a statement is written after its rows were sent, and before its end is."""
 
     def __init__(self, gateway: Gateway, settings: CloudSurfaceSettings, config: Config) -> None:
         self._gateway = gateway
