@@ -47,6 +47,7 @@ class EngineEntry(NamedTuple):
 
     `other_dialects`: those that `dialect_reader` may give besides. No package may define them.
 
+    `trivial_queries`: by dialect, the shortest query of one value where `SELECT 1` is none.
     `is_folder`: its databases are folders, with nothing beside them. `table_form`: how rules name
     its tables, where that is not `schema.table` but a path like `provider.service.resource`; its
     catalog then has the tables of one schema at a time.
@@ -80,6 +81,7 @@ class EngineEntry(NamedTuple):
     own_functions: bool = False
     other_dialects: tuple[str, ...] = ()
     is_folder: bool = False
+    trivial_queries: Mapping[str, str] = MappingProxyType({})
     table_form: str = ""
     writes_by_settings: bool = False
     dialect_reader: str = ""

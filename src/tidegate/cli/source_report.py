@@ -12,20 +12,16 @@ from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_functions import unmatched_functions
 from tidegate.cli.terminal import show, show_json
 from tidegate.engines.common.url import FOLDER_SCHEME
+from tidegate.engines.registry import entry_of
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Browse, Connect, Query
 from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
+from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 _SLOW_MS = 250.0
 _TOOL = "source test"
-_QUESTIONS = {
-    "derby": "VALUES (1)",
-    "hsqldb": "VALUES (1)",
-    "oracle": "SELECT 1 FROM dual",
-}
-"""The trivial statement, by dialect, where `SELECT 1` is not valid."""
 
 
 async def test_source(app: App, name: str) -> dict[str, Any]:
@@ -35,7 +31,7 @@ async def test_source(app: App, name: str) -> dict[str, Any]:
     opened_ms = (time.perf_counter() - began) * 1_000
     catalog = await ask(app, _TOOL, Browse("catalog"), name, Catalog)
     tested = next(each for each in app.connections.sources() if each.name == name)
-    question = _QUESTIONS.get(tested.dialect, "SELECT 1")
+    question = _trivial_query(tested)
     latency_ms = min([await _latency_ms(app, name, question) for _ in range(3)])
     # Warnings about the database, such as an account with too many privileges.
     warned = state.current.warnings if state.current else ()
@@ -70,6 +66,12 @@ def show_report(report: dict[str, Any], *, as_json: bool) -> None:
         show(f"{'risk':<15} {risk['could']}; to do: {risk['remedy']}")
 
 
+def _trivial_query(source: Source) -> str:
+    entry = entry_of(source)
+    own = None if entry is None else entry.trivial_queries.get(source.dialect)
+    return own or "SELECT 1"
+
+
 async def _latency_ms(app: App, name: str, question: str) -> float:
     began = time.perf_counter()
     await ask(app, _TOOL, Query(Statement(question)), name, Page)
@@ -94,7 +96,6 @@ def _warnings(app: App, name: str, catalog: Catalog, latency_ms: float) -> Itera
         shown = ", ".join(keyless[:3]) + (", ..." if len(keyless) > 3 else "")
         yield f"{len(keyless)} tables have no primary key ({shown}): rows cannot be identified"
     if latency_ms > _SLOW_MS:
-        question = _QUESTIONS.get(source.dialect, "SELECT 1")
-        yield f"{question} took {latency_ms:.0f} ms, the fastest of three runs"
+        yield f"{_trivial_query(source)} took {latency_ms:.0f} ms, the fastest of three runs"
     if source.writable:
         yield "tokens with the scope readWrite or fullAccess may change its data"

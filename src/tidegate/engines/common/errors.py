@@ -27,7 +27,11 @@ def stopped(cause: str, timeout_s: float | None = None) -> TidegateError:
 
 def closed() -> TidegateError:
     """The error of a source that gives out nothing any more."""
-    return TidegateError(Code.SOURCE_NOT_CONNECTED, "The source is closed.")
+    return TidegateError(
+        Code.SOURCE_NOT_CONNECTED,
+        "The source was closed meanwhile.",
+        hint="Send the call again, unless you closed the source.",
+    )
 
 
 def lost(writing: bool = False) -> TidegateError:

@@ -9,6 +9,7 @@ _DATALEVIN = EngineEntry(
     locator="tidegate.products.datalog.engine.url:locate",
     path_reader="tidegate.products.datalog.engine.url:path_of",
     is_folder=True,
+    trivial_queries={"datalog": "[:find ?one :where [(ground 1) ?one]]"},
 )
 
 PRODUCT = Product(

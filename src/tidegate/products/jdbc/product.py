@@ -35,6 +35,11 @@ PRODUCT = Product(
     engines={
         "jdbc:": EngineEntry(
             *("jdbc", "", "tidegate.products.jdbc.engine", "JdbcEngine", "jdbc"),
+            trivial_queries={
+                "derby": "VALUES (1)",
+                "hsqldb": "VALUES (1)",
+                "oracle": "SELECT 1 FROM dual",
+            },
             options=(
                 *("connections", "driver", "driver_coordinate", "driver_path"),
                 *("driver_repository", "heap", "java", "jvm_options", "password", "process"),

@@ -41,6 +41,8 @@ def test_a_file_is_imported_once_a_person_agrees_and_is_then_asked(
     text = "[:find ?n ?a :where [?e :people/name ?n] [?e :people/age ?a]]"
     found = run("query", "facts", text, "--json")
     assert found.json["rows"] == [["Ada", 80], ["Ben", 52]]
+    tested = run("source", "test", "facts", "--json")
+    assert (tested.status, tested.json["tables"]) == (0, 1), tested.err
 
 
 def test_the_state_of_the_preparation_is_shown(run: Run) -> None:
