@@ -24,8 +24,8 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import ask_password, can_ask, forget_password, place_of
+from tidegate.cli.source_options import settings_of
 from tidegate.cli.source_report import show_report, test_source
-from tidegate.cli.source_settings import settings_of
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.account import AccountExists, AccountGuide, ReadingRequest

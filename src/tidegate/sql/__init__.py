@@ -3,5 +3,5 @@
 `judge` reads from top to bottom: `scan` (raw text), `statement_kinds` (by the first word),
 `token_checks` (by words), `normalization` and `parse` (by grammar), `tree_checks` (by tree). The
 opinions are joined, and the highest effect wins. `redaction` takes the values out of a text;
-`rewrite` and `masking` hide what data rules say.
+`masking` rewrites it so that what data rules hide stays hidden.
 """

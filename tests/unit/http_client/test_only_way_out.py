@@ -19,7 +19,7 @@ OTHERS = {
     "bridge/http_client.py": "our own server",
     "cli/commands/pair.py": "our own server",
     "cli/demo_mcp_client.py": "our own server",
-    "products/jdbc/maven/cache.py": "the environment's proxies, no request",
+    "products/jdbc/maven/driver_cache.py": "the environment's proxies, no request",
 }
 
 

@@ -29,9 +29,9 @@ from tidegate.cli.source_check import (
 )
 from tidegate.cli.source_edit import ask_changes
 from tidegate.cli.source_harden import apply_script, print_script
+from tidegate.cli.source_options import given_settings, recorded, settings_of
 from tidegate.cli.source_rename import rename_source
 from tidegate.cli.source_report import show_report, test_source
-from tidegate.cli.source_settings import given_settings, recorded, settings_of
 from tidegate.cli.terminal import print_status, show, show_json, show_table
 from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.model import Config

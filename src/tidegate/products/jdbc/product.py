@@ -50,7 +50,7 @@ PRODUCT = Product(
             locator="tidegate.products.jdbc.engine.url:locate_jdbc",
             path_reader="tidegate.products.jdbc.engine.url:path_of",
             absolute_url="tidegate.products.jdbc.engine.url:absolute_url",
-            preparer="tidegate.products.jdbc.drivers:prepare",
+            preparer="tidegate.products.jdbc.driver_preparation:prepare",
         )
     },
     surfaces={

@@ -10,7 +10,7 @@ from tidegate.config.embeddings import ColumnSettings, EmbeddingSettings, ModelS
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
-from tidegate.model_limits import CallerLimits, ProviderLimits
+from tidegate.model_provider_limits import CallerLimits, ProviderLimits
 from tidegate.search.requests import Embeddings, EmbedTexts
 from tidegate.secrets import resolve_option
 from tidegate.store.api import QuestionStore

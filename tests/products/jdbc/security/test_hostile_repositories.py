@@ -17,8 +17,8 @@ from tidegate import file_fetcher as downloads
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.maven import repository as repository_module
 from tidegate.products.jdbc.maven.bundle import import_bundle, write_bundle
-from tidegate.products.jdbc.maven.cache import DriverCache
 from tidegate.products.jdbc.maven.coordinates import parse_coordinates
+from tidegate.products.jdbc.maven.driver_cache import DriverCache
 from tidegate.products.jdbc.maven.lock_file import NAME
 from tidegate.products.jdbc.settings import DriverSettings
 

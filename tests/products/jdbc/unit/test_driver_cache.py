@@ -14,9 +14,9 @@ import pytest
 from support.certificates import Authority
 from support.maven_repository import DEBIAN, MavenRepository, jar_of, serve_repository
 from tidegate.errors import Code, TidegateError
-from tidegate.products.jdbc.engine.drivers import known_libraries
-from tidegate.products.jdbc.maven.cache import RULE, DriverCache
+from tidegate.products.jdbc.engine.driver_jars import known_libraries
 from tidegate.products.jdbc.maven.coordinates import Coordinate, parse_coordinates
+from tidegate.products.jdbc.maven.driver_cache import RULE, DriverCache
 from tidegate.products.jdbc.maven.lock_file import NAME
 from tidegate.products.jdbc.settings import DriverSettings
 

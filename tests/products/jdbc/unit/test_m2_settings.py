@@ -12,8 +12,8 @@ import pytest
 from support.maven_repository import MavenRepository, serve_repository
 from tidegate.errors import Code, TidegateError
 from tidegate.file_fetcher import Access, Downloader, Login
-from tidegate.products.jdbc.maven.cache import MAVEN, DriverCache
 from tidegate.products.jdbc.maven.coordinates import parse_coordinates
+from tidegate.products.jdbc.maven.driver_cache import MAVEN, DriverCache
 from tidegate.products.jdbc.maven.m2_settings import read_m2_settings, super_pom_repository
 from tidegate.products.jdbc.settings import DriverSettings
 

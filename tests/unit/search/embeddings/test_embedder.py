@@ -15,7 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
-from tidegate.model_limits import AT_ONCE
+from tidegate.model_provider_limits import AT_ONCE
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.store.sqlite.state import SqliteState

@@ -21,8 +21,8 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
-from tidegate.products.jdbc.drivers import drivers_of
-from tidegate.products.jdbc.engine.drivers import find_jars
+from tidegate.products.jdbc.driver_preparation import drivers_of
+from tidegate.products.jdbc.engine.driver_jars import find_jars
 from tidegate.products.jdbc.engine.engine import fence_warnings
 from tidegate.products.jdbc.engine.jvm.runtime import Runtime, find_runtime
 from tidegate.products.jdbc.engine.known_databases import KnownDatabase

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tidegate.app import App
 from tidegate.cli.consent import require_consent
 from tidegate.cli.terminal import print_status
-from tidegate.products.jdbc.drivers import drivers_of
-from tidegate.products.jdbc.maven.cache import key_of
+from tidegate.products.jdbc.driver_preparation import drivers_of
 from tidegate.products.jdbc.maven.coordinates import Coordinate
+from tidegate.products.jdbc.maven.driver_cache import key_of
 from tidegate.products.jdbc.maven.lock_file import LockedDriver
 
 

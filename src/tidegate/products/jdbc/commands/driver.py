@@ -19,8 +19,8 @@ from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.products.jdbc.commands.download import fetch_driver
-from tidegate.products.jdbc.drivers import drivers_of
-from tidegate.products.jdbc.engine.drivers import named_coordinates
+from tidegate.products.jdbc.driver_preparation import drivers_of
+from tidegate.products.jdbc.engine.driver_jars import named_coordinates
 from tidegate.products.jdbc.maven.bundle import import_bundle, read_bundle_lock, write_bundle
 from tidegate.products.jdbc.maven.lock_file import LockedDriver
 

@@ -36,7 +36,7 @@ class JdbcHooks(CommandHooks):
         given: list[str] = getattr(arguments, "driver_coordinate", [])
         if not given:
             return {}
-        from tidegate.products.jdbc.engine.drivers import named_coordinates
+        from tidegate.products.jdbc.engine.driver_jars import named_coordinates
 
         named = [each for text in given for each in named_coordinates(text)]
         return {COORDINATE: ",".join(map(str, named))}

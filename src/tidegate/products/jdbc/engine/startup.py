@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tidegate.errors import Code, TidegateError
-from tidegate.products.jdbc.engine.drivers import find_jars
+from tidegate.products.jdbc.engine.driver_jars import find_jars
 from tidegate.products.jdbc.engine.errors import ended_connecting, unconnected
 from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
 from tidegate.products.jdbc.engine.jvm.runtime import Runtime, find_runtime

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
-from tidegate.products.jdbc.maven.cache import DriverCache
+from tidegate.products.jdbc.maven.driver_cache import DriverCache
 from tidegate.products.jdbc.maven.jar_checks import check_jar
 from tidegate.products.jdbc.maven.lock_file import (
     MOST_BYTES,

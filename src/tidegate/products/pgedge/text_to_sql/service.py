@@ -17,7 +17,7 @@ from tidegate.gateway.handlers import HandlerParts, RequestHandler
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
-from tidegate.model_limits import CallerLimits, ProviderLimits
+from tidegate.model_provider_limits import CallerLimits, ProviderLimits
 from tidegate.products.pgedge.settings import LanguageSettings, ModelSettings
 from tidegate.products.pgedge.text_to_sql.knowledge import Knowledge, read_knowledge
 from tidegate.products.pgedge.text_to_sql.model import ModelReply

@@ -20,8 +20,8 @@ from tidegate.model.sources import Source
 from tidegate.paths import expand
 from tidegate.products.jdbc.engine.known_databases import KNOWN_DATABASES
 from tidegate.products.jdbc.engine.url import JdbcUrl, coordinate_of
-from tidegate.products.jdbc.maven.cache import DriverCache, Report
 from tidegate.products.jdbc.maven.coordinates import Coordinate, parse_coordinate, parse_coordinates
+from tidegate.products.jdbc.maven.driver_cache import DriverCache, Report
 
 COORDINATE = "driver_coordinate"
 REPOSITORY = "driver_repository"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tidegate.gateway.handlers import HandlerParts
 from tidegate.model.sources import Source
-from tidegate.products.jdbc.engine.drivers import JdbcDrivers, known_libraries
-from tidegate.products.jdbc.maven.cache import DriverCache, Report
+from tidegate.products.jdbc.engine.driver_jars import JdbcDrivers, known_libraries
+from tidegate.products.jdbc.maven.driver_cache import DriverCache, Report
 from tidegate.products.jdbc.settings import DriverSettings
 
 _KEPT = "jdbc.drivers"
