@@ -9,11 +9,20 @@ SOURCE = ROOT / "src"
 
 _CORE = {
     "policy": ("policy/*.py",),
-    "sql": ("sql/*.py", "sql/dialects/*.py", "sql/masking/*.py"),
+    "sql": (
+        "sql/*.py",
+        "sql/dialects/*.py",
+        "sql/masking/*.py",
+        "products/*/dialect.py",
+        "products/*/dialects/*.py",
+        "products/*/reserved_words.py",
+        "products/console/statement_parts.py",
+    ),
     "approvals": ("approvals/*.py",),
     "secrets": ("secrets.py",),
     "engines": (
         "engines/*/inspect.py",
+        "products/*/engine/inspect.py",
         "engines/postgres/catalog.py",
         "engines/common/permit_checks.py",
         "engines/common/roles.py",
@@ -41,14 +50,22 @@ _CORE = {
     ),
 }
 
+_KINDS = ("contract", "engine", "properties", "security", "surface", "undo", "unit")
 TESTS = (
     "tests/unit",
     "tests/properties",
     "tests/security",
     "tests/contract",
     "tests/faults/audit",
+    *(
+        str(folder.relative_to(ROOT))
+        for kind in _KINDS
+        for folder in sorted(ROOT.glob(f"tests/products/*/{kind}"))
+        if folder.parent.name != "pgwire" or kind == "unit"
+    ),
 )
-"""Where tests may kill. What runs in other processes (tests/cli, tests/wire) cannot be mutated."""
+"""Where tests may kill. What runs in other processes (tests/cli, tests/wire and their kinds in
+products) cannot be mutated."""
 
 
 def modules() -> dict[Path, str]:

@@ -88,6 +88,14 @@ def test_every_pattern_of_the_core_names_modules_with_mutants() -> None:
     )
 
 
+def test_every_dialect_and_every_inspection_is_in_the_core_wherever_it_lies() -> None:
+    package = SOURCE / "tidegate"
+    judging = {
+        *package.rglob("inspect.py"), *package.rglob("dialect.py"), *package.rglob("dialects/*.py"),
+    }  # fmt: skip
+    assert judging <= modules().keys()
+
+
 @functools.cache
 def _made(path: Path) -> dict[tuple, Mutant]:
     return {mutant.key: mutant for mutant in mutants_of(path)}
