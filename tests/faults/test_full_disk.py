@@ -148,7 +148,7 @@ def test_many_tokens_are_revoked_one_after_another_and_every_one_is_on_record(di
     state = SqliteState(disk.state / "state.db")
     tokens_of_state = Tokens(state.tokens)
     for name in names[1:]:
-        tokens_of_state.create(name, Scope.READ_ONLY)
+        tokens_of_state.create(name, TokenRights(Scope.READ_ONLY))
     tokens_of_state.close()
     state.close()
     disk.fill()
