@@ -4,6 +4,7 @@ import pytest
 from msgspec import structs
 
 from tidegate.audit.log import AuditLog
+from tidegate.engines.postgres.transaction import TransactionSettings
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
@@ -119,7 +120,7 @@ async def test_the_fence_itself_refuses_every_change(case, server, database):
             "EXECUTE theirs",
             "SELECT 1",
         ) * 3:  # as a text, prepared, and by name
-            await session.begin(text.encode(), None, 1000, None, writes=False)
+            await session.begin_read(text.encode(), None, TransactionSettings(1000))
             await session.settle()
         ((path, mode),) = await session.query_internal(
             b"SELECT current_setting('search_path'), current_setting('transaction_read_only')"
