@@ -24,7 +24,7 @@ from tidegate.protocol.model import (
     Settings,
 )
 from tidegate.protocol.multi_round_trip import MultiRoundTrip
-from tidegate.protocol.repeated_calls import Call
+from tidegate.protocol.repeated_calls import OpenedCall
 from tidegate.protocol.request import InputRequired, McpRequest
 from tidegate.protocol.request_context import (
     UNKNOWN_CLIENT,
@@ -40,7 +40,6 @@ from tidegate.protocol.transport import Answer, TransportContext
 logger = logging.getLogger("tidegate.protocol")
 
 INITIALIZED = "notifications/initialized"
-CALL = "tools/call"
 MOST_MEMBERS = 64
 """Messages in one batch: their replies are kept until the last one is there."""
 
@@ -67,7 +66,7 @@ class Kernel:
         if repeated is not None:
             call = repeated.find(frame, transport)
             if call is not None:
-                return await self._serve_repeated(call, transport)
+                return await self.serve_message(call.message, transport, call=call)
         frame = frame.removeprefix(jsonrpc.BYTE_ORDER_MARK)
         try:
             if frame.lstrip()[:1] == b"[":
@@ -81,9 +80,14 @@ class Kernel:
             return Answer(jsonrpc.error_frame(id, error.code, error.message, data), 400)
 
     async def serve_message(
-        self, message: Message, transport: TransportContext, frame: bytes = b""
+        self,
+        message: Message,
+        transport: TransportContext,
+        frame: bytes = b"",
+        call: OpenedCall | None = None,
     ) -> Answer | None:
-        """Answer one decoded message; `frame` is what it was decoded from, if that is known."""
+        """Answer one decoded message. `frame` is what it was decoded from, if the next one may be
+        recognized by it; `call` is there if this one was, and so need not be read."""
         if message.id is None:
             initialization.on_notification(message, transport)
             return None
@@ -100,48 +104,24 @@ class Kernel:
             ):
                 return initialization.initialize(self._served, self.sessions, message, transport)
             method = self._methods.get(message.method)
-            params = self._read(message, method, transport)
-            bare = message.method not in METHODS
-            request = open_request(self._served, message, params, transport, bare=bare)
-        except RpcError as error:
-            return self._refuse(message.id, error, request)
-        except Exception:
-            logger.exception("fault while serving %s", message.method)
-            return self._refuse(message.id or jsonrpc.NO_ID, _fault(), request)
-        repeated = transport.repeated
-        if repeated is not None and isinstance(params, p.CallTool):
-            repeated.learn(frame, Call(message, params, request))
-        return await self._answer(message, method, params, request, transport)
-
-    async def _serve_repeated(self, call: Call, transport: TransportContext) -> Answer | None:
-        """Answer a call whose frame was recognized. What is left of opening it is what depends on
-        its text."""
-        message, params, request = call
-        try:
-            check_marked(self._served, params, request, transport)
-        except RpcError as error:
-            return self._refuse(request.id, error, request)
-        method = self._methods.get(CALL)
-        return await self._answer(message, method, params, request, transport)
-
-    async def _answer(
-        self,
-        message: Message,
-        method: Method | None,
-        params: p.Params,
-        request: McpRequest,
-        transport: TransportContext,
-    ) -> Answer | None:
-        """Answer a request that is open."""
-        try:
+            if call is not None:
+                _, params, request = call
+                check_marked(self._served, params, request, transport)
+            else:
+                params = self._read(message, method, transport)
+                bare = message.method not in METHODS
+                request = open_request(self._served, message, params, transport, bare=bare)
+                if transport.repeated is not None and isinstance(params, p.CallTool):
+                    transport.repeated.learn(frame, OpenedCall(message, params, request))
             return await self._run(message, method, params, request, transport)
         except RpcError as error:
-            return self._refuse(request.id, error, request)
+            return self._refuse(message.id, error, request)
         except asyncio.CancelledError:
             raise
         except Exception:
             logger.exception("fault while serving %s", message.method)
-            return self._refuse(message.id or jsonrpc.NO_ID, _fault(), request)
+            fault = RpcError(INTERNAL_ERROR, "Internal error", status=500)
+            return self._refuse(message.id, fault, request)
 
     def close(self) -> None:
         """End every session and listen stream; running calls are cancelled."""
@@ -291,7 +271,3 @@ class Kernel:
         data = error.data or self._served.settings.error_data.get(code)
         frame = jsonrpc.error_frame(id, code, error.message, data)
         return Answer(frame, status or 200)
-
-
-def _fault() -> RpcError:
-    return RpcError(INTERNAL_ERROR, "Internal error", status=500)

@@ -10,7 +10,6 @@ all other tokens stay what they are. What such a call is allowed to do is judged
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -44,7 +43,7 @@ class _Frame(msgspec.Struct):
 _frame = msgspec.json.Decoder(_Frame)
 
 
-class Call(NamedTuple):
+class OpenedCall(NamedTuple):
     """A call as the kernel has it once it is read and opened."""
 
     message: Message
@@ -99,7 +98,7 @@ class _Template(NamedTuple):
     cut: _Cut
     argument: str
     arguments: dict[str, Any]
-    call: Call
+    call: OpenedCall
 
 
 class RepeatedCalls:
@@ -111,7 +110,7 @@ class RepeatedCalls:
         self._templates: list[_Template] = []
         self._left = MOST_LEARNED
 
-    def find(self, frame: bytes, transport: TransportContext) -> Call | None:
+    def find(self, frame: bytes, transport: TransportContext) -> OpenedCall | None:
         """The call in the frame, if only its id and its text are not known."""
         if len(frame) > p.LARGE:  # its values are counted first
             return None
@@ -127,7 +126,7 @@ class RepeatedCalls:
             return _repeat(template, id, text, transport)
         return None
 
-    def learn(self, frame: bytes, call: Call) -> None:
+    def learn(self, frame: bytes, call: OpenedCall) -> None:
         """Know the next frame that is like this one. Nothing happens for a call that belongs to a
         session, answers a question or reports progress, and for one that cannot be cut."""
         request = call.request
@@ -143,16 +142,16 @@ class RepeatedCalls:
         self._left -= 1
         # The stream and the body of the call end with it.
         earlier = structs.replace(request, sender=_NoSender(), cancellation=Cancellation())
-        template = next(_templates(frame, call._replace(request=earlier)), None)
+        template = _template_of(frame, call._replace(request=earlier))
         if template is not None:
             self._templates.insert(0, template)
             del self._templates[_MOST_KEPT:]
 
 
-def _repeat(template: _Template, id: bytes, text: str, transport: TransportContext) -> Call:
+def _repeat(template: _Template, id: bytes, text: str, transport: TransportContext) -> OpenedCall:
     earlier = template.call
     params, request = earlier.params, earlier.request
-    return Call(
+    return OpenedCall(
         Message(id, earlier.message.method),
         p.CallTool(
             meta=params.meta,
@@ -175,17 +174,17 @@ def _repeat(template: _Template, id: bytes, text: str, transport: TransportConte
     )
 
 
-def _templates(frame: bytes, call: Call) -> Iterator[_Template]:
-    """The ways to cut the frame that are proven: with another id and another text it is read as
-    the same call with these."""
+def _template_of(frame: bytes, call: OpenedCall) -> _Template | None:
+    """The frame, cut in a way that is proven: with another id and another text it is read as the
+    same call with these. None if there is no such way."""
     params = call.params
     if not isinstance(params.arguments, dict):
-        return
+        return None
     texts = {name: text for name, text in params.arguments.items() if isinstance(text, str)}
     argument = max(texts, key=lambda name: len(texts[name]), default="")
     raw = bytes(_frame.decode(frame).params.arguments[argument]) if argument else b""
     if not raw or frame.count(raw) != 1:
-        return
+        return None
     begin = frame.index(raw) + 1
     end = begin + len(raw) - 2
     for match in _ID.finditer(frame):
@@ -198,7 +197,8 @@ def _templates(frame: bytes, call: Call) -> Iterator[_Template]:
             continue
         template = _Template(cut, argument, params.arguments, call)
         if match[1] == call.message.id and _is_proven(template):
-            yield template
+            return template
+    return None
 
 
 def _is_proven(template: _Template) -> bool:
