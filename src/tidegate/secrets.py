@@ -76,6 +76,12 @@ def check_references(url: str, kinds: Collection[str] = KINDS) -> None:
         raise _no_reference(found[0], "refers to no known kind of secret.", HINT)
 
 
+def is_reference(text: str, kinds: Collection[str] | None = None) -> bool:
+    """Whether a text is one reference and nothing else; of these `kinds`, where they are given."""
+    found = re.fullmatch(r"\$\{(\w+):[^}]+\}", text)
+    return found is not None and (kinds is None or found[1] in kinds)
+
+
 def _no_reference(text: str, problem: str, hint: str) -> TidegateError:
     return TidegateError(Code.SOURCE_URL, f"`{text[:80]}` in the URL {problem}", hint=hint)
 
@@ -327,6 +333,10 @@ _SHAPED = (
 )
 # Bounded, as each place that a hostile text offers is tried.
 _URL_LOGIN = r"(://[^\s/?#@:'\"]{0,128}:)(?!\d{1,5}[/?#])[^\s@'\"]{1,256}(?=@)"
+# A login before a host, whatever is in it; what is no port in the beginning of a URL that was cut.
+_ANY_LOGIN = r"([A-Za-z][\w+.-]*://)[^\s`'\"]*@|[^\s`'\"]*:[^\s`'\"]*@"
+_CUT_LOGIN = r"(://(?!\[)[^\s`'\"/:@*]*):(?![0-9]{1,5}(?![^\s`'\"/?#]))[^\s`'\"]+"
+_URL_QUERY = r"(://[^\s`'\"?]*\?)[^\s`'\"]+"
 _URL_PARAMETER = r"(?i)://[^\s'\"]{0,512}[?&](?:password|passwd|pwd)=[^\s&'\"]"
 _KEY_VALUE = r"(?i)\b(?:password|passwd|pwd)\s{0,8}=\s{0,8}[^\s=]"
 _CONNECTION = r"(?i)\b(?:host|hostaddr|server|dbname|database)\s{0,8}=\s{0,8}[^\s=]"
@@ -385,6 +395,14 @@ def mask_shapes(text: str) -> str:
 def mask_url_logins(text: str) -> str:
     """The text without the passwords of URLs, `user:password@`, wherever they are in it."""
     return re.sub(_URL_LOGIN, rf"\1{MASK}", text) if "://" in text else text
+
+
+def mask_addresses(text: str) -> str:
+    """The text without the logins and queries of URLs, also of one that was cut. Shows less than
+    `mask_url_logins`: for a setting that should have neither. Not for hostile text: its work is
+    not linear."""
+    text = re.sub(_ANY_LOGIN, rf"\1{MASK}@", text)
+    return re.sub(_URL_QUERY, rf"\1{MASK}", re.sub(_CUT_LOGIN, rf"\1:{MASK}", text))
 
 
 def holds_login(text: str) -> bool:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 import msgspec
 
 from tidegate.config.errors import invalid
-from tidegate.secrets import READ_ANYWHERE, check_references
-
-_REFERENCE = re.compile(r"\$\{\w+:[^}]+\}")
+from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
 
 ProviderName = Literal["local", "openai", "voyage", "ollama", "hash-test", "none"]
 
@@ -39,7 +36,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.api_key is not None:
-            if not _REFERENCE.fullmatch(self.api_key):
+            if not is_reference(self.api_key):
                 raise invalid(
                     "`api_key` of `embeddings` holds a key.",
                     hint="Write `${ENV:NAME}` or `${FILE:/path}` in its place.",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 import msgspec
 
 from tidegate.config.addresses import HttpUrl, parse_http_url
 from tidegate.config.errors import invalid
-
-_REFERENCE = re.compile(r"\$\{(ENV|FILE):[^}]+\}")
+from tidegate.secrets import READ_ANYWHERE, is_reference
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +39,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "`approvals.webhook.url` is not an https URL without a login and a fragment.",
                 hint="Write it like https://hooks.example.com/tidegate.",
             )
-        if not _REFERENCE.fullmatch(self.secret):
+        if not is_reference(self.secret, READ_ANYWHERE):
             raise invalid(
                 "`approvals.webhook.secret` is not a reference to a secret.",
                 hint="Write `${FILE:/path}` or `${ENV:NAME}`.",

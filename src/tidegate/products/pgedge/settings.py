@@ -11,6 +11,7 @@ import msgspec
 
 from tidegate.config.errors import invalid
 from tidegate.config.sections import Section
+from tidegate.secrets import READ_ANYWHERE, is_reference
 
 Share = Literal["names", "comments", "values"]
 Provider = Literal["openai", "anthropic", "ollama"]
@@ -20,7 +21,6 @@ DEFAULT_URLS: dict[Provider, str] = {
     "anthropic": "https://api.anthropic.com/v1",
     "ollama": "http://127.0.0.1:11434",
 }
-_REFERENCE = re.compile(r"\$\{(ENV|FILE):[^}]+\}")
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,7 +45,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not self.model.strip():
             raise invalid("`language.model.model` is empty.", hint="Name the model to use.")
-        if self.api_key is not None and not _REFERENCE.fullmatch(self.api_key):
+        if self.api_key is not None and not is_reference(self.api_key, READ_ANYWHERE):
             raise invalid(
                 "`language.model.api_key` is not a reference to a secret.",
                 hint="Write `${ENV:NAME}` or `${FILE:/path}`.",
