@@ -32,6 +32,9 @@ GROUP = "tidegate.products"
 """The group of entry points of packages, and the package of the products that are here."""
 
 
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
 class EngineEntry(NamedTuple):
     """The module and class of an engine, and what is known of it before it is imported.
 
@@ -81,7 +84,7 @@ class EngineEntry(NamedTuple):
     own_functions: bool = False
     other_dialects: tuple[str, ...] = ()
     is_folder: bool = False
-    trivial_queries: Mapping[str, str] = MappingProxyType({})
+    trivial_queries: Mapping[str, str] = NONE
     table_form: str = ""
     writes_by_settings: bool = False
     dialect_reader: str = ""
@@ -144,7 +147,7 @@ class CommandEntry(NamedTuple):
 
     place: str
     group: CommandGroup
-    examples: Mapping[str, str] = MappingProxyType({})
+    examples: Mapping[str, str] = NONE
 
 
 class UrlAdvice(NamedTuple):
@@ -163,9 +166,6 @@ class DemoSource(NamedTuple):
     help: str
     query: str
     answer: str
-
-
-NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Product(NamedTuple):

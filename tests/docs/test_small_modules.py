@@ -3,11 +3,11 @@ share it, or it is named here."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from pathlib import Path
 
+import changed
 from support.documents import ROOT
 
 SOURCES = ROOT / "src"
@@ -38,20 +38,13 @@ FILES = {name_of(file): file for file in sorted(SOURCES.rglob("*.py"))}
 TEXTS = {name: file.read_text(encoding="utf-8") for name, file in FILES.items()}
 
 
-def imported(text: str) -> set[str]:
+def imported(file: Path) -> set[str]:
     """The modules of ours that a module imports."""
-    found = set[str]()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                found.add(whole if whole in FILES else node.module)
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found & FILES.keys()
+    names = set(changed.imported(file))
+    return {name if name in FILES else name.rpartition(".")[0] for name in names} & FILES.keys()
 
 
-USERS = Counter(each for text in TEXTS.values() for each in imported(text))
+USERS = Counter(each for file in FILES.values() for each in imported(file))
 
 
 def is_small(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from tidegate.edges.http.router import HttpRequest, HttpResponse, json_response,
 from tidegate.identity.operators import SignedIn
 from tidegate.products.console.access import Access
 from tidegate.products.console.access_matrix import AccessMatrix, Ask, Preview
+from tidegate.products.console.console import Answer
 from tidegate.products.console.operator_accounts import (
     ChangeRoles,
     Confirmed,
@@ -23,8 +24,6 @@ from tidegate.products.console.token_forms import ChangeToken, MakeToken, TokenF
 
 BODY_LIMIT = 262_144
 """A token may name many sources, and a statement may be long."""
-
-Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse]]
 
 
 class AccessRoutes:

@@ -17,6 +17,7 @@ from tidegate.edges.http.router import (
     read_json,
 )
 from tidegate.identity.operators import SignedIn
+from tidegate.products.console.console import Answer
 from tidegate.products.console.conventions import DATA
 from tidegate.products.console.data_calls import Caller, DataCalls, decode
 from tidegate.products.console.data_export import DataExports, read_ticket
@@ -29,7 +30,6 @@ from tidegate.products.console.sign_in import PATH, actor_of
 from tidegate.products.console.statements import Explained, Statements, Text, TextAt
 from tidegate.products.console.tabs import DataTabs, NewTab, Written
 
-Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
 Guard = Callable[[Answer], Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]]
 """Makes a handler of an answer: it checks where a request comes from, and who is signed in."""
 BODY_LIMIT = 262_144
