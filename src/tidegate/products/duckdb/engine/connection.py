@@ -48,6 +48,8 @@ class DuckdbSession:
         self._interrupted = False
         self.exact_queries: dict[QueryKey, ExactQuery] = {}
         """What is known of texts, while the file stays as it is."""
+        self.plain_queries: set[QueryKey] = set()
+        """Fingerprints of texts of which the driver read one as it is, by the same rule."""
         self._facts = SchemaFacts()
 
     @property
@@ -59,6 +61,7 @@ class DuckdbSession:
     def forget(self) -> None:
         """Forget what is known of the file."""
         self.exact_queries.clear()
+        self.plain_queries.clear()
         self._facts = SchemaFacts()
 
     @property

@@ -60,6 +60,7 @@ from tidegate.products.duckdb.engine.messages import (
 )
 from tidegate.products.duckdb.engine.url import DuckUrl
 from tidegate.results.column_kinds import column_of
+from tidegate.sql.fingerprint import fingerprint
 
 
 class ReaderWriterLock:
@@ -131,6 +132,8 @@ can write it."""
 
 OPINIONS = 1_024
 OPINION_TEXT = 32_768
+ALIKE_TEXT = 4_096
+"""Characters of the longest text whose fingerprint is taken: it saves little there."""
 
 
 class DuckdbEngine:
@@ -192,9 +195,22 @@ class DuckdbEngine:
     async def inspect(
         self, statement: Statement, judgement: Judgement, timeout_s: float = INSPECT_S
     ) -> Judgement | None:
-        """The opinion of DuckDB's parser, from the cache where it was asked before."""
+        """The opinion of DuckDB's parser and planner, from the cache where it was asked before.
+
+        Of a read, the opinion of one that differs in plain values only is taken. The database is
+        opened so that a read cannot write, whatever its values are."""
         self._check_open()
         text, own = statement.text, list(judgement.own)
+        if text in self._opinions:
+            return self._opinions[text]
+        alike = "" if own or judgement.effect is not Effect.READ else _alike(statement)
+        if alike and alike != text:
+            found = await self._opinion(alike, own)
+            if found is not None and found.effect is Effect.READ and found.code is None:
+                return found
+        return await self._opinion(text, own)
+
+    async def _opinion(self, text: str, own: list[str]) -> Judgement | None:
         if text in self._opinions:
             return self._opinions[text]
         opinion = await self._ask("inspect", Question(self._url.version(), text, own), Opinion)
@@ -323,6 +339,7 @@ class DuckdbEngine:
             [] if permit.judgement is None else list(permit.judgement.touches),
             permit.whole_changes,
             [] if permit.judgement is None else list(permit.judgement.own),
+            _alike(request.statement) if permit.effect is Effect.READ else "",
         )
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
@@ -433,3 +450,10 @@ class DuckdbEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
+
+
+def _alike(statement: Statement) -> str:
+    """What texts that differ in plain values only have in common; empty for a long text."""
+    if len(statement.text) > ALIKE_TEXT:
+        return ""
+    return statement.fingerprint or fingerprint(statement.text)

@@ -52,6 +52,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     With a `schema`, names without one are looked up there first. A change of more than
     `max_rows_changed` rows is rolled back, and with `whole_changes` (`Permit`) one of every row of
     a table that it `touches`. `own` are functions of users that it calls and that are trusted.
+    `alike` is the text's fingerprint; empty where it is not known.
     """
 
     version: str
@@ -65,6 +66,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     touches: list[TouchedTable] = []
     whole_changes: Literal["", "confirm", "deny"] = ""
     own: list[str] = []
+    alike: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):

@@ -111,14 +111,17 @@ class Execution:
                 "DuckDB explains a change only on a connection that may write.",
                 hint="Explain the SELECT that finds the rows to be changed.",
             )
+        shows_columns = reading.kind == "MULTI" and not self._writes
         if explain:
             text = f"EXPLAIN {text}"
         elif reading.kind == "SELECT" and not self._writes:
-            text = self._adopt(self._exact_query(text, params))
+            query = self._exact_query(text, params)
+            shows_columns = query is None
+            text = text if query is None else self._adopt(query)
         self._whole = begin_whole(self._run, cursor) if self._writes else None
         cursor.execute(text, params)
-        if reading.kind == "MULTI" and not self._writes:
-            self._ask_again(text)
+        if shows_columns:
+            self._ask_again(text, params)
         if not self.columns and cursor.description:
             self.columns = [(entry[0], str(entry[1])) for entry in cursor.description]
         if self._writes and reading.returns:
@@ -133,32 +136,41 @@ class Execution:
         self.columns, self._coerced_columns = query.columns, query.coerced_columns
         return query.text
 
-    def _ask_again(self, text: str) -> None:
-        """A PIVOT shows its columns only when it has run; run it so that its values come exact."""
+    def _ask_again(self, text: str, params: list[Any] | None) -> None:
+        """A query that has run shows its columns; run it again if its values do not come exact."""
         described = self._cursor.description
         query = ExactQuery(
             body(text), [entry[0] for entry in described], [entry[1] for entry in described]
         )
         if query.text != body(text):
-            self._cursor.execute(query.text)
+            self._cursor.execute(query.text, params)
         self._adopt(query)
 
-    def _exact_query(self, text: str, params: list[Any] | None) -> ExactQuery:
-        """What the columns of a query are: DuckDB binds it for that, but does not run it.
+    def _exact_query(self, text: str, params: list[Any] | None) -> ExactQuery | None:
+        """What the columns of a query are: DuckDB binds it for that, but does not run it. None if
+        one like it was read as it is: then it shows its columns when it has run.
 
         Only where nothing may be written: a query that writes would be run.
         """
-        kept = self._session.exact_queries
+        session = self._session
+        kept, plain = session.exact_queries, session.plain_queries
         kinds = tuple([cast("type[object]", type(value)) for value in params or ()])
         key = text, self._schema, kinds
         query = kept.get(key)
-        if query is None:
-            relation = self._cursor.sql(text, params=params)
-            query = ExactQuery(body(text), relation.columns, relation.types)
-            if not self._session.in_memory and len(text) <= MAX_KEPT_TEXT:
-                if len(kept) >= MAX_KEPT_QUERIES:
-                    kept.clear()
-                kept[key] = query
+        if query is not None:
+            return query
+        alike = self._run.alike, self._schema, kinds
+        if alike in plain:
+            return None
+        relation = self._cursor.sql(text, params=params)
+        query = ExactQuery(body(text), relation.columns, relation.types)
+        if not session.in_memory and len(text) <= MAX_KEPT_TEXT:
+            if len(kept) >= MAX_KEPT_QUERIES:
+                kept.clear()
+                plain.clear()
+            kept[key] = query
+            if self._run.alike and query.text == body(text):
+                plain.add(alike)
         return query
 
     def _finish_change(self) -> None:

@@ -1,0 +1,138 @@
+"""Queries that differ in plain values only: DuckDB is asked once about one of them, and each still
+comes with its own columns, types and values. The oracle is DuckDB itself, past the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from support.engine_cases import CASES, Case
+from tidegate.engines.api import Engine
+from tidegate.errors import TidegateError
+from tidegate.model.statements import Effect, Statement
+from tidegate.sql.fingerprint import fingerprint
+from tidegate.sql.judge import judge
+
+SHOP = """
+CREATE TABLE items (id INTEGER, name VARCHAR, price DECIMAL(9, 2), day DATE, big HUGEINT);
+INSERT INTO items
+SELECT i, 'name ' || i, i * 1.25, DATE '2026-01-01' + i::INTEGER, i FROM range(9) t(i);
+CREATE VIEW dear AS SELECT id, price > 5 AS dear, day FROM items;
+"""
+
+ALIKE = {
+    "a value that is compared": [f"SELECT id, name FROM items WHERE id = {n}" for n in (1, 5, 99)],
+    "a text that is compared": [
+        f"SELECT id FROM items WHERE name = '{name}'" for name in ("name 1", "it''s", "")
+    ],
+    "a type that DuckDB writes as text": [
+        f"SELECT price, day FROM items WHERE id < {n} ORDER BY id" for n in (2, 4)
+    ],
+    "a number's type by its size": [
+        f"SELECT {n} AS n FROM items LIMIT 2"
+        for n in (1, 3_000_000_000, 9_223_372_036_854_775_808, 2**127)
+    ],
+    "a decimal's type by its digits": [f"SELECT {n} AS n" for n in ("1.5", "17.25", "0.00001")],
+    "a number in an expression": [f"SELECT id + {n} AS n FROM items" for n in (1, 3_000_000_000)],
+    "a list's type by its numbers": [f"SELECT list_value({n}, 2) AS l" for n in (1, 3_000_000_000)],
+    "a branch": [f"SELECT CASE WHEN id > {n} THEN {n} END c FROM items" for n in (3, 2**40)],
+    "the place of a column": [f"SELECT id, name FROM items ORDER BY {n}" for n in (1, 2)],
+    "a view": [f"SELECT * FROM dear WHERE id = {n}" for n in (1, 7)],
+    "a limit": [f"SELECT id FROM items ORDER BY id LIMIT {n}" for n in (0, 1, 3)],
+    "a range": [f"SELECT * FROM range({n})" for n in (0, 3)],
+    "an argument by name": [f"SELECT struct_pack(a := {n}) AS s" for n in (1, 3_000_000_000)],
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Case:
+    path = tmp_path / "alike.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute(SHOP)
+    case = CASES["duckdb"].prepare(tmp_path)
+    case.url = f"duckdb:///{path}"
+    case.source = type(case.source)("s1", "shop", case.url, "duckdb", "duckdb")
+    return case
+
+
+def what_duckdb_says(case: Case, text: str) -> tuple[list[tuple[str, str]], list[list[Any]]]:
+    """The names and types of a query's columns, and its values as DuckDB writes them."""
+    with duckdb.connect(case.url.removeprefix("duckdb:///"), read_only=True) as made:
+        columns = [(row[0], row[1]) for row in made.execute(f"DESCRIBE {text}").fetchall()]
+        values = ", ".join(f"CAST(#{place} AS VARCHAR)" for place in range(1, len(columns) + 1))
+        rows = made.execute(f"SELECT {values} FROM ({text})").fetchall()
+        return columns, [list(row) for row in rows]
+
+
+async def answer(
+    case: Case, engine: Engine, text: str
+) -> tuple[list[tuple[str, str]], list[list[Any]]]:
+    judgement = judge(text, "duckdb")
+    assert judgement.effect is Effect.READ, judgement
+    found = await engine.inspect(Statement(text), judgement)
+    assert found is not None
+    assert found.effect is Effect.READ
+    cursor = await case.start(engine, text)
+    columns = [(column.name, column.type) for column in cursor.columns]
+    rows = await cursor.fetch(100)
+    await cursor.close()
+    return columns, [list(row) for row in rows]
+
+
+def as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"'{name}': {one}" for name, one in value.items()) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+@pytest.mark.parametrize("order", ["as written", "turned round"])
+async def test_each_query_has_its_own_types_and_values(shop: Case, order: str) -> None:
+    wrong: list[object] = []
+    async with shop.opened() as engine:
+        for name, texts in ALIKE.items():
+            assert len({fingerprint(text) for text in texts}) == 1, name
+            for text in texts if order == "as written" else reversed(texts):
+                wanted = what_duckdb_says(shop, text)
+                columns, rows = await answer(shop, engine, text)
+                found = columns, [[as_text(value) for value in row] for row in rows]
+                if found != wanted:
+                    wrong.append((name, text, found, wanted))
+    assert wrong == []
+
+
+async def test_a_value_that_duckdb_refuses_is_refused_after_one_that_it_takes(
+    shop: Case,
+) -> None:
+    async with shop.opened() as engine:
+        assert (await answer(shop, engine, "SELECT id FROM items ORDER BY 1"))[1][0] == [0]
+        with pytest.raises(TidegateError, match="ORDER term out of range"):
+            await answer(shop, engine, "SELECT id FROM items ORDER BY 5")
+
+
+async def test_one_opinion_stands_for_all_reads_that_differ_in_plain_values(
+    shop: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with shop.opened() as engine:
+        asked: list[str] = []
+        ask = engine._ask
+
+        async def count(verb: str, *args: Any) -> Any:
+            asked.append(verb)
+            return await ask(verb, *args)
+
+        monkeypatch.setattr(engine, "_ask", count)
+        for number in range(5):
+            await answer(shop, engine, f"SELECT name FROM items WHERE id = {number}")
+        assert asked.count("inspect") == 1
+        change = "UPDATE items SET name = 'x' WHERE id = {}"
+        for number in range(2):
+            text = change.format(number)
+            await engine.inspect(Statement(text), judge(text, "duckdb"))
+        assert asked.count("inspect") == 3
