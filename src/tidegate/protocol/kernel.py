@@ -105,8 +105,9 @@ class Kernel:
                 return initialization.initialize(self._served, self.sessions, message, transport)
             method = self._methods.get(message.method)
             if call is not None:
-                _, params, request = call
-                check_marked(self._served, params, request, transport)
+                params = call.params
+                check_marked(self._served, params, call.request, transport)
+                request = call.request
             else:
                 params = self._read(message, method, transport)
                 bare = message.method not in METHODS

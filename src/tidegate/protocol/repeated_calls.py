@@ -25,6 +25,8 @@ from tidegate.protocol.transport import TransportContext
 
 MOST_LEARNED = 16
 """Frames that are learned in one connection: a client that repeats nothing costs no more."""
+MOST_BESIDE = 4_096
+"""Bytes of a frame beside its text: they are kept as long as the connection, and read again."""
 _MOST_KEPT = 4
 _MOST_DIGITS = 18
 _PROBE_ID, _PROBE_TEXT = b"918273645", "a text that no client sends: \u2028"
@@ -32,15 +34,13 @@ _ID = re.compile(rb'"id"\s*:\s*([1-9]\d{0,17})\s*[,}]')
 _text = msgspec.json.Decoder(str)
 
 
-class _Arguments(msgspec.Struct):
-    arguments: dict[str, msgspec.Raw]
+class _Given(msgspec.Struct):
+    arguments: msgspec.Raw
 
 
-class _Frame(msgspec.Struct):
-    params: _Arguments
-
-
-_frame = msgspec.json.Decoder(_Frame)
+# The last of two members of one name counts, of whatever kind the other is: as in `params`.
+_given = msgspec.json.Decoder(_Given)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class OpenedCall(NamedTuple):
@@ -93,12 +93,14 @@ class _NoSender:
 
 class _Template(NamedTuple):
     """A call that was opened, its frame, the name of the argument whose text may differ, and all
-    its arguments."""
+    its arguments. `request` has nothing of the call that has ended."""
 
     cut: _Cut
     argument: str
     arguments: dict[str, Any]
-    call: OpenedCall
+    method: str | None
+    params: p.CallTool
+    request: McpRequest
 
 
 class RepeatedCalls:
@@ -128,77 +130,81 @@ class RepeatedCalls:
 
     def learn(self, frame: bytes, call: OpenedCall) -> None:
         """Know the next frame that is like this one. Nothing happens for a call that belongs to a
-        session, answers a question or reports progress, and for one that cannot be cut."""
+        session or to an earlier era, answers a question or reports progress, and for one that
+        cannot be cut."""
         request = call.request
         if (
             self._left <= 0
             or len(frame) > p.LARGE
             or request.session is not None
+            or not request.wire.modern
             or request.wants_progress
             or call.params.input_responses is not None
             or call.params.request_state is not None
         ):
             return
         self._left -= 1
-        # The stream and the body of the call end with it.
-        earlier = structs.replace(request, sender=_NoSender(), cancellation=Cancellation())
-        template = _template_of(frame, call._replace(request=earlier))
+        template = _template_of(frame, call)
         if template is not None:
             self._templates.insert(0, template)
             del self._templates[_MOST_KEPT:]
 
 
 def _repeat(template: _Template, id: bytes, text: str, transport: TransportContext) -> OpenedCall:
-    earlier = template.call
-    params, request = earlier.params, earlier.request
+    params = template.params
     return OpenedCall(
-        Message(id, earlier.message.method),
+        Message(id, template.method),
         p.CallTool(
             meta=params.meta,
             name=params.name,
             arguments={**template.arguments, template.argument: text},
         ),
-        McpRequest(
+        structs.replace(
+            template.request,
             id=id,
             actor=transport.actor,
-            wire=request.wire,
             sender=transport.sender,
-            client=request.client,
-            client_capabilities=request.client_capabilities,
-            meta=request.meta,
-            user_agent=request.user_agent,
             address=transport.address,
             cancellation=transport.cancellation,
-            states=request.states,
         ),
     )
 
 
 def _template_of(frame: bytes, call: OpenedCall) -> _Template | None:
     """The frame, cut in a way that is proven: with another id and another text it is read as the
-    same call with these. None if there is no such way."""
-    params = call.params
-    if not isinstance(params.arguments, dict):
+    same call with these. None if there is no such way, and where an argument is a list or an
+    object, which a tool could change."""
+    given, raw_params = call.params.arguments, call.message.params
+    if not isinstance(given, dict) or raw_params is None:
         return None
-    texts = {name: text for name, text in params.arguments.items() if isinstance(text, str)}
+    if any(isinstance(value, (list, dict)) for value in given.values()):
+        return None
+    texts = {name: text for name, text in given.items() if isinstance(text, str)}
     argument = max(texts, key=lambda name: len(texts[name]), default="")
-    raw = bytes(_frame.decode(frame).params.arguments[argument]) if argument else b""
-    if not raw or frame.count(raw) != 1:
+    if argument not in texts:
+        return None
+    raw = bytes(_members.decode(_given.decode(raw_params).arguments)[argument])
+    if len(frame) - len(raw) > MOST_BESIDE or frame.count(raw) != 1:
         return None
     begin = frame.index(raw) + 1
     end = begin + len(raw) - 2
-    for match in _ID.finditer(frame):
-        first, last = match.span(1)
-        if last < begin:
-            cut = _Cut(frame[:first], frame[last:begin], frame[end:], id_first=True)
-        elif first > end:
-            cut = _Cut(frame[:begin], frame[end:first], frame[last:], id_first=False)
-        else:
-            continue
-        template = _Template(cut, argument, params.arguments, call)
-        if match[1] == call.message.id and _is_proven(template):
-            return template
-    return None
+    # One place alone is tried: there may be a thousand that look like the id.
+    places = [match.span(1) for match in _ID.finditer(frame) if match[1] == call.message.id]
+    if len(places) != 1:
+        return None
+    first, last = places[0]
+    if last < begin:
+        cut = _Cut(frame[:first], frame[last:begin], frame[end:], id_first=True)
+    elif first > end:
+        cut = _Cut(frame[:begin], frame[end:first], frame[last:], id_first=False)
+    else:
+        return None
+    arguments = {**given, argument: ""}
+    params = structs.replace(call.params, arguments=arguments)
+    # The stream of the call ends with it.
+    request = structs.replace(call.request, sender=_NoSender(), cancellation=Cancellation())
+    template = _Template(cut, argument, arguments, call.message.method, params, request)
+    return template if _is_proven(template) else None
 
 
 def _is_proven(template: _Template) -> bool:
@@ -211,6 +217,6 @@ def _is_proven(template: _Template) -> bool:
     arguments = {**template.arguments, template.argument: _PROBE_TEXT}
     return (
         message.id == _PROBE_ID
-        and message.method == template.call.message.method
-        and params == structs.replace(template.call.params, arguments=arguments)
+        and message.method == template.method
+        and params == structs.replace(template.params, arguments=arguments)
     )
