@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tiers
+import without
 from support.eventually import HANG_S
 
 # The tests start hundreds of processes, which would each compile the package again where the
@@ -62,15 +63,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     tiers.add_option(parser)
+    without.add_option(parser)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return True if config.option.quick and tiers.is_whole(collection_path) else None
+    if config.option.quick and tiers.is_whole(collection_path):
+        return True
+    absent = config.option.without
+    is_test = absent and collection_path.match("test_*.py")
+    return True if is_test and without.file_needs(collection_path, absent) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.quick:
         tiers.choose(config, items)
+    if config.option.without:
+        without.choose(config, items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,6 +18,7 @@ from tidegate.products.pgedge.surface.prompts import check_prompts
 from tidegate.products.pgedge.surface.settings import PostgresSettings
 from tidegate.products.pgedge.text_to_sql.knowledge import read_knowledge
 
+pytestmark = pytest.mark.needs("every product")
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")])
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import changed
 import tiers
+import without
 from support.authz_engines import ENGINES
 from support.documents import ROOT
 from support.engine_cases import CASES, JDBC_CASES
@@ -87,6 +89,27 @@ def test_no_products_tests_import_those_of_another_and_what_all_share_imports_no
         if name.startswith("products.") and name.split(".")[1] != file.relative_to(TESTS).parts[1]
     ]
     assert wrong == []
+
+
+def test_each_product_that_a_test_says_it_needs_is_one() -> None:
+    products = {folder.name for folder in (TESTS / "products").iterdir()} | {without.EVERY}
+    named = {
+        argument.value
+        for file in TESTS.rglob("test_*.py")
+        if "mark.needs(" in (text := file.read_text())
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.needs"
+        for argument in call.args
+        if isinstance(argument, ast.Constant)
+    }
+    assert named and named <= products
+
+
+def test_a_file_that_needs_a_product_is_left_out_where_that_is_not_there() -> None:
+    file = TESTS / "unit" / "surfaces" / "test_hints.py"
+    assert without.file_needs(file, ["workbench"]) and without.file_needs(file, ["jdbc", "pgedge"])
+    assert not without.file_needs(file, ["jdbc"])
+    assert without.file_needs(TESTS / "docs" / "test_snippets.py", ["jdbc"])
 
 
 imports = cache(changed.imports)

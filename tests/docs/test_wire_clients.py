@@ -11,6 +11,7 @@ import pytest
 
 from products.pgwire.contract.start_up_statements import STATEMENTS
 
+pytestmark = pytest.mark.needs("pgwire")
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests" / "products" / "pgwire" / "contract"
 PAGE = (ROOT / "docs" / "reference" / "wire-clients.md").read_text()

@@ -11,16 +11,15 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.other_loop import run_in_thread
 from tidegate.errors import TidegateError
-from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
-from tidegate.products.jdbc.engine.jvm.runtime import JAR, find_runtime
-from tidegate.products.jdbc.engine.messages import Loaded, Portion, Started, TableFacts
-from tidegate.products.jdbc.engine.types import rows_of
+
+if TYPE_CHECKING:  # many cases of the kernel's suites are in reach of this module
+    from tidegate.products.jdbc.engine.jvm.process import JvmProcess
 
 JARS = Path("/usr/share/java")
 QUICK = "-XX:TieredStopAtLevel=1"
@@ -48,19 +47,27 @@ USERS = {"h2": "", "hsqldb": "SA", "derby": "APP"}
 SYSTEM = ["INFORMATION_SCHEMA", "SYSTEM_LOBS", "SYS", "SYSIBM"]
 
 
-def driver_path(product: str) -> str:
+def jars_of(product: str) -> str:
     """The jars of a driver. The test that asks is skipped by name where they are not installed."""
     package, names = DRIVERS[product]
     jars = [JARS / name for name in names]
     if not all(jar.is_file() for jar in jars):
         pytest.skip(f"needs the JDBC driver of {product} (the package {package})")
+    return os.pathsep.join(map(str, jars))
+
+
+def driver_path(product: str) -> str:
+    """The jars of a driver that the gate is to load; as `jars_of` where it cannot."""
+    from tidegate.products.jdbc.engine.jvm.runtime import JAR, find_runtime
+
+    jars = jars_of(product)
     if not JAR.is_file():
         pytest.skip("needs a Java compiler (the package default-jdk-headless)")
     try:
         find_runtime()
     except TidegateError as error:
         pytest.skip(error.message)
-    return os.pathsep.join(map(str, jars))
+    return jars
 
 
 @functools.cache
@@ -95,6 +102,8 @@ async def digest(process: JvmProcess, url: str, properties: dict[str, str]) -> s
     """Of all tables and rows of a database, as a further connection of the process sees them."""
     import hashlib
 
+    from tidegate.products.jdbc.engine.messages import TableFacts
+
     channel = process.new_channel()
     await process.ask(channel, "connect", {"url": url, "properties": properties}, dict)
     body = {"keys": True, "system_schemas": SYSTEM}
@@ -109,6 +118,9 @@ async def digest(process: JvmProcess, url: str, properties: dict[str, str]) -> s
 
 
 async def _ask(process: JvmProcess, channel: int, text: str) -> list[Any]:
+    from tidegate.products.jdbc.engine.messages import Portion, Started
+    from tidegate.products.jdbc.engine.types import rows_of
+
     started = await process.ask(channel, "run", {"text": text}, Started)
     rows = rows_of(started.portion, started.columns)
     ended = started.portion.ended
@@ -120,6 +132,10 @@ async def _ask(process: JvmProcess, channel: int, text: str) -> list[Any]:
 
 
 async def _make(product: str, folder: Path, script: tuple[str, ...]) -> None:
+    from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
+    from tidegate.products.jdbc.engine.jvm.runtime import find_runtime
+    from tidegate.products.jdbc.engine.messages import Loaded, Started
+
     process = await JvmProcess.start(find_runtime(), "128m", "UTC", tuple(TRUSTING.split()))
     try:
         jars = driver_path(product).split(os.pathsep)

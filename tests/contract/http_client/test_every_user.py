@@ -32,7 +32,6 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-from tidegate.products.cloud.engine import provider_calls
 from tidegate.retrying_http import Endpoint, post_json
 from tidegate.webhook.delivery import deliver
 
@@ -120,7 +119,9 @@ def run_statement(call: Call) -> str:
         finally:
             await engine.close()
 
-    return asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.products.cloud.engine.provider_calls.MOST_REPLY_BYTES", MOST_BYTES)
+        return asyncio.run(run())
 
 
 class User(NamedTuple):
@@ -162,7 +163,6 @@ def site(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Generator[Sit
     for name in ("https_proxy", "no_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setattr(provider_calls, "MOST_REPLY_BYTES", MOST_BYTES)
     real = socket.getaddrinfo
 
     def look_up(host: str, port: int, *args: Any, **options: Any) -> Any:

@@ -15,9 +15,8 @@ from support.surface_client import Peer
 from support.surface_gateway import SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from tidegate.config.model import Config
-from tidegate.products.workbench import surface as workbench
 from tidegate.surfaces import core
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.registry import open_surface
 
 ResultT = TypeVar("ResultT")
 
@@ -372,13 +371,13 @@ def test_every_handshake_revision_is_served(gate: SqliteGate, revision: str) -> 
     assert asyncio.run(whole())["protocolVersion"] == revision
 
 
-@pytest.mark.parametrize("surface", [core.surface, workbench.surface], ids=["core", "workbench"])
+@pytest.mark.parametrize("surface", ["core", "workbench"])
 def test_the_stateless_revision_is_served_without_a_handshake(
-    gate: SqliteGate, surface: Callable[[SqliteGate], Surface]
+    gate: SqliteGate, surface: str
 ) -> None:
     async def whole() -> dict[str, Any]:
         async with gate.opened():
-            peer = Peer(surface(gate))
+            peer = Peer(open_surface(surface, gate, Config()))
             return await peer.request("tools/list", _meta=STATELESS)
 
     result = asyncio.run(whole())["result"]

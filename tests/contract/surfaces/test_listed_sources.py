@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from support.surface_client import WRITER, Peer
 from support.surface_gateway import SqliteGate, sqlite_source
 from support.surface_shop import build_shop
 from support.url_forms import FORMS, UNREADABLE_URLS
+from tidegate.config.model import Config
 from tidegate.engines.registry import find, locate
 from tidegate.model.sources import Source
-from tidegate.products.workbench import surface as workbench
-from tidegate.surfaces import core
-from tidegate.surfaces.surface import Surface
+from tidegate.surfaces.registry import open_surface
 
 URLS = [*[url for url, _ in FORMS], *UNREADABLE_URLS[:8]]
 
@@ -40,23 +38,22 @@ def sources(tmp_path: Path) -> list[Source]:
     ]
 
 
-def listed(
-    directory: Path, sources: list[Source], surface: Callable[[SqliteGate], Surface], tool: str
-) -> dict[str, Any]:
+def listed(directory: Path, sources: list[Source], surface: str, tool: str) -> dict[str, Any]:
     async def whole() -> dict[str, Any]:
         gate = SqliteGate(directory, *sources)
         async with gate.opened():
-            peer = Peer(surface(gate), WRITER)
+            peer = Peer(open_surface(surface, gate, Config()), WRITER)
             await peer.open()
             return await peer.result(tool)
 
     return asyncio.run(whole())
 
 
+@pytest.mark.needs("workbench")
 def test_list_connections_shows_every_source_at_its_place(
     tmp_path: Path, sources: list[Source]
 ) -> None:
-    result = listed(tmp_path, sources, workbench.surface, "list_connections")
+    result = listed(tmp_path, sources, "workbench", "list_connections")
     shown = {each["name"]: each for each in result["structuredContent"]["connections"]}
     assert set(shown) == {source.name for source in sources}
     for source in sources:
@@ -69,7 +66,7 @@ def test_list_connections_shows_every_source_at_its_place(
 
 
 def test_core_lists_every_source(tmp_path: Path, sources: list[Source]) -> None:
-    text = listed(tmp_path, sources, core.surface, "sources")["content"][0]["text"]
+    text = listed(tmp_path, sources, "core", "sources")["content"][0]["text"]
     assert len(text.splitlines()) == len(sources)
 
 

@@ -1,7 +1,7 @@
 """An optional argument that is sent as nothing is not given, at every tool of every surface.
 
-Frameworks for agents send every argument that a tool lists. `products/datalog/contract` has the
-same of the answers of `datalog`.
+Frameworks for agents send every argument that a tool lists. The tests of `cloud` and
+`datalog` have the same of their answers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from products.cloud.surface.test_cloud_tools import CALLS
 from support.authz_calls import OPENED, ROWS, URI
 from support.authz_server import Caller, Harness, play
-from support.cloud_surface import SELECT, CloudClient, opened, running_desk
 from support.optional_arguments import lasting, optional_of
 from support.surface_gateway import SqliteGate
 from tidegate.config.model import Config
@@ -90,25 +88,3 @@ async def differing(harness: Harness) -> list[str]:
 
 def test_the_answers_of_tools_for_databases_stay_the_same(tmp_path: Path) -> None:
     assert play(tmp_path, "sqlite", "readWrite", differing) == []
-
-
-async def test_the_answers_of_tools_for_providers_stay_the_same(tmp_path: Path) -> None:
-    calls = {
-        **CALLS, "server_info": {}, "list_registry": {}, "pull_provider": {"provider": "desk"},
-        "search_resources": {"words": "tickets"}, "reload_credentials": {},
-        "validate_select_query": {"sql": SELECT}, "run_select_query": {"sql": SELECT},
-        "run_mutation_query": {"sql": SELECT}, "run_lifecycle_operation": {"sql": SELECT},
-    }  # fmt: skip
-    wrong: list[str] = []
-    with running_desk() as desk:
-        async with opened(tmp_path, {"extended": True}, desk) as app:
-            client = CloudClient(app)
-            for tool in (await client.request("tools/list"))["result"]["tools"]:
-                meant = lasting(await client.call(tool["name"], **calls[tool["name"]]))
-                for argument, forms in optional_of(tool["inputSchema"]):
-                    for form in forms:
-                        given = calls[tool["name"]] | {argument: form}
-                        said = lasting(await client.call(tool["name"], **given))
-                        if said != meant:
-                            wrong.append(f"{tool['name']} {argument}={form!r}: {said} not {meant}")
-    assert wrong == []

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import tidegate.engines.postgres.changes as postgres_changes
-import tidegate.products.mysql.engine.changes as mysql_changes
-from support.undo_shops import KINDS, Gate, Kind, Shop, gate_of
+from support.undo_shops import KINDS, Gate, Kind, MariadbShop, Shop, gate_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import DescribeUndo, UndoChange
 from tidegate.model.replies import EndedTransaction
@@ -323,8 +322,6 @@ async def test_a_statement_that_meets_rows_that_came_meanwhile_cannot_be_taken_b
         came.append(name)
         shop.script(f"INSERT INTO items VALUES ({100 + len(came)}, '{name}', 5)")
 
-    postgres, mysql = postgres_changes.each_once, mysql_changes.values_of
-
     def read_by_postgres(rows: Any, places: Any) -> Any:
         comes("new")
         return postgres(rows, places)
@@ -334,8 +331,14 @@ async def test_a_statement_that_meets_rows_that_came_meanwhile_cannot_be_taken_b
             comes("new")
         return mysql(table, rows)
 
-    monkeypatch.setattr(postgres_changes, "each_once", read_by_postgres)
-    monkeypatch.setattr(mysql_changes, "values_of", read_by_mysql)
+    if isinstance(shop, MariadbShop):
+        import tidegate.products.mysql.engine.changes as mysql_changes
+
+        mysql = mysql_changes.values_of
+        monkeypatch.setattr(mysql_changes, "values_of", read_by_mysql)
+    else:
+        postgres = postgres_changes.each_once
+        monkeypatch.setattr(postgres_changes, "each_once", read_by_postgres)
     async with gate_of(shop) as gate:
         async with block_of(gate, "read committed") as block:
             await block.run(text)

@@ -18,7 +18,6 @@ from tidegate.model.transactions import (
     MarkTransaction,
     TransactionModes,
 )
-from tidegate.products.mysql.engine.row_counts import RowCounter
 
 KEYS = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, item INTEGER,
@@ -249,6 +248,8 @@ async def test_a_trigger_that_comes_right_before_a_change_counts(
 ) -> None:
     if not isinstance(shop, MariadbShop):
         pytest.skip("about MariaDB")
+    from tidegate.products.mysql.engine.row_counts import RowCounter
+
     shop.script(LOG)
     begin = RowCounter.begin
 

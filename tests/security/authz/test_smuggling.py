@@ -14,11 +14,9 @@ import pytest
 from support.surface_client import OWNER, READER, Peer
 from support.surface_gateway import SHOP_ID, SqliteGate, sqlite_source
 from support.surface_shop import build_shop
+from tidegate.config.model import Config
 from tidegate.model.actors import Actor, Scope
-from tidegate.products.workbench import surface as workbench
-from tidegate.surfaces import core
-from tidegate.surfaces.surface import Surface
-from tidegate.surfaces.tool_context import Gate
+from tidegate.surfaces.registry import open_surface
 
 ResultT = TypeVar("ResultT")
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
@@ -60,14 +58,14 @@ def contents(path: Path) -> tuple[list[str], int]:
 
 def converse(
     shop: Path,
-    make: Callable[[Gate], Surface],
+    name: str,
     talk: Callable[[Callable[[Actor], Awaitable[Peer]]], Awaitable[ResultT]],
 ) -> ResultT:
     """Run `talk` with a maker of peers on one open server; the database must stay as it was."""
 
     async def whole() -> ResultT:
         async with SqliteGate(shop.parent, sqlite_source(shop)).opened() as gate:
-            surface = make(gate)
+            surface = open_surface(name, gate, Config())
 
             async def peer(actor: Actor) -> Peer:
                 opened = Peer(surface, actor)
@@ -94,7 +92,7 @@ def test_explaining_a_write_does_not_write(shop: Path, text: str) -> None:
 
     is_plain = not text.startswith(("PRAGMA", "VACUUM"))
     start = '{"columns":["id","parent",' if is_plain else "policy.denied: "
-    for reply in converse(shop, core.surface, talk):
+    for reply in converse(shop, "core", talk):
         assert reply.startswith(start), reply
 
 
@@ -105,10 +103,11 @@ def test_a_write_in_disguise_is_refused(shop: Path, text: str) -> None:
         disguises = (f"/* SELECT */ {text}", f"SELECT 1; {text}", f"\ufeff{text}", f"({text})")
         return [await reader.call("query", sql=disguise) for disguise in disguises]
 
-    for reply in converse(shop, core.surface, talk):
+    for reply in converse(shop, "core", talk):
         assert reply["result"]["isError"] is True
 
 
+@pytest.mark.needs("workbench")
 @pytest.mark.parametrize("name", INJECTIONS)
 @pytest.mark.parametrize("tool", ["describe_table", "get_table_ddl", "list_tables"])
 def test_a_name_is_a_name_and_never_sql(shop: Path, tool: str, name: str) -> None:
@@ -125,17 +124,18 @@ def test_a_name_is_a_name_and_never_sql(shop: Path, tool: str, name: str) -> Non
             replies.append(await reader.call(tool, **arguments))
         return replies
 
-    for reply in converse(shop, workbench.surface, talk):
+    for reply in converse(shop, "workbench", talk):
         assert reply["error"]["code"] == -32602
 
 
+@pytest.mark.needs("workbench")
 @pytest.mark.parametrize("field", ["database", "schema"])
 def test_a_query_cannot_be_moved_elsewhere(shop: Path, field: str) -> None:
     async def talk(peer: Callable[[Actor], Awaitable[Peer]]) -> dict[str, Any]:
         arguments = {"connection_id": SHOP_ID, "query": "SELECT 1", field: "/etc/passwd"}
         return await (await peer(READER)).error("execute_query", **arguments)
 
-    assert converse(shop, workbench.surface, talk)["code"] == -32602
+    assert converse(shop, "workbench", talk)["code"] == -32602
 
 
 def test_a_handle_is_of_no_use_to_another_actor(shop: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_handle_is_of_no_use_to_another_actor(shop: Path) -> None:
         stolen = await (await peer(OTHER)).text("more", handle=handle)
         return stolen, await owner.text("more", handle=handle)
 
-    stolen, own = converse(shop, core.surface, talk)
+    stolen, own = converse(shop, "core", talk)
     assert stolen.startswith("result.gone: ")
     assert msgspec.json.decode(own)["rows"] == [[2], [3]]
 
@@ -163,7 +163,7 @@ def test_search_words_and_table_names_of_core_are_never_sql(shop: Path) -> None:
             for name in INJECTIONS
         ]
 
-    for name, found, described in converse(shop, core.surface, talk):
+    for name, found, described in converse(shop, "core", talk):
         assert "orders" in found and "argument.invalid" not in found
         if name == "main.orders":
             assert described.startswith("orders(")
@@ -171,6 +171,7 @@ def test_search_words_and_table_names_of_core_are_never_sql(shop: Path) -> None:
             assert described.startswith("source.unknown_table: ")
 
 
+@pytest.mark.needs("workbench")
 def test_a_resource_address_is_a_uuid_or_nothing(shop: Path) -> None:
     async def talk(peer: Callable[[Actor], Awaitable[Peer]]) -> list[dict[str, Any]]:
         reader = await peer(READER)
@@ -186,5 +187,5 @@ def test_a_resource_address_is_a_uuid_or_nothing(shop: Path) -> None:
             )
         ]
 
-    for reply in converse(shop, workbench.surface, talk):
+    for reply in converse(shop, "workbench", talk):
         assert reply["error"]["code"] in (-32601, -32602)

@@ -24,6 +24,7 @@ from tidegate.surfaces.core import errors as core
 from tidegate.surfaces.hints import TOPICS, Guide
 from tidegate.surfaces.registry import open_surface
 
+pytestmark = pytest.mark.needs("console", "pgedge", "workbench")
 ROOT = Path(tidegate.__file__).parent
 GUIDES = {"core": core.GUIDE, "workbench": workbench.GUIDE, "postgres": postgres.GUIDE}
 NOT_FOR_CALLERS = {"cli", "demo", "bridge", "config", "maven", "commands"}

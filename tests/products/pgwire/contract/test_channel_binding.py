@@ -21,7 +21,7 @@ from psycopg import pq
 
 from support.certificates import Authority
 from support.eventually import HANG_S, PATIENCE_S
-from support.jdbc_drivers import QUICK, driver_path
+from support.jdbc_drivers import QUICK, jars_of
 from support.wire_server import WireServer, wire_server
 
 SSL_REQUEST = struct.pack("!II", 8, 80_877_103)
@@ -88,7 +88,7 @@ def test_libpq_binds_its_login_to_tls(secured: Secured):
 def test_pgjdbc_logs_in_over_tls(secured: Secured):
     program = Path(__file__).parent / "clients" / "SecuredClient.java"
     words = (f"127.0.0.1:{secured.server.port}", str(secured.authority.file))
-    command = ["java", QUICK, "-cp", str(driver_path("postgresql")), str(program), *words]
+    command = ["java", QUICK, "-cp", str(jars_of("postgresql")), str(program), *words]
     done = subprocess.run(
         [*command, secured.server.secrets["writer"], "prefer"],
         capture_output=True, text=True, timeout=HANG_S, check=False,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.eventually import HANG_S
-from support.jdbc_drivers import QUICK, driver_path
+from support.jdbc_drivers import QUICK, jars_of
 from support.wire_server import WireServer
 
 PROGRAM = Path(__file__).parent / "clients" / "JdbcClient.java"
@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def steps(server: WireServer, program: Path, *words: str) -> dict[str, str]:
     """What the program prints of a source, by step."""
-    path = f"{program}:{driver_path('postgresql')}"
+    path = f"{program}:{jars_of('postgresql')}"
     address = f"127.0.0.1:{server.port}"
     command = ["java", QUICK, "-XX:+UseSerialGC", "-cp", path, "JdbcClient", address]
     done = subprocess.run(

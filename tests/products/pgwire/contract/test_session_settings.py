@@ -16,7 +16,7 @@ import pytest
 
 from support import postgres_server
 from support.eventually import HANG_S
-from support.jdbc_drivers import QUICK, driver_path
+from support.jdbc_drivers import QUICK, jars_of
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
 
@@ -238,7 +238,7 @@ def test_pgjdbc_reads_the_same_in_five_time_zones(
         (gate, "writer", server.secrets["writer"]),
     ):
         days.ask("TRUNCATE day")
-        path = f"{tmp_path}:{driver_path('postgresql')}"
+        path = f"{tmp_path}:{jars_of('postgresql')}"
         done = subprocess.run(
             ["java", QUICK, "-XX:+UseSerialGC", "-cp", path, "ZonedClient", url, user, password,
              str(tmp_path / "texts"), *ZONES],
