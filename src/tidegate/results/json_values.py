@@ -27,6 +27,7 @@ import struct
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from math import isfinite, isnan
 from typing import Annotated, Any, cast
 from uuid import UUID
@@ -64,13 +65,15 @@ _PLAIN: frozenset[type] = frozenset(
 
 _SafeInteger = Annotated[int, msgspec.Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+_Value = _SafeInteger | _Finite | str | bool | None
+_NoFloat = _SafeInteger | str | bool | None
 
 
 class _Ordinary(msgspec.Struct):
     """Rows that one pass in C can recognize as plain, as most are. A struct, since
     msgspec keeps what it knows of one: of a bare type it would think again each time."""
 
-    rows: list[tuple[_SafeInteger | _Finite | str | bool | None, ...]]
+    rows: list[tuple[_Value, ...]]
 
 
 _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
@@ -121,6 +124,35 @@ def append_rows(buffer: bytearray, rows: Rows, *, as_text: bool = False) -> None
     except (UnicodeError, TypeError, ValueError):
         repaired = [[_repaired(plain(value)) for value in row] for row in rows]
         _ENCODER.encode_into(repaired, buffer, start)
+
+
+@lru_cache(maxsize=256)
+def _ordinary_rows(width: int, floats: frozenset[int]) -> type:
+    """As `_Ordinary`, for rows of so many values that are floats at these places only."""
+    kinds: list[Any] = [_Value if place in floats else _NoFloat for place in range(width)]
+    row: Any = tuple[tuple(kinds)]
+    return msgspec.defstruct("_OrdinaryRows", [("rows", list[row])])
+
+
+def have_floats_only_at(rows: Rows, floats: frozenset[int]) -> bool:
+    """Whether one pass in C sees that all values are texts, booleans, None and numbers that
+    msgspec writes rightly, and that those at other places are no floats. A Decimal passes for a
+    float."""
+    try:
+        msgspec.convert({"rows": rows}, _ordinary_rows(len(rows[0]), floats))
+    except ValueError:
+        return False
+    return True
+
+
+def append_ordinary_rows(buffer: bytearray, rows: Rows) -> None:
+    """Write rows that msgspec writes rightly, as `append_rows`."""
+    start = len(buffer)
+    try:
+        _ENCODER.encode_into(rows, buffer, start)
+    except UnicodeError:  # a lone surrogate
+        del buffer[start:]
+        append_rows(buffer, rows)
 
 
 def text_rows(rows: Rows) -> Rows:

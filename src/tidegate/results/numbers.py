@@ -18,14 +18,21 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from math import isfinite
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any, cast
 
 import msgspec
 
 from tidegate.model.decimals import plain
 from tidegate.model.results import Column
-from tidegate.results.json_values import COLUMNWISE_ROWS, MAX_SAFE_INTEGER, Rows
+from tidegate.results.json_values import (
+    COLUMNWISE_ROWS,
+    MAX_SAFE_INTEGER,
+    Rows,
+    append_ordinary_rows,
+    append_rows,
+    have_floats_only_at,
+)
 
 _SURE_DIGITS = 15
 """A decimal of so many digits survives being a double."""
@@ -67,6 +74,44 @@ def unify_numbers(columns: Sequence[Column], rows: bytes) -> bytes:
 def decimal_places(columns: Sequence[Column]) -> list[int]:
     """The places of the columns whose texts are decimals."""
     return [place for place, column in enumerate(columns) if column.kind == "decimal"]
+
+
+def append_short_rows(buffer: bytearray, rows: Rows, decimals: Sequence[int]) -> None:
+    """Write rows as a JSON array of arrays after what the buffer holds, their numbers the short
+    way; the texts at `decimals` are numbers."""
+    if not decimals:
+        floats = _float_places(rows)
+        if have_floats_only_at(rows, floats):
+            shortened = _shorten_floats(rows, floats)
+            if shortened is not None:
+                append_ordinary_rows(buffer, shortened)
+                return
+    append_rows(buffer, shorten_rows(rows, decimals))
+
+
+def _float_places(rows: Rows) -> frozenset[int]:
+    """Where the first and the last row have floats, and so the others as a rule."""
+    ends = (rows[0],) if len(rows) == 1 else (rows[0], rows[-1])
+    return frozenset(
+        [place for row in ends for place, value in enumerate(row) if type(value) is float]
+    )
+
+
+def _shorten_floats(rows: Rows, floats: frozenset[int]) -> Rows | None:
+    """The rows with whole numbers in the place of floats that are whole. None for a Decimal."""
+    shortened: list[Sequence[Any]] | None = None
+    for place in floats:
+        for number, value in enumerate(map(itemgetter(place), rows)):
+            if type(value) is not float:
+                if type(value) is Decimal:
+                    return None
+            elif value.is_integer() and abs(value) <= MAX_SAFE_INTEGER:
+                if shortened is None:
+                    shortened = list(rows)
+                row = list(shortened[number])
+                row[place] = int(value)
+                shortened[number] = row
+    return rows if shortened is None else shortened
 
 
 def shorten_rows(rows: Rows, decimals: Sequence[int]) -> Rows:

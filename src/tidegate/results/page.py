@@ -17,7 +17,7 @@ import msgspec
 
 from tidegate.model.results import Cells, Column, Limits, Page, Truncation
 from tidegate.results.json_values import Rows, append_rows, encode, encode_rows
-from tidegate.results.numbers import decimal_places, shorten_rows
+from tidegate.results.numbers import append_short_rows, decimal_places, shorten_rows
 
 FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""
@@ -129,7 +129,10 @@ class PageBuilder:
         """Take all of the rows, or say False and take none."""
         buffer = self._buffer
         start = len(buffer)
-        append_rows(buffer, self._shown(rows), as_text=self._as_text)
+        if self._decimals is None:
+            append_rows(buffer, rows, as_text=self._as_text)
+        else:
+            append_short_rows(buffer, rows, self._decimals)
         size = len(buffer)
         if size > self._limits.max_bytes:
             del buffer[start:]
@@ -140,10 +143,6 @@ class PageBuilder:
         self._bytes = size
         self._count += len(rows)
         return True
-
-    def _shown(self, rows: Rows) -> Rows:
-        """The rows as they must be encoded; `rest` keeps them as they came."""
-        return rows if self._decimals is None else shorten_rows(rows, self._decimals)
 
     def page(
         self,
@@ -177,7 +176,7 @@ class PageBuilder:
 
     def _take_cut(self, row: Sequence[Any]) -> bool:
         """Take a row that is larger than the page, with its largest values cut, if it can be."""
-        shown = self._shown([row])
+        shown = [row] if self._decimals is None else shorten_rows([row], self._decimals)
         values: list[Any] = decode(encode_rows(shown, as_text=self._as_text))[0]
         sizes = [len(encode(value)) for value in values]
         room = self._limits.max_bytes - 4 - (len(values) - 1)

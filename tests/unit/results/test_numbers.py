@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.model.results import Column, Limits
+from tidegate.results.json_values import encode_rows
 from tidegate.results.numbers import shorten, shorten_rows
 from tidegate.results.page import PageBuilder
 
@@ -80,6 +81,39 @@ def test_values_of_an_undeclared_column_are_shortened_by_what_they_are() -> None
     columns = (Column("sum", "", "other"),)
     rows = [(3.0,), ("3.0",), (Decimal("7.10"),), (True,)]
     assert page(columns, rows) == b'[[3],["3.0"],[7.1],[true]]'
+
+
+cells = (
+    st.none() | st.booleans() | st.integers(-(2**54), 2**54) | st.text(max_size=6)
+    | st.floats() | st.integers(-9, 9).map(float) | st.decimals(places=2, min_value=-9, max_value=9)
+    | st.sampled_from(["1.0", "a,2.0,", "\ud800", 2.0**53, -0.0, True])
+)  # fmt: skip
+tables = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.tuples(*[cells] * width), min_size=1, max_size=20)
+)
+
+
+def write_cell(value: Any) -> Any:
+    """What JSON must hold of a value, found value by value."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    return msgspec.json.decode(encode_rows([[value]]))[0][0]
+
+
+@given(tables)
+@example([(0.5,), (None,), (2.0,), (7,), (0.25,)])
+@example([(None,), (2.0,), (None,)])
+@example([("a", 1.0), ("\ud800", 2.5)])
+def test_every_value_is_written_as_it_would_be_alone(rows: list[tuple[Any, ...]]) -> None:
+    columns = tuple([Column(str(place), "", "other") for place in range(len(rows[0]))])
+    written = msgspec.json.decode(page(columns, rows))
+    wanted = [[write_cell(value) for value in row] for row in rows]
+    assert written == wanted
+    assert [[type(value) for value in row] for row in written] == (
+        [[type(value) for value in row] for row in wanted]
+    )
 
 
 def test_rows_that_found_no_room_keep_their_values() -> None:
