@@ -1,43 +1,25 @@
-"""Calls that a connection repeats are recognized by their bytes. Each reply and each line of the
-record is that of a call which is read whole."""
+"""Calls that a connection repeats are recognized by their bytes. Each reply, each line of the
+record and of the history, and what is in the database is that of calls which are read whole."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-from support.audit_records import records
 from support.judge_cases import load
-from support.surface_shop import build_shop
-from tidegate.app import App
-from tidegate.config.model import Config
-from tidegate.config.sources import SourceSettings
+from support.repeated_conversation import Desk, compare
 from tidegate.model.actors import Scope
-from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.protocol.repeated_calls import RepeatedCalls
-from tidegate.serve.edges import open_http
-from tidegate.store.records import TokenRights
 
-MODERN = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-}
 SHOPS: dict[str, dict[str, Any]] = {
     "plain": {},
     "hidden": {
-        "masks": (Mask("customers.email", "hash"),),
-        "filters": (RowFilter("orders", "customer_id = 1"),),
+        "masks": [{"column": "customers.email", "show": "hash"}],
+        "filters": [{"table": "orders", "where": "customer_id = 1"}],
     },
-    "guarded": {"access": "write", "approval_for": "writes", "approval": "client"},
+    "guarded": {"access": "write", "approval_for": "writes", "approval": "any"},
     "written": {"access": "write", "undo": "keep"},
 }
 STATEMENTS = (
@@ -59,82 +41,155 @@ STATEMENTS = (
     "ATTACH 'x.db' AS x",
     *[case.sql for case in load() if case.dialect == "sqlite" and len(case.sql) < 2_000][::12],
 )
-VARYING = re.compile(
-    r'"requestState":"[^"]*"|\\"more\\":\\"[^"]*"|[0-9a-f]{10,}'
-    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?"
-)
-"""What differs from one run to the next: seals, ids and codes, moments."""
-UNLIKE = frozenset({"time", "elapsed_ms"})
-
-
-async def converse(state: Path, shop: Path, settings: dict[str, Any]) -> list[str]:
-    """The replies to the statements, each sent as a call of its own on one connection."""
-    source = SourceSettings("shop", f"sqlite:///{shop}", **settings)
-    app = App.open(Config(state=str(state), sources=(source,), http="127.0.0.1:0"))
-    edge = open_http(app, "127.0.0.1", 0)
-    token, _ = app.tokens.create("tests", TokenRights(Scope.FULL_ACCESS))
-    await edge.start()
-    replies: list[str] = []
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(edge.name).port)
-        for number, sql in enumerate(STATEMENTS, 10):
-            params = {"name": "query", "arguments": {"sql": sql}, "_meta": META}
-            call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-            body = json.dumps(call, ensure_ascii=number % 2 == 0).encode()
-            writer.write(
-                b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                b"Accept: application/json, text/event-stream\r\n"
-                + f"Authorization: Bearer {token}\r\nMCP-Protocol-Version: {MODERN}\r\n".encode()
-                + b"Mcp-Method: tools/call\r\nMcp-Name: query\r\n"
-                + f"Content-Length: {len(body)}\r\n\r\n".encode()
-                + body
-            )
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: (\d+)", head.lower())
-            assert length is not None, head
-            text = (await reader.readexactly(int(length[1]))).decode()
-            text = text.replace(str(shop), "shop.db")
-            replies.append(f"{head.split(b' ')[1].decode()} {VARYING.sub('#', text)}")
-        writer.close()
-    finally:
-        await edge.stop(0)
-        await app.close()
-    return replies
-
-
-def told(state: Path) -> list[str]:
-    """The record, without what no two calls have in common."""
-    return [
-        VARYING.sub("#", json.dumps({k: v for k, v in line.items() if k not in UNLIKE}))
-        for line in records(state)
-    ]
+READ = {"sql": "SELECT id, full_name FROM customers WHERE id = 1"}
+WRITE = {"sql": "UPDATE customers SET city = 'Oslo' WHERE id = 3"}
 
 
 @pytest.mark.parametrize("name", SHOPS)
 def test_the_short_way_and_the_whole_one_say_and_record_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    found = RepeatedCalls.find
-    recognized: list[bool] = []
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        for sql in STATEMENTS:
+            await line.call({"sql": sql})
 
-    def counted(self: RepeatedCalls, *given: Any) -> Any:
-        call = found(self, *given)
-        recognized.append(call is not None)
-        return call
-
-    said: dict[str, list[str]] = {}
-    for way, find in (("short", counted), ("whole", lambda *_: None)):
-        place = tmp_path / way
-        place.mkdir()
-        monkeypatch.setattr(RepeatedCalls, "find", find)
-        shop = build_shop(place / "shop.db")
-        said[way] = asyncio.run(converse(place / "state", shop, SHOPS[name]))
+    recognized = compare(tmp_path, monkeypatch, script, **SHOPS[name])
     assert sum(recognized) > len(STATEMENTS) * 0.9
-    assert unlike(said["short"], said["whole"]) == []
-    lines = [told(tmp_path / way / "state") for way in said]
-    assert unlike(*lines) == []
 
 
-def unlike(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """The pairs that differ."""
-    return [pair for pair in zip(one, other, strict=True) if pair[0] != pair[1]]
+def test_a_question_and_its_answer_belong_to_the_call_that_was_recognized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        for number, (action, decision) in enumerate(
+            [("decline", ""), ("cancel", ""), ("accept", "deny"), ("accept", "allow once")] * 3
+        ):
+            update = {"sql": f"UPDATE customers SET city = 'Oslo' WHERE id < {number}"}
+            asked = (await line.call(update)).result
+            assert asked["resultType"] == "input_required"
+            (key,) = asked["inputRequests"]
+            answers = {key: {"action": action, "content": {"decision": decision}}}
+            given = {"inputResponses": answers, "requestState": asked["requestState"]}
+            # The answer is to this statement alone, and once.
+            for sql in (READ["sql"], "DELETE FROM orders", update["sql"], update["sql"]):
+                await line.call({"sql": sql}, **given)
+            await line.call(update, inputResponses=answers)
+            await line.call(update)
+            await line.call(READ)
+        allowed = await line.call({"sql": "SELECT city FROM customers"})
+        assert "Oslo" in allowed.text
+
+    recognized = compare(tmp_path, monkeypatch, script, **SHOPS["guarded"])
+    assert sum(recognized) >= 22
+
+
+def test_what_changes_between_two_calls_holds_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses: list[int] = []
+
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+
+        async def repeat() -> None:
+            for arguments in (READ, WRITE, READ):
+                statuses.append((await line.call(arguments)).status)
+
+        await repeat()
+        for source in (
+            {"access": "write"}, {"access": "none"}, {"access": "write"}, {"access": "read"},
+            {"access": "write", "approval_for": "everything", "approval": "any"},
+            {"masks": [{"column": "customers.full_name"}]}, {"name": "elsewhere"},
+            {"access": "write"},
+        ):  # fmt: skip
+            desk.write(**source)
+            await repeat()
+        for rights in (
+            {"scope": Scope.READ_ONLY}, {"sources": frozenset({"other"})},
+            {"tables": frozenset({"orders"})}, {"scope": Scope.FULL_ACCESS},
+        ):  # fmt: skip
+            desk.narrow("tests", **rights)
+            await repeat()
+        desk.app.tokens.revoke("tests")
+        await repeat()
+
+    recognized = compare(tmp_path, monkeypatch, script)
+    assert sum(recognized) >= 34
+    assert statuses[-3:] == [401] * 3
+
+
+def test_two_clients_behind_one_proxy_stay_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(desk: Desk) -> None:
+        reader, writer = desk.token("one", Scope.READ_ONLY), desk.token("two")
+        first = await desk.line(reader, X_Forwarded_For="198.51.100.1", User_Agent="a")
+        second = first.beside(writer, X_Forwarded_For="198.51.100.1", User_Agent="a")
+        third = first.beside(writer, X_Forwarded_For="198.51.100.2", User_Agent="b")
+        for line in (first, first, second, third, third, third, first, second, second, second):
+            await line.call(WRITE)
+            await line.call(WRITE)
+
+    proxied = {"trusted_proxies": ["127.0.0.1"]}
+    recognized = compare(tmp_path, monkeypatch, script, settings=proxied, access="write")
+    assert sum(recognized) >= 8
+
+
+def test_what_stands_beside_the_statement_is_the_call_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress, trace and level of the log; other tools; arguments that are wrong."""
+
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        for meta in ({}, {"progressToken": 7}, {"progressToken": 1.5}, {"traceparent": "00-a-b-01"},
+                     {"io.modelcontextprotocol/logLevel": "debug"}):  # fmt: skip
+            for source in ("shop", "none", 5, None, ["shop"]):
+                for max_rows in (1, 2, 0, "1", "x"):
+                    for _ in range(2):
+                        given = {**READ, "source": source, "max_rows": max_rows}
+                        await line.call(given, meta=meta)
+        for name in ("schema", "find", "nothing"):
+            for words in ("customers", "orders", "", "x"):
+                await line.call({"query": words}, name=name)
+                await line.call({"table": words}, name=name)
+
+    compare(tmp_path, monkeypatch, script)
+
+
+def test_an_address_that_sends_too_much_is_refused_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        statuses = [(await line.call(READ)).status for _ in range(8)]
+        assert statuses == [200] * 5 + [429] * 3
+
+    rate = {"request_rate": {"per_minute": 1, "burst": 5}}
+    compare(tmp_path, monkeypatch, script, settings=rate)
+
+
+def test_nothing_is_learned_of_a_client_whose_heads_are_read_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[bytes] = []
+    learn = RepeatedCalls.learn
+
+    def counted(self: RepeatedCalls, frame: bytes, call: Any) -> None:
+        learned.append(frame)
+        learn(self, frame, call)
+
+    monkeypatch.setattr(RepeatedCalls, "learn", counted)
+
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        for _ in range(4):
+            await line.call(READ, apart=True)
+        assert learned == []
+        for _ in range(4):
+            await line.call(READ)
+        learned.clear()
+
+    assert sum(compare(tmp_path, monkeypatch, script)) == 1

@@ -80,7 +80,8 @@ class ParsedHead:
         self.address = address
         self.generation = generation
         self.finishes = endpoint.conventions.finishes
-        self.repeated = RepeatedCalls() if self.modern else None
+        self.repeated: RepeatedCalls | None = None
+        """Made when the head comes again: of many clients it never does."""
         self.takes_events: bool | None = None
         """None until the media types were checked, which happens after authentication."""
 
@@ -131,6 +132,8 @@ class McpHandler:
     async def _post(self, request: IncomingRequest, parsed: ParsedHead, actor: Actor) -> None:
         if parsed.takes_events is None:
             parsed.takes_events = parsed.endpoint.conventions.takes_events(request.head.headers)
+        elif parsed.modern and parsed.repeated is None:
+            parsed.repeated = RepeatedCalls()
         # Before the body has come: the token may be revoked while it does.
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
