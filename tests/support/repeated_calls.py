@@ -22,7 +22,6 @@ from tidegate.protocol.model import (
     ToolResult,
 )
 from tidegate.protocol.repeated_calls import RepeatedCalls
-from tidegate.protocol.text_stream import ReplyBody
 from tidegate.protocol.transport import Answer, TransportContext
 
 MODERN = "2026-07-28"
@@ -35,8 +34,9 @@ HEADERS = {
 }
 META = modern_meta("tests", elicitation={})
 SETTINGS = Settings(RevisionPolicy((MODERN,)))
-APART = frozenset({"actor", "wire", "sender", "cancellation", "states"})
-"""Fields of a request that are others in each kernel. The first two are compared by name."""
+OF_THE_TRANSPORT = ("actor", "sender", "address", "cancellation", "body", "closer")
+APART = frozenset({*OF_THE_TRANSPORT, "wire", "states"})
+"""Fields of a request that are others in each kernel."""
 
 
 class Server:
@@ -52,6 +52,8 @@ class Server:
         self._tools = (Tool("query", "", schema),)
         self.seen: list[Any] = []
         self.refuses = False
+        self.transport: TransportContext | None = None
+        """Of the call that is served."""
 
     def tools(self, context: Context) -> Sequence[Tool]:
         if self.refuses:
@@ -61,7 +63,8 @@ class Server:
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
         said = json.dumps(arguments).encode()
         about = {k: v for k, v in structs.asdict(context).items() if k not in APART}  # type: ignore[arg-type]
-        self.seen.append((name, said, context.actor.id, context.revision, about))
+        own = [getattr(context, k) is getattr(self.transport, k) for k in OF_THE_TRANSPORT]
+        self.seen.append((name, said, context.revision, own, about))
         text = arguments.get("sql")
         if text == "ask":
             form = {"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -74,6 +77,15 @@ class Server:
                     value.clear()
             arguments.clear()
         return ToolResult(body=said, structured=False)
+
+
+class Body:
+    """A response that could be sent in parts."""
+
+    usable = True
+
+    async def write(self, part: bytes) -> None:
+        raise AssertionError(part)
 
 
 class NoSender:
@@ -95,25 +107,30 @@ class Side:
         *,
         marked: bool = False,
         settings: Settings = SETTINGS,
-        body: ReplyBody | None = None,
+        streams: bool = False,
     ) -> None:
+        """`streams`: a response may be sent in parts."""
         self.server = Server(marked=marked)
         self.kernel = Kernel(self.server, settings)  # type: ignore[arg-type]
         self.repeated = repeated
-        self._body = body
+        self._streams = streams
+        self._asked = 0
 
     def transport(self) -> TransportContext:
+        """That of the next call, of which nothing is another's."""
+        self._asked += 1
         return TransportContext(
-            READER,
+            structs.replace(READER, id=f"tok_{self._asked}"),
             NoSender(),
             headers=HEADERS,
-            address="127.0.0.1",
-            body=self._body,
+            address=f"127.0.0.{self._asked}",
+            body=Body() if self._streams else None,
             repeated=self.repeated,
         )
 
     def ask(self, frame: bytes) -> Answer | None:
-        return asyncio.run(self.kernel.serve(frame, self.transport()))
+        self.server.transport = transport = self.transport()
+        return asyncio.run(self.kernel.serve(frame, transport))
 
     def recognizes(self, frame: bytes) -> bool:
         assert self.repeated is not None

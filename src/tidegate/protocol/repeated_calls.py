@@ -129,14 +129,13 @@ class RepeatedCalls:
         return None
 
     def learn(self, frame: bytes, call: OpenedCall) -> None:
-        """Know the next frame that is like this one. Nothing happens for a call that belongs to a
-        session or to an earlier era, answers a question or reports progress, and for one that
+        """Know the next frame that is like this one. Nothing happens for a call of an earlier era,
+        which may belong to a session, one that answers a question or reports progress, and one that
         cannot be cut."""
         request = call.request
         if (
             self._left <= 0
             or len(frame) > p.LARGE
-            or request.session is not None
             or not request.wire.modern
             or request.wants_progress
             or call.params.input_responses is not None
@@ -184,15 +183,15 @@ def _template_of(frame: bytes, call: OpenedCall) -> _Template | None:
     if argument not in texts:
         return None
     raw = bytes(_members.decode(_given.decode(raw_params).arguments)[argument])
-    if len(frame) - len(raw) > MOST_BESIDE or frame.count(raw) != 1:
+    if len(frame) - len(raw) > MOST_BESIDE:
         return None
     begin = frame.index(raw) + 1
     end = begin + len(raw) - 2
-    # One place alone is tried: there may be a thousand that look like the id.
-    places = [match.span(1) for match in _ID.finditer(frame) if match[1] == call.message.id]
-    if len(places) != 1:
+    # The first place alone is tried: there may be a thousand that look like the id.
+    places = (match.span(1) for match in _ID.finditer(frame) if match[1] == call.message.id)
+    first, last = next(places, (0, 0))
+    if not first:
         return None
-    first, last = places[0]
     if last < begin:
         cut = _Cut(frame[:first], frame[last:begin], frame[end:], id_first=True)
     elif first > end:
@@ -215,8 +214,5 @@ def _is_proven(template: _Template) -> bool:
     except (Unreadable, RpcError):
         return False
     arguments = {**template.arguments, template.argument: _PROBE_TEXT}
-    return (
-        message.id == _PROBE_ID
-        and message.method == template.method
-        and params == structs.replace(template.params, arguments=arguments)
-    )
+    expected = structs.replace(template.params, arguments=arguments)
+    return message.id == _PROBE_ID and params == expected
