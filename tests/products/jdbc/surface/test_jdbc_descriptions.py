@@ -101,6 +101,7 @@ async def test_an_id_keeps_no_state_in_the_database(tmp_path):
         assert "names no host" in unhosted["error"]
 
 
+@pytest.mark.needs("mysql")
 async def test_mariadb_and_a_jdbc_driver_describe_as_well(tmp_path):
     server = mysql_server.shared()
     name = server.new_database()

@@ -56,6 +56,7 @@ async def test_a_saved_source_says_which_driver_it_has(tmp_path):
         ]
 
 
+@pytest.mark.needs("mysql")
 async def test_a_saved_source_names_the_driver_of_its_own_database(tmp_path):
     mysql = mysql_server.shared()
     database = mysql.new_database()
@@ -79,6 +80,7 @@ async def test_a_saved_source_names_the_driver_of_its_own_database(tmp_path):
         }, said
 
 
+@pytest.mark.needs("mysql")
 async def test_the_types_are_those_of_the_driver_that_connect_names(tmp_path):
     """MySQL's as its driver's source and manual have them: the driver itself is not here."""
     server = mysql_server.shared()

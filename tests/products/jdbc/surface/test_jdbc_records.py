@@ -60,6 +60,7 @@ def test_a_confirmation_is_forgotten_in_time_and_each_owner_has_so_many():
     assert kept.find("a", f"SELECT {MOST_OF_OWNER}", "id") is found
 
 
+@pytest.mark.needs("mysql")
 async def test_a_database_that_reads_the_query_otherwise_shows_its_own_extraction(tmp_path):
     server = mysql_server.shared()
     name = server.new_database()

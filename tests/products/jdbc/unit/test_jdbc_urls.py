@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidegate.engines.common.url import UNREADABLE, Location
-from tidegate.engines.registry import engine_of, locate
+from tidegate.engines.registry import ENGINES, engine_of, locate
 from tidegate.errors import Code, TidegateError
+from tidegate.products.jdbc.engine.native_url import native_url
 from tidegate.products.jdbc.engine.url import (
     absolute_url,
     file_of,
@@ -151,3 +152,13 @@ def test_further_parameters_are_written_as_the_database_reads_them():
     plain = parse_jdbc_url("jdbc:sqlite:/data/hr.db")
     assert plain.with_parameters({"a": "b", "c": "d"}) == "jdbc:sqlite:/data/hr.db?a=b&c=d"
     assert plain.with_parameters({}) == "jdbc:sqlite:/data/hr.db"
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "duckdb"])
+def test_a_database_whose_engine_is_not_here_is_left_to_its_driver(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"jdbc:{scheme}:///shop"
+    assert native_url(url) is not None
+    monkeypatch.delitem(ENGINES, scheme)
+    assert native_url(url) is None

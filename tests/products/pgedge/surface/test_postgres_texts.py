@@ -276,6 +276,7 @@ def test_a_prompt_file_that_is_none_is_named(
     assert said in refused.value.message
 
 
+@pytest.mark.needs("duckdb")
 def test_words_alone_are_distinguished_from_questions_by_the_tables_and_the_dialect_of_the_source(
     tmp_path: Path,
 ) -> None:

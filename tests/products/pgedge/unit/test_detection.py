@@ -86,6 +86,7 @@ def test_what_is_asked_for_by_a_verb_is_a_question_in_each_dialect(verb: str, di
     assert not is_sql(f"{verb} each customer's orders", dialect)
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize(
     "text", ["GET DIAGNOSTICS @n = NUMBER", "CHECK TABLE t", "FETCH NEXT FROM c"]
 )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
+from tidegate.engines.registry import ENGINES
 from tidegate.errors import Code, TidegateError
 
 DRIVERS = {
@@ -85,15 +86,16 @@ def split_login(url: str) -> tuple[str, Login]:
 
 
 def native_url(url: str) -> NativeUrl | None:
-    """The URL for our own engine; None if there is none, or it has no option for a parameter.
+    """The URL for our own engine; None if there is none, or it has no option for a parameter. The
+    engines of MySQL and DuckDB are products of their own, and may not be here.
 
     `url` has no login (`split_login`). Raises: TidegateError SOURCE_URL for a place that cannot be
     read.
     """
     found = _PREFIX.fullmatch(url)
-    if found is None:
+    if found is None or (name := found[1].lower()) not in ENGINES:
         return None
-    name, rest = found[1].lower(), found[2]
+    rest = found[2]
     place, _, query = rest.partition("?")
     if name in ("sqlite", "duckdb"):
         return None if query or ";" in place else _file(name, place)
