@@ -35,6 +35,19 @@ GROUP = "tidegate.products"
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
+class DatabaseFiles(NamedTuple):
+    """The files that are databases of an engine: how their names end, and what stands in each of
+    them at a place, by which a file of any name is known."""
+
+    endings: tuple[str, ...]
+    at: int = 0
+    mark: bytes = b""
+
+    def has(self, beginning: bytes) -> bool:
+        """Whether a file that begins so is one, by its mark."""
+        return bool(self.mark) and beginning[self.at :].startswith(self.mark)
+
+
 class EngineEntry(NamedTuple):
     """The module and class of an engine, and what is known of it before it is imported.
 
@@ -51,7 +64,8 @@ class EngineEntry(NamedTuple):
     `other_dialects`: those that `dialect_reader` may give besides. No package may define them.
 
     `trivial_queries`: by dialect, the shortest query of one value where `SELECT 1` is none.
-    `is_folder`: its databases are folders, with nothing beside them. `table_form`: how rules name
+    `files` are those that its URLs name, if they do. `is_folder`: its databases are folders, with
+    nothing beside them. `table_form`: how rules name
     its tables, where that is not `schema.table` but a path like `provider.service.resource`; its
     catalog then has the tables of one schema at a time.
     `writes_by_settings`: a source that is named on the command line admits changes where the
@@ -83,6 +97,7 @@ class EngineEntry(NamedTuple):
     reads_only: bool = False
     own_functions: bool = False
     other_dialects: tuple[str, ...] = ()
+    files: DatabaseFiles | None = None
     is_folder: bool = False
     trivial_queries: Mapping[str, str] = NONE
     table_form: str = ""
@@ -124,7 +139,7 @@ class SurfaceEntry(NamedTuple):
     `check` is the place of the function that checks what its settings name, such as files.
     `statement_rules` is the place of the function that makes of its settings the rules for sources
     of the engine of the same name, whatever surface they are used through. `extended`: its settings
-    have `extended`, for tools that are newer than its document."""
+    have `extended`, for tools that are newer than its document. `in_demo`: the demo serves it."""
 
     module: str
     settings: str | None = None
@@ -133,6 +148,7 @@ class SurfaceEntry(NamedTuple):
     check: str | None = None
     statement_rules: str | None = None
     extended: bool = False
+    in_demo: bool = False
 
 
 CommandGroup = Literal["start", "ask", "databases", "people", "after"]
@@ -175,7 +191,8 @@ class Product(NamedTuple):
     `surfaces`, by name. `dialects`: the module with the `DIALECT` of each name.
     `vocabularies`: by a dialect that is no SQL, the module with the functions of
     `search.vocabulary.Vocabulary`. `commands`: by the word of the command line.
-    `settings`: by the name of a section of the settings, the place of its struct, a
+    `extras`: by the optional dependencies of this package that only the product uses, a module that
+    each brings. `settings`: by the name of a section of the settings, the place of its struct, a
     `config.sections.Section`. `url_advice`: by the scheme of another library's URLs. `steps`: by
     the name of the step of the gate before which they come (`gateway.steps`), the places of
     functions of the `CallContext`; those of a package are passed by calls on sources of its own
@@ -194,6 +211,7 @@ class Product(NamedTuple):
     dialects: Mapping[str, str] = NONE
     vocabularies: Mapping[str, str] = NONE
     commands: Mapping[str, CommandEntry] = NONE
+    extras: Mapping[str, str] = NONE
     settings: Mapping[str, str] = NONE
     url_advice: Mapping[str, UrlAdvice] = NONE
     demo_source: DemoSource | None = None

@@ -236,14 +236,15 @@ def refuse_literal_option(name: str, value: str) -> None:
 
 
 def resolve(url: str) -> str:
-    """The URL with each reference replaced by its secret, percent-encoded except in `jdbc:` URLs.
+    """The URL with each reference replaced by its secret, percent-encoded where the URL has the
+    form `scheme://`. What begins otherwise is read by a driver, as it is.
 
     Only for URLs that an operator gave: a reference may name any file this process can read.
     Raises: TidegateError SOURCE_URL if a reference leads nowhere.
     """
     if "${" not in url:
         return url
-    if url.startswith("jdbc:"):
+    if not re.match(r"[A-Za-z][\w+.-]*://", url):
         return resolve_option(url)
     from urllib.parse import quote
 

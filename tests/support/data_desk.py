@@ -23,9 +23,12 @@ import support.postgres_server as postgres_server
 from support.command_line import Ended, Serving, serving, tidegate
 from support.console_visitor import Visitor
 from support.eventually import wait_until
+from tidegate.engines import registry
 
 PASSPHRASE = "correct horse 1"
-ENGINES = ("lite", "duck", "pg", "maria")
+SCHEMES = {"lite": "sqlite", "duck": "duckdb", "pg": "postgresql", "maria": "mysql"}
+ENGINES = tuple([name for name, scheme in SCHEMES.items() if scheme in registry.ENGINES])
+"""The shops, by the names of their sources, in the engines that are here."""
 TIES = [
     (
         number,

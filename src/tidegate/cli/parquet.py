@@ -22,8 +22,7 @@ from tidegate.results.formats import unique
 from tidegate.results.json_values import text
 from tidegate.sql.dialects import find
 
-_quote = find("duckdb").quote
-_literal = find("duckdb").text_literal
+_quote = find("postgres").quote  # as DuckDB writes it, whose engine may not be here
 
 _TYPES = {
     "boolean": "BOOLEAN",
@@ -95,12 +94,11 @@ class ParquetWriter:
             for name, column, place in zip(names, self._columns, range(len(names)), strict=True)
             if column.kind in (*_TYPES, "decimal") and self._expression(place) == f"c{place}"
         ]
+        path = str(self._path).replace("'", "''")
         before = os.umask(0o077)  # DuckDB replaces the file; only its owner may read it
         try:
             self._database.execute("SET TimeZone = 'UTC'")
-            self._database.execute(
-                f"COPY (SELECT {shown} FROM rows) TO {_literal(str(self._path))} (FORMAT parquet)"
-            )
+            self._database.execute(f"COPY (SELECT {shown} FROM rows) TO '{path}' (FORMAT parquet)")
         except self._duckdb.IOException as error:
             raise TidegateError(
                 Code.STATE_FAILED, "The Parquet file could not be written: is the disk full?"

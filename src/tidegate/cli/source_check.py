@@ -40,8 +40,6 @@ _PASSING = {
 }  # fmt: skip
 """What may be otherwise tomorrow, or where the server runs."""
 
-_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
-
 
 class Tried(NamedTuple):
     """The result. `password` is one that was given and is not saved; `failure` is None if the
@@ -149,26 +147,22 @@ def _connect(
         return with_app(app, lambda app: ask(app, tool, Connect(), tried.name, ConnectionState))
 
 
-def _reader_of_absolute_url(url: str) -> str:
-    try:
-        return find(url).absolute_url
-    except TidegateError:  # which the check of the URL reports
-        return ""
-
-
 def absolute_file_url(url: str) -> str:
     """The URL with a relative file made absolute: a saved source means one file from anywhere."""
-    place = _reader_of_absolute_url(url)
-    if place:
-        absolute: str = load(place)(url)
+    try:
+        entry = find(url)
+    except TidegateError:  # which the check of the URL reports
+        return url
+    if entry.absolute_url:
+        absolute: str = load(entry.absolute_url)(url)
         return absolute
     if url.startswith(f"{FOLDER_SCHEME}://"):
         return f"{FOLDER_SCHEME}://{folder_path(url)}" + "".join(url.partition("?")[1:])
-    for scheme in _FILE_SCHEMES:
-        path, mark, options = url.removeprefix(scheme).partition("?")
-        if url.startswith(scheme) and path and path != ":memory:":
-            return f"{scheme}{expand(path).absolute()}{mark}{options}"
-    return url
+    scheme, slashes, rest = url.partition(":///")
+    path, mark, options = rest.partition("?")
+    if entry.files is None or not path or path == ":memory:":
+        return url
+    return f"{scheme}{slashes}{expand(path).absolute()}{mark}{options}"
 
 
 def place_of(url: str) -> str:

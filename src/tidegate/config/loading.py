@@ -51,7 +51,7 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     in braces, as JSON or YAML, or lines of TOML or YAML. It may also be written for another
     program, of which a product reads the configuration (`SettingsFormat`).
 
-    `note` gets one line for each setting of pgEdge's server that has no effect here.
+    `note` gets one line for each setting of that program that has no effect here.
     Raises: TidegateError CONFIG_INVALID that names the file or the setting and what is wrong with
     it, also for a file that another account, or one of `agent_accounts`, could write.
     """

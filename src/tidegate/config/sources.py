@@ -78,7 +78,7 @@ class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
 
 class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The sources that a session may open for itself while the server runs. By default none, except
-    what the sections `jdbc` and `datalog` say.
+    what the sections of products say.
 
     `hosts` lists database servers as `host` or `host:port`, `directories` the absolute paths of
     directories with database files. A temporary source is read-only and ends with its session, at

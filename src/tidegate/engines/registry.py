@@ -31,6 +31,7 @@ from tidegate.model.language import Language
 from tidegate.model.source_settings import RunAs
 from tidegate.model.sources import Source
 from tidegate.product import (
+    DatabaseFiles,
     EngineEntry,
     Product,
     add_installed,
@@ -53,6 +54,7 @@ ENGINES: dict[str, EngineEntry] = {
         compares_rows=True,
         options=("timeout",),
         path_reader="tidegate.engines.common.url:file_of",
+        files=DatabaseFiles((".db", ".sqlite", ".sqlite3")),
         reader="tidegate.engines.sqlite.url:read_url",
     ),
     **dict.fromkeys(
@@ -314,12 +316,13 @@ def check_functions(source: Source) -> None:
             hint="Leave one of them out, or make two sources of the database.",
         )
     if source.functions and not entry.own_functions:
+        others = sorted({each.engine for each in ENGINES.values() if each.own_functions})
         raise TidegateError(
             Code.CONFIG_INVALID,
             f"A source on the engine `{entry.engine}` cannot have `functions`: its databases"
             " keep no functions of users, or nothing there keeps these from changing data in a"
             " read.",
-            hint="Leave `functions` out. PostgreSQL, MariaDB, MySQL and DuckDB files take it.",
+            hint=f"Leave `functions` out. Engines that take it: {', '.join(others)}.",
         )
 
 

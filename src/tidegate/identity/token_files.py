@@ -1,6 +1,6 @@
 """Tokens in files: an operator, or what deploys the server, writes them; the server only reads.
 
-A file is YAML or JSON, of the form that pgEdge's server has:
+A file is YAML or JSON, of the form that such servers have:
 
     tokens:
       ci:

@@ -68,13 +68,6 @@ def page_note(page: Page) -> str:
     return "; ".join(notes)
 
 
-def may_be_mistaken(page: Page, text: str) -> bool:
-    """Whether a note could help: the statement found nothing, and compares with a text or is one of
-    Datalog, where a misspelt attribute is no error; a pull shows no more than nulls for it."""
-    datalog = text.lstrip()[:1] in ("[", "{")
-    return (datalog and "(pull" in text) or ((datalog or "'" in text) and found_nothing(page))
-
-
 def found_nothing(page: Page) -> bool:
     """Whether no row met the conditions: there is none, or one of counts and sums of nothing."""
     if not page.columns or page.affected:

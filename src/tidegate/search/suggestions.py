@@ -19,7 +19,7 @@ from tidegate.model.profiles import ColumnProfile, Profiles
 from tidegate.model.requests import Browse, ReadProfiles
 from tidegate.model.schema import Catalog, ColumnInfo, Table
 from tidegate.search.shorthand import printable, short_type, table_name, written_name
-from tidegate.search.vocabulary import find_all
+from tidegate.search.vocabulary import reader_of
 from tidegate.search.words import split
 
 _NO_TABLE = re.compile(
@@ -130,19 +130,13 @@ def name_hint(message: str, sql: str, catalog: Catalog) -> str | None:
     return " ".join([_columns_of(each, catalog) for each in own[:_MOST_NOTES]]) or None
 
 
-_BEGINS_SQL = ("(", "-", "/", "#", ";", "")
-"""What a statement of SQL may begin with in place of a letter."""
-
-
 async def note_on_nothing(
     text: str, caller: GateClient, source: str | None, params: Sequence[Any] = ()
 ) -> str:
     """What may explain that a statement found nothing; empty if nothing does."""
-    first = text.lstrip()[:1]
-    if not first.isalpha() and first not in _BEGINS_SQL:
-        for vocabulary in find_all():
-            if vocabulary.may_read(text):
-                return await vocabulary.note_unknown(text, caller, source, params)
+    other = reader_of(text)
+    if other is not None:
+        return await other.note_unknown(text, caller, source, params)
     return await note_near_values(text, caller, source)
 
 

@@ -12,9 +12,14 @@ from typing import Any, Protocol, cast
 
 from tidegate.model.gate_client import GateClient
 from tidegate.model.profiles import TableProfile
+from tidegate.model.results import Page
 from tidegate.model.schema import Table
 from tidegate.product import built_in, installed
+from tidegate.results.notes import found_nothing
 from tidegate.sql.dialects import DIALECTS
+
+_BEGINS_SQL = ("(", "-", "/", "#", ";", "")
+"""What a statement of SQL may begin with in place of a letter."""
 
 
 class Vocabulary(Protocol):
@@ -33,6 +38,10 @@ class Vocabulary(Protocol):
 
     def may_read(self, text: str) -> bool:
         """Whether a text may be a statement of this language, by its first characters."""
+        ...
+
+    def shows_nulls(self, text: str) -> bool:
+        """Whether a name that its source does not have shows as nulls, and not as no row."""
         ...
 
     async def note_unknown(
@@ -58,6 +67,23 @@ def find_all() -> Iterable[Vocabulary]:
     """Those of the products that are here."""
     for product in built_in():
         yield from map(_load, product.vocabularies.values())
+
+
+def reader_of(text: str) -> Vocabulary | None:
+    """The words of the language that is no SQL and that a text may be a statement of."""
+    first = text.lstrip()[:1]
+    if first.isalpha() or first in _BEGINS_SQL:
+        return None
+    return next((each for each in find_all() if each.may_read(text)), None)
+
+
+def may_be_mistaken(page: Page, text: str) -> bool:
+    """Whether a note could help: the statement found nothing, and compares with a text or is of a
+    language in which a misspelt name is no error."""
+    other = reader_of(text)
+    if other is None:
+        return "'" in text and found_nothing(page)
+    return other.shows_nulls(text) or found_nothing(page)
 
 
 def _load(module: str) -> Vocabulary:

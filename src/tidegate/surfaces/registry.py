@@ -33,7 +33,7 @@ def _surfaces(each: Product) -> Mapping[str, SurfaceEntry]:
 
 
 SURFACES: dict[str, SurfaceEntry] = {
-    "core": SurfaceEntry("tidegate.surfaces.core"),
+    "core": SurfaceEntry("tidegate.surfaces.core", in_demo=True),
     **own_entries(_surfaces),
 }
 """Surfaces by name. Those of installed packages come in when one is named that is not here, or when

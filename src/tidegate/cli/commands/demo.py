@@ -39,6 +39,7 @@ from tidegate.product import load
 from tidegate.serve.edges import open_http
 from tidegate.serve.lifecycle import Shutdown, serve
 from tidegate.store.records import TokenRights
+from tidegate.surfaces.registry import SURFACES
 
 HOST = "127.0.0.1"
 NAME = "shop"
@@ -97,7 +98,7 @@ def _config(state: Path, sources: tuple[SourceSettings, ...]) -> Config:
     return Config(
         state=str(state),
         sources=(*sources, desk),
-        surfaces=("core", "workbench"),
+        surfaces=tuple([name for name, entry in SURFACES.items() if entry.in_demo]),
         approvals=ApprovalSettings(wait_s=WAIT_S),
         console=ConsoleSettings(enabled=True),
     )
@@ -253,7 +254,8 @@ def _ask_for_change(client: DemoMcpClient) -> None:
 
 def _show_entries(address: str, token: str, state: Path) -> None:
     command = shutil.which("tidegate") or sys.argv[0]
-    show(f"\nAddress  {color(address, '1')}   (MCP at /mcp/core and /mcp/workbench)")
+    paths = " and ".join([f"/mcp/{name}" for name, entry in SURFACES.items() if entry.in_demo])
+    show(f"\nAddress  {color(address, '1')}   (MCP at {paths})")
     show(f"Token    {color(token, '1')}")
     show(f"\nexport TIDEGATE_URL={address} TIDEGATE_TOKEN={token}")
     url = f"{address}/mcp/core"

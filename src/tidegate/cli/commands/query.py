@@ -20,8 +20,9 @@ from tidegate.model.requests import Browse, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.schema import Catalog
 from tidegate.model.statements import Statement
-from tidegate.results.notes import may_be_mistaken, page_note, pages_note
+from tidegate.results.notes import page_note, pages_note
 from tidegate.results.row_stream import WriterSink
+from tidegate.search.vocabulary import may_be_mistaken, reader_of
 
 SHOWN_ROWS = 500
 """How many rows a table or a JSON object has by default."""
@@ -80,8 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _with_note(app: App, source: str, statement: Statement, page: Page) -> Page:
-    """The page; its status says what may explain that a query of Datalog found nothing."""
-    if statement.text.lstrip()[:1] not in ("[", "{") or not may_be_mistaken(page, statement.text):
+    """The page; its status says what may explain that a query in a language that is no SQL
+    found nothing."""
+    if reader_of(statement.text) is None or not may_be_mistaken(page, statement.text):
         return page
     from tidegate.search.suggestions import note_on_nothing
 

@@ -43,7 +43,7 @@ from tidegate.config.sources import SourceSettings, check_source_name
 from tidegate.config.system_keyring import keyring_title
 from tidegate.engines.common.account import Risk
 from tidegate.engines.common.url import FOLDER_SCHEME
-from tidegate.engines.registry import account_guide, find
+from tidegate.engines.registry import ENGINES, account_guide, find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.replies import ConnectionState
@@ -57,8 +57,6 @@ ENTRY = "tidegate"
 NO_CLIENT = "none"
 EXTRA_KEYRING = "keyring"
 _A_FILE = "a file of the state directory that only your account can read"
-_FILES = {".duckdb": "duckdb", ".ddb": "duckdb", ".db": "sqlite", ".sqlite": "sqlite"}
-_FILES[".sqlite3"] = "sqlite"
 _NEXT = {
     "claude-code": "Start `claude` again",
     "claude-desktop": "Quit Claude Desktop and start it again",
@@ -224,8 +222,9 @@ def _found() -> Iterator[tuple[str, str]]:
     if "://" in given:
         yield f"{split_password(given)[0]} (from DATABASE_URL)", given
     for path in sorted(Path.cwd().iterdir()):
-        if path.suffix in _FILES and path.is_file():
-            yield path.name, f"{_FILES[path.suffix]}:///{path}"
+        for scheme, entry in ENGINES.items():
+            if entry.files and path.suffix in entry.files.endings and path.is_file():
+                yield path.name, f"{scheme}:///{path}"
 
 
 def _as_url(text: str) -> str:
@@ -238,7 +237,8 @@ def _as_url(text: str) -> str:
     path = expand(text)
     if text and "://" not in text and path.is_dir():
         return f"{FOLDER_SCHEME}://{path.absolute()}"
-    if not text or "://" in text or text.lower().startswith("jdbc:"):
+    prefixes = tuple([prefix for prefix in ENGINES if prefix[-1] == ":"])
+    if not text or "://" in text or text.lower().startswith(prefixes):
         return text
     if not path.is_file():
         raise TidegateError(
@@ -247,8 +247,10 @@ def _as_url(text: str) -> str:
             hint="Correct the path, or give a URL such as postgresql://user@host/database.",
         )
     with path.open("rb") as file:
-        kind = "duckdb" if file.read(12)[8:] == b"DUCK" else "sqlite"
-    return f"{kind}:///{path.absolute()}"
+        beginning = file.read(32)
+    files = {scheme: entry.files for scheme, entry in ENGINES.items()}
+    known = (scheme for scheme, each in files.items() if each and each.has(beginning))
+    return f"{next(known, 'sqlite')}:///{path.absolute()}"
 
 
 def _free_name(url: str, taken: Collection[str]) -> str:

@@ -75,6 +75,11 @@ def may_read(text: str) -> bool:
     return text.lstrip()[:1] in ("[", "{")
 
 
+def shows_nulls(text: str) -> bool:
+    """Whether a query has a pull, which shows nulls for an attribute that is not there."""
+    return "(pull" in text
+
+
 async def note_unknown(
     text: str, caller: GateClient, source: str | None, inputs: Sequence[Any] = ()
 ) -> str:

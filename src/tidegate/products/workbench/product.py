@@ -10,6 +10,7 @@ PRODUCT = Product(
             settings="tidegate.products.workbench.surface.settings:WorkbenchSettings",
             realm="TablePro MCP",
             extended=True,
+            in_demo=True,
         )
     },
 )

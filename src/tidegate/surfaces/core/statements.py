@@ -22,8 +22,9 @@ from tidegate.model.requests import Explain, FetchMore, Query
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.protocol.model import Annotations, ToolResult
-from tidegate.results.notes import may_be_mistaken, page_note, pages_note
+from tidegate.results.notes import page_note, pages_note
 from tidegate.results.numbers import unify_numbers
+from tidegate.search.vocabulary import may_be_mistaken
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.confirmation import check_phrase

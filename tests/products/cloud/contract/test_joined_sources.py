@@ -342,6 +342,7 @@ async def test_a_change_reads_no_table_of_another_source(
         assert farm.asked == [] and desk.reads() == []
 
 
+@pytest.mark.needs("jdbc")
 async def test_a_database_behind_jdbc_is_joined_in_its_own_case_of_letters(
     shop: EngineShop, desk_of: Opened, farm: Farm
 ) -> None:

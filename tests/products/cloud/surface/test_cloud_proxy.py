@@ -48,6 +48,8 @@ from tidegate.products.cloud.proxy.url import read_target
 from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
+pytestmark = pytest.mark.needs("pgwire")
+
 PLACE = {"provider": "desk", "service": "tickets", "resource": "tickets"}
 FAILING = f"SELECT id FROM {RESOURCE} WHERE team = 'failing'"
 RANDOM = UPDATE.replace("'Changed'", "hex(randomblob(4))")

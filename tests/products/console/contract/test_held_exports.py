@@ -6,6 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from contract.surfaces.engine_shops import EngineShop
 from contract.surfaces.typed_tables import contents, make_typed
 from support.surface_client import WRITER
@@ -59,6 +61,7 @@ def test_a_held_result_of_every_type_goes_back_into_its_table(
     assert contents(engine_shop, "typed") == before
 
 
+@pytest.mark.needs("workbench")
 def test_a_held_result_has_the_json_of_an_export_of_its_statement(
     engine_shop: EngineShop, tmp_path: Path
 ) -> None:
@@ -72,6 +75,7 @@ def test_a_held_result_has_the_json_of_an_export_of_its_statement(
     assert own == json.loads(direct["data"])
 
 
+@pytest.mark.needs("workbench")
 def test_json_of_many_levels_is_shown_and_leaves_as_its_text(
     engine_shop: EngineShop, tmp_path: Path
 ) -> None:

@@ -17,6 +17,8 @@ from support.data_desk import Desk, answer, desk
 from support.eventually import wait_until
 from tidegate.products.console.data_page import DataPage
 
+pytestmark = pytest.mark.needs("duckdb")
+
 OK, NO_ROLE, NOT_THERE, GONE = 200, 403, 404, 410
 DONE = 204
 SELECT = "SELECT id FROM orders"

@@ -206,6 +206,7 @@ def test_cancel_ends_a_query_in_postgresql(make: Make) -> None:
 
 
 @pytest.mark.skipif(not mysql_server.available(), reason="needs a MariaDB server")
+@pytest.mark.needs("mysql")
 def test_cancel_ends_a_query_in_mariadb(make: Make) -> None:
     server = mysql_server.shared()
     database = server.new_database()
@@ -224,6 +225,7 @@ def test_cancel_ends_a_query_in_mariadb(make: Make) -> None:
     server.drop_database(database)
 
 
+@pytest.mark.needs("duckdb")
 def test_cancel_ends_a_query_in_duckdb(make: Make, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     with closing(duckdb.connect(str(tmp_path / "shop.duckdb"))) as connection:
@@ -539,6 +541,7 @@ def test_the_condition_of_the_server_is_shown(make: Make, tmp_path: Path) -> Non
 # Other ways in
 
 
+@pytest.mark.needs("pgwire")
 def test_a_statement_of_the_wire_protocol_is_cancelled_and_its_session_goes_on(
     make: Make,
 ) -> None:

@@ -311,6 +311,7 @@ def test_what_needs_a_person_asks_and_runs_after_the_answer(tmp_path: Path) -> N
         assert answer(ada.get(f"inbox/{asked['approval']}"))["waiting"]["until"] is None
 
 
+@pytest.mark.needs("duckdb")
 def test_a_destructive_statement_of_an_admin_asks_a_person_without_a_phrase(
     tmp_path: Path,
 ) -> None:

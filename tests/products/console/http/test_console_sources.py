@@ -19,6 +19,8 @@ from support.data_desk import all_pages, answer, desk, ended_run
 from support.jdbc_drivers import driver_path, new_database
 from support.jdbc_surface import make_file
 
+pytestmark = pytest.mark.needs("cloud", "duckdb", "jdbc")
+
 ROWS = 23
 SHOP = (
     "CREATE TABLE items (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(40), sold TIMESTAMP)",

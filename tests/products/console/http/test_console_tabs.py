@@ -17,6 +17,8 @@ from support.data_desk import Desk, answer, desk
 from support.eventually import wait_until
 from wire.wires import MODERN, HttpPeer, Outcome
 
+pytestmark = pytest.mark.needs("duckdb", "workbench")
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Desk]:

@@ -59,11 +59,13 @@ def test_where_the_order_of_null_is_not_known_no_page_begins_behind_one() -> Non
     assert order_of(nullable, [("n", False)], "postgres").by_key
 
 
+@pytest.mark.needs("jdbc")
 def test_derby_takes_no_limit_and_is_sent_none() -> None:
     text = page_statement(KEYED, order_of(KEYED, [], "derby"), [], "derby", limit=8, offset=3)
     assert text.endswith("OFFSET 3 ROWS FETCH NEXT 8 ROWS ONLY") and "LIMIT" not in text
 
 
+@pytest.mark.needs("cloud")
 def test_the_schema_of_a_provider_is_a_path_of_names() -> None:
     table = Table("desk.tickets", "open", "table", (ColumnInfo("id", "TEXT"),))
     text = page_statement(table, order_of(table, [], "cloud"), [], "cloud", limit=2)

@@ -11,7 +11,7 @@ from msgspec import structs
 from tidegate.errors import TidegateError
 from tidegate.model.requests import Explain, Query
 from tidegate.model.results import Page
-from tidegate.results.notes import may_be_mistaken
+from tidegate.search.vocabulary import may_be_mistaken
 from tidegate.surfaces.tool_context import ToolContext
 
 _FIND = "Find it with find_tables."
