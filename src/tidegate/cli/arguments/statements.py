@@ -32,7 +32,7 @@ def add_query(commands: Commands) -> None:
         "sql",
         metavar="SQL",
         nargs="?",
-        help="one statement, or a query of Datalog; - reads it from standard input",
+        help="one statement in the language of the source; - reads it from standard input",
     )
     query.add_argument(
         "values",
