@@ -36,8 +36,8 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class DatabaseFiles(NamedTuple):
-    """The files that are databases of an engine: how their names end, and what stands in each of
-    them at a place, by which a file of any name is known."""
+    """The files that are databases of an engine: how their names end, and the bytes that each of
+    them has at a place, by which a file of any name is known."""
 
     endings: tuple[str, ...]
     at: int = 0
