@@ -128,7 +128,8 @@ class Page(msgspec.Struct, frozen=True):
     empty if none are. `reads_nothing`: the statement is a query whose rows have no column
     (`SELECT FROM t`), and no change. `tag` is what the database said of a statement without rows,
     if it says such a thing. `notices` are what the database noted meanwhile, for a caller
-    from whom nothing is hidden.
+    from whom nothing is hidden. `has_plain_numbers`: every number of the rows is known to be
+    written as a number, none as text because a double cannot hold it.
     """
 
     columns: tuple[Column, ...]
@@ -146,6 +147,7 @@ class Page(msgspec.Struct, frozen=True):
     reads_nothing: bool = False
     tag: str = ""
     notices: tuple[DatabaseNotice, ...] = ()
+    has_plain_numbers: bool = False
 
 
 class Document(msgspec.Struct, frozen=True):

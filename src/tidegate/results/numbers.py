@@ -24,7 +24,7 @@ from typing import Any, cast
 import msgspec
 
 from tidegate.model.decimals import plain
-from tidegate.model.results import Column
+from tidegate.model.results import Column, Page
 from tidegate.results.json_values import (
     COLUMNWISE_ROWS,
     MAX_SAFE_INTEGER,
@@ -47,9 +47,12 @@ _SHORT = 1_024
 _rows = msgspec.json.Decoder(list[list[msgspec.Raw]])
 
 
-def unify_numbers(columns: Sequence[Column], rows: bytes) -> bytes:
-    """Rows as JSON in which each column of exact numbers is numbers, or is texts if one of them is
-    too long for a number. `rows` are a JSON array of arrays, written the short way."""
+def unify_numbers(page: Page) -> bytes:
+    """The rows of a page that was written the short way, in which each column of exact numbers is
+    numbers, or is texts if one of them is too long for a number."""
+    columns, rows = page.columns, page.rows
+    if page.has_plain_numbers:
+        return rows
     if len(rows) <= _SHORT and _LONG.search(rows) is None:
         return rows
     places = [place for place, each in enumerate(columns) if each.kind in ("decimal", "integer")]
@@ -76,17 +79,19 @@ def decimal_places(columns: Sequence[Column]) -> list[int]:
     return [place for place, column in enumerate(columns) if column.kind == "decimal"]
 
 
-def append_short_rows(buffer: bytearray, rows: Rows, decimals: Sequence[int]) -> None:
+def append_short_rows(buffer: bytearray, rows: Rows, decimals: Sequence[int]) -> bool:
     """Write rows as a JSON array of arrays after what the buffer holds, their numbers the short
-    way; the texts at `decimals` are numbers."""
+    way; the texts at `decimals` are numbers. Returns whether every number is sure to be written as
+    a number."""
     if not decimals:
         floats = _float_places(rows)
         if have_floats_only_at(rows, floats):
             shortened = _shorten_floats(rows, floats)
             if shortened is not None:
                 append_ordinary_rows(buffer, shortened)
-                return
+                return True
     append_rows(buffer, shorten_rows(rows, decimals))
+    return False
 
 
 def _float_places(rows: Rows) -> frozenset[int]:

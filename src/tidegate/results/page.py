@@ -47,6 +47,7 @@ class PageBuilder:
         "_decimals",
         "_ended",
         "_full",
+        "_has_plain_numbers",
         "_limits",
         "_truncations",
         "rest",
@@ -63,6 +64,7 @@ class PageBuilder:
         self._count = 0
         self._ended = False
         self._full = False
+        self._has_plain_numbers = cells == "short"
         self._truncations: tuple[Truncation, ...] = ()
         self.rest: Rows = ()
         """Rows that were added and found no place in the page."""
@@ -91,6 +93,7 @@ class PageBuilder:
         self._bytes = len(page.rows)
         self._count = page.row_count
         self._truncations = page.truncations
+        self._has_plain_numbers = page.has_plain_numbers
         self._ended = True
         self.rest = rest
 
@@ -131,8 +134,8 @@ class PageBuilder:
         start = len(buffer)
         if self._decimals is None:
             append_rows(buffer, rows, as_text=self._as_text)
-        else:
-            append_short_rows(buffer, rows, self._decimals)
+        elif not append_short_rows(buffer, rows, self._decimals):
+            self._has_plain_numbers = False
         size = len(buffer)
         if size > self._limits.max_bytes:
             del buffer[start:]
@@ -162,6 +165,7 @@ class PageBuilder:
             elapsed_ms=elapsed_ms,
             more=more,
             status=status,
+            has_plain_numbers=self._has_plain_numbers,
         )
 
     def _fill(self, rows: Rows) -> None:
@@ -189,6 +193,7 @@ class PageBuilder:
                 step = 4 if isinstance(row[place], bytes) else 1  # base64 comes in fours
                 values[place] = _shortened(values[place], share, step)
                 cut += 1
+        self._has_plain_numbers = False
         self._buffer += b"[" + encode(values)
         self._bytes = len(self._buffer) + 1
         self._count = 1

@@ -219,7 +219,7 @@ def _answer(page: Page, source: str | None, note: str = "") -> bytes:
     parts: list[bytes] = []
     if page.columns or page.reads_nothing:
         parts += (b'"columns":', encode([column.name for column in page.columns]))
-        parts += (b',"rows":', unify_numbers(page.columns, page.rows))
+        parts += (b',"rows":', unify_numbers(page))
     if page.affected or not parts:
         parts += (b',"affected":' if parts else b'"affected":', encode(page.affected))
     if page.more is not None:
