@@ -108,7 +108,12 @@ class Line:
         """Another client on the same connection, as behind a proxy."""
         return Line(self._desk, token, headers, (self._reader, self._writer))
 
-    async def call(
+    async def call(self, arguments: dict[str, Any], **given: Any) -> Reply:
+        """Call a tool, as `send` does, and read the reply."""
+        self.send(arguments, **given)
+        return await self.read()
+
+    def send(
         self,
         arguments: dict[str, Any],
         *,
@@ -116,9 +121,9 @@ class Line:
         apart: bool = False,
         meta: dict[str, Any] | None = None,
         **params: Any,
-    ) -> Reply:
-        """Call a tool. `apart`: what comes at once is not one whole request, so its head is read by
-        the parser; the next request has begun with it."""
+    ) -> None:
+        """Send a call of a tool. `apart`: what comes at once is not one whole request, so its head
+        is read by the parser; the next request has begun with it."""
         self._number += 1
         params = {"name": name, "arguments": arguments, "_meta": META | (meta or {}), **params}
         call = {"jsonrpc": "2.0", "id": self._number, "method": "tools/call", "params": params}
@@ -134,9 +139,11 @@ class Line:
         head = f"POST /mcp HTTP/1.1\r\n{''.join(lines)}\r\n".encode()
         sent, self._begun = self._begun, b"P" if apart else b""
         self._writer.write((head + body).removeprefix(sent) + self._begun)
-        return await self._read()
 
-    async def _read(self) -> Reply:
+    def leave(self) -> None:
+        self._writer.close()
+
+    async def read(self) -> Reply:
         head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         length = re.search(rb"content-length: (\d+)", head)
         if length is not None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from support.eventually import until
 from support.judge_cases import load
-from support.repeated_conversation import Desk, compare
+from support.repeated_conversation import Desk, compare, told
 from tidegate.model.actors import Scope
 from tidegate.protocol.repeated_calls import RepeatedCalls
 
@@ -118,6 +119,31 @@ def test_what_changes_between_two_calls_holds_for_the_next(
     recognized = compare(tmp_path, monkeypatch, script)
     assert sum(recognized) >= 34
     assert statuses[-3:] == [401] * 3
+
+
+@pytest.mark.parametrize("how", ["the client leaves", "its rights are taken away"])
+def test_a_recognized_call_is_cancelled_as_every_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        for _ in range(4):
+            await line.call(READ)
+        line.send({"sql": endless})
+        sessions = desk.edge.sessions
+        await until(lambda: list(sessions.actors()), "the call runs")
+        if how == "the client leaves":
+            line.leave()
+        else:
+            sessions.end_actors({actor.id for actor in sessions.actors()}, "revoked")
+            await line.read()
+        await until(lambda: not list(sessions.actors()), "the call has ended")
+
+    recognized = compare(tmp_path, monkeypatch, script)
+    assert recognized[-1]
+    assert any("call.cancelled" in line for line in told(tmp_path / "short" / "state"))
 
 
 def test_two_clients_behind_one_proxy_stay_two(
