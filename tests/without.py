@@ -1,5 +1,6 @@
 """Runs tests on a tree from which products are taken out: one by `./dev without PRODUCT [ARGS...]`,
-all but one by `./dev alone PRODUCT [ARGS...]`, which shows that it needs none of the others.
+all but one by `./dev alone PRODUCT [ARGS...]`, which shows that it needs none of the others, and
+all of them by `./dev alone kernel [ARGS...]`.
 
 The tree is a copy of this one below `.cache`, with an environment of its own. Neither the
 folder nor the tests of such a product are there: whatever imports it fails, in the tests and in
@@ -30,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 OWN = frozenset({"postgres", "sqlite"})
 """Engines of the kernel, which the surface of a product may be called as."""
 EVERY = "every product"
+SOURCES = {"duckdb": "duck", "mysql": "maria"}
+"""What tests call a source on the product's engine."""
 
 
 def add_option(parser: pytest.Parser) -> None:
@@ -44,6 +47,7 @@ def names_of(product: Product) -> list[str]:
     parts = (product.engines, product.dialects, product.surfaces, product.commands)
     names = {key.rstrip(":") for part in parts for key in part}
     names |= {entry.engine for entry in product.engines.values()}
+    names |= {SOURCES.get(product.name, product.name)}
     return sorted({product.name, *names} - OWN)
 
 
@@ -135,7 +139,7 @@ def make_environment(tree: Path) -> Path:
 
 def main(how: str = "", product: str = "", *words: str) -> None:
     known = {each.name: names_of(each) for each in built_in()}
-    if product not in known:
+    if product not in known and (how, product) != ("alone", "kernel"):
         sys.exit(f"dev: name a product: {', '.join(known)}")
     absent = {name: known[name] for name in known if (name == product) == (how == "without")}
     tree = ROOT / ".cache" / how / product

@@ -81,7 +81,9 @@ def use_all(directory: Path) -> None:
     assert main(["query", "own", "SELECT 7 AS x", *output, *words]) == 0
     assert json.loads((directory / "answer.json").read_text()) == [{"x": 7}]
     asyncio.run(call_tools(directory))
-    shown = build().format_help()
+    parser = build()
+    shown = parser.format_help()
+    assert parser.parse_args(["demo"]).demo_sources == []
     for product in built_in():
         use_product(product.name)
         assert all(word in shown for word in product.commands), product.name

@@ -343,7 +343,7 @@ def add_demo(commands: Commands) -> None:
         description="Create a sample database, serve it on loopback, show a few calls as an agent "
         "makes them, then keep serving and print the configuration for your clients.",
     )
-    demo.set_defaults(module="demo")
+    demo.set_defaults(module="demo", demo_sources=[])
     demo.add_argument("--once", action="store_true", help="exit after the calls")
     for product in built_in():
         if product.demo_source is not None:
@@ -352,7 +352,6 @@ def add_demo(commands: Commands) -> None:
                 dest="demo_sources",
                 action="append_const",
                 const=product.demo_source,
-                default=[],
                 help=product.demo_source.help,
             )
     demo.add_argument(

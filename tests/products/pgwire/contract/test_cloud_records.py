@@ -20,6 +20,8 @@ from support.cloud_surface import (
 )
 from support.wire_server import wire_server
 
+pytestmark = pytest.mark.needs("cloud")
+
 
 def test_the_mode_holds_and_each_statement_has_its_line(tmp_path: Path) -> None:
     write_desk(tmp_path / "registry")

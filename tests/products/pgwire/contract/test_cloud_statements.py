@@ -9,6 +9,8 @@ from products.pgwire.contract.test_catalogs import shown
 from support.cloud_surface import Desk
 from support.wire_server import WireServer
 
+pytestmark = pytest.mark.needs("cloud")
+
 
 def test_spellings_of_postgresql_are_read(server: WireServer):
     with psycopg.connect(server.conninfo("cloud"), autocommit=True) as gate:

@@ -25,6 +25,8 @@ from support.command_line import HANG_S
 from support.wire_server import WireServer, wire_server
 from wire.conversations import python_sdk
 
+pytestmark = pytest.mark.needs("cloud")
+
 JOIN = (
     "SELECT a.id, a.title, b.title AS other FROM desk.tickets.tickets a JOIN help.tickets.tickets b"
     " ON b.id = a.id WHERE a.team = 'red' AND b.team = 'blue' ORDER BY a.id"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from support.duckdb_types import Oracle, is_same, make_types
 from support.wire_server import wire_server
+
+pytestmark = pytest.mark.needs("duckdb")
 
 
 def test_no_type_of_duckdb_loses_a_digit_on_the_wire(tmp_path: Path) -> None:

@@ -265,6 +265,7 @@ def test_other_databases_with_transactions_keep_all_or_nothing(
         gate.execute("DELETE FROM item WHERE id > 70")
 
 
+@pytest.mark.needs("duckdb")
 def test_a_source_without_transactions_says_which_changes_are_kept(server: WireServer):
     insert = "INSERT INTO item (id, name, price) VALUES (%s, 'x', 1)"
     with psycopg.connect(server.conninfo("duck"), autocommit=True) as gate:

@@ -15,6 +15,8 @@ from support.command_line import tidegate
 from support.eventually import wait_until
 from tidegate.model.statements import DryRun
 
+pytestmark = pytest.mark.needs("cloud")
+
 
 @pytest.fixture(scope="module")
 def backing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:

@@ -489,6 +489,7 @@ def test_a_person_is_asked_before_a_block_has_begun_and_never_within_it(
         wait_until(lambda: one.pgconn.socket < 0 or gone(one), "the session to be ended")
 
 
+@pytest.mark.needs("duckdb")
 def test_a_source_without_transactions_reads_in_a_block_and_refuses_a_change(
     server: WireServer,
 ):

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tidegate.products.pgwire.spellings import spell
 
+pytestmark = pytest.mark.needs("cloud")
+
 
 @pytest.mark.parametrize(
     ("asked", "written"),
