@@ -238,7 +238,7 @@ def memory(contestants: dict[str, Contestant], effort: Effort) -> Rows:
             row["first answer"] = one.process.rss()
             end = time.monotonic() + effort.memory_seconds
             shots, done = one.points(fresh=True), 0
-            for milestone in (1_000, 10_000, 50_000, 100_000):
+            for milestone in (1_000, 10_000, 30_000, 50_000, 100_000):
                 left = end - time.monotonic()
                 if milestone > effort.memory_calls or left <= 0:
                     break
