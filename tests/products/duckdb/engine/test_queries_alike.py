@@ -9,10 +9,12 @@ from typing import Any
 import duckdb
 import pytest
 
+from support.duckdb_types import Oracle, make_types
 from support.engine_cases import CASES, Case
 from tidegate.engines.api import Engine
 from tidegate.errors import TidegateError
 from tidegate.model.statements import Effect, Statement
+from tidegate.results.json_values import encode_rows
 from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.judge import judge
 
@@ -105,6 +107,25 @@ async def test_each_query_has_its_own_types_and_values(shop: Case, order: str) -
                 if found != wanted:
                     wrong.append((name, text, found, wanted))
     assert wrong == []
+
+
+async def test_a_column_of_every_type_comes_alike_whether_it_was_bound_or_ran_at_once(
+    shop: Case, tmp_path: Path
+) -> None:
+    url = make_types(tmp_path / "types.duckdb")
+    oracle = Oracle(url)
+    names = ['"' + name.replace('"', '""') + '"' for name in oracle.columns]
+    oracle.close()
+    shop.source = type(shop.source)("s1", "shop", url, "duckdb", "duckdb")
+    async with shop.opened() as engine:
+        for name in names:
+            found = []
+            for number in (5, 6):
+                cursor = await shop.start(engine, f"SELECT {name} FROM types LIMIT {number}")
+                rows = encode_rows(await cursor.fetch(10))
+                found.append((cursor.columns, rows))
+                await cursor.close()
+            assert found[0] == found[1], name
 
 
 async def test_a_value_that_duckdb_refuses_is_refused_after_one_that_it_takes(

@@ -133,7 +133,7 @@ can write it."""
 OPINIONS = 1_024
 OPINION_TEXT = 32_768
 ALIKE_TEXT = 4_096
-"""Characters of the longest text whose fingerprint is taken: it saves little there."""
+"""Characters of the longest text whose fingerprint is taken; of a longer one it saves little."""
 
 
 class DuckdbEngine:
