@@ -214,6 +214,7 @@ PIPED = ("source", "add", "far", "mysql://ann@127.0.0.1:9/shop", "--password-std
 
 
 @pytest.mark.parametrize(("typed", "status"), [("add", 0), ("no", 77)])
+@pytest.mark.needs("mysql")
 def test_a_person_agrees_on_the_terminal_while_the_password_comes_from_a_pipe(
     state: Path, typed: str, status: int
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_person_agrees_on_the_terminal_while_the_password_comes_from_a_pipe(
     assert ("far" in names(state, "source")) is (status == 0)
 
 
+@pytest.mark.needs("mysql")
 def test_an_operators_passphrase_is_asked_on_the_terminal_too(state: Path) -> None:
     at_terminal("passphrase", "set", state=state, typed=(PASSPHRASE, PASSPHRASE))
     with terminal(PIPED, state, piped="hunter2\n") as person:

@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from cli.conftest import Run
 
 
+@pytest.mark.needs("duckdb")
 def test_a_table_of_the_name_without_the_masked_column_stays_readable(
     run: Run, tmp_path: Path
 ) -> None:

@@ -194,6 +194,7 @@ ENGINE = "EngineEntry('{}', 'sqlite', 'tidegate.engines.sqlite', 'SqliteEngine')
 OWN = "settings={'own': 'other.settings:Own', "
 
 
+@pytest.mark.needs("cloud", "jdbc", "mysql")
 @pytest.mark.parametrize(
     ("product", "settings", "taken"),
     [
@@ -237,6 +238,7 @@ def test_a_package_takes_the_place_of_nothing_that_is_here(
             )
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize("dialect", ["mysql", "oracle", "tsql"])
 def test_a_package_defines_no_dialect_of_an_engine_that_is_here(
     dialect: str, tmp_path: Path

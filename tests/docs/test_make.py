@@ -6,10 +6,13 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from support.command_line import environment
 from support.documents import ROOT, Outcome, commands, is_as_shown, report
 
 
+@pytest.mark.needs("workbench")
 def test_make_demo_once_shows_what_the_readme_shows_and_ends_well(tmp_path: Path) -> None:
     state = tmp_path / "demo"
     ended = subprocess.run(

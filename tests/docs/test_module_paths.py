@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.needs("every product")
+
 ROOT = Path(__file__).parents[2]
 MADE_BY_READERS = frozenset({"products/trino/dialect.py", "products/counting/surface/__init__.py"})
 """Those that CONTRIBUTING.md has its reader make."""

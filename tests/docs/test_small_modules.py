@@ -7,8 +7,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import changed
 from support.documents import ROOT
+
+pytestmark = pytest.mark.needs("every product")
 
 SOURCES = ROOT / "src"
 SMALL = 40

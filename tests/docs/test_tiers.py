@@ -9,6 +9,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import changed
 import tiers
 import without
@@ -16,6 +18,8 @@ from support.authz_engines import ENGINES
 from support.documents import ROOT
 from support.engine_cases import CASES, JDBC_CASES
 from support.undo_shops import KINDS
+
+pytestmark = pytest.mark.needs("every product")
 
 TESTS = ROOT / "tests"
 

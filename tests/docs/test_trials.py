@@ -18,6 +18,8 @@ import pytest
 from support.documents import ROOT
 from tidegate.config.model import LockoutSettings
 
+pytestmark = pytest.mark.needs("every product")
+
 TESTS = ROOT / "tests"
 TRIALS = Path(__file__).parent / "trials"
 

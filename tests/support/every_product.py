@@ -109,4 +109,4 @@ if __name__ == "__main__":
         import_module(library)
     loaded = [name for name in sys.modules if name.partition(".")[0] == "tidegate"]
     assert loaded == [], loaded
-    sys.exit(max(fork(Path(directory)) for directory in sys.argv[1:]))
+    sys.exit(max((fork(Path(directory)) for directory in sys.argv[1:]), default=0))

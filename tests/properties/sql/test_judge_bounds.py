@@ -90,6 +90,7 @@ def test_a_table_behind_many_rows_is_reported(dialect: str) -> None:
     assert judgement.tables == ("hidden",)
 
 
+@pytest.mark.needs("duckdb", "jdbc", "mysql")
 def test_ordinary_reads_take_little_of_the_work_that_is_granted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import json
 from types import SimpleNamespace
 
+import pytest
+
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.identity.builtin_actors import stdio
@@ -34,6 +36,7 @@ def rejected(directory, tool, arguments):
     return [line for line in map(json.loads, lines) if line.get("name") == "call.rejected"]
 
 
+@pytest.mark.needs("workbench")
 def test_an_unknown_tool_is_recorded_with_who_wanted_it(tmp_path):
     (line,) = rejected(tmp_path, "drop_everything", {})
     assert (line["actor"], line["client"]) == ("stdio", "agent/1.0")
@@ -41,6 +44,7 @@ def test_an_unknown_tool_is_recorded_with_who_wanted_it(tmp_path):
     assert line["details"] == {"tool": "drop_everything", "reason": "there is no such tool"}
 
 
+@pytest.mark.needs("workbench")
 def test_unfit_arguments_are_recorded_with_what_is_wrong(tmp_path):
     (line,) = rejected(tmp_path, "execute_query", {"query": 7})
     assert line["details"]["tool"] == "execute_query"

@@ -47,6 +47,7 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
     assert here.add_command("postgres") == said
 
 
+@pytest.mark.needs("every product")
 def test_every_extra_of_the_package_is_known_and_so_kept() -> None:
     text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     assert set(EXTRAS) == set(tomllib.loads(text)["project"]["optional-dependencies"])

@@ -96,6 +96,7 @@ def test_the_command_line_saves_changes_and_clears_options(
     assert options() == []
 
 
+@pytest.mark.needs("duckdb")
 async def test_duckdb_takes_its_limits_as_options(tmp_path: Path) -> None:
     case = CASES["duckdb"].prepare(tmp_path)
     options = (("memory_limit", "96MB"), ("threads", "1"))

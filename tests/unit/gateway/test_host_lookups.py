@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.surface_client import Peer
 from tidegate.app import App
 from tidegate.config.model import Config
@@ -13,6 +15,7 @@ from tidegate.protocol.session_state import settled
 from unit.gateway.test_temporary_sources import surface
 
 
+@pytest.mark.needs("mysql")
 async def test_hosts_of_sources_at_other_ports_are_not_looked_up(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir(mode=0o700)
     config = Config(

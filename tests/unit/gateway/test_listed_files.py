@@ -233,6 +233,7 @@ async def test_a_link_put_there_later_stops_the_next_call(tmp_path: Path) -> Non
         assert "second name" in await peer.text("ask", source="other", sql="SELECT 1")
 
 
+@pytest.mark.needs("duckdb", "jdbc")
 async def test_escapes_in_a_path_lead_nowhere_that_was_not_checked(tmp_path: Path) -> None:
     async with served(tmp_path) as under_test:
         make_file(tmp_path / "outside.db")
@@ -249,6 +250,7 @@ async def test_escapes_in_a_path_lead_nowhere_that_was_not_checked(tmp_path: Pat
             assert "connected" not in str(reply.get("result", {}).get("status")), url
 
 
+@pytest.mark.needs("duckdb", "jdbc")
 async def test_the_derived_file_of_a_saved_source_is_refused_under_another_name(
     tmp_path: Path,
 ) -> None:

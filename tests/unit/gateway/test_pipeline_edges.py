@@ -381,6 +381,7 @@ async def test_the_engine_gets_the_judgement_of_the_text_that_it_runs(tmp_path: 
         await built.connections.close()
 
 
+@pytest.mark.needs("duckdb")
 @pytest.mark.parametrize("masked", ["a", "b"])
 async def test_of_two_tables_of_one_name_the_one_of_the_schema_is_defined(
     tmp_path: Path, masked: str
@@ -402,6 +403,7 @@ async def test_of_two_tables_of_one_name_the_one_of_the_schema_is_defined(
             assert f"hush {masked}" not in defined.text
 
 
+@pytest.mark.needs("duckdb")
 async def test_a_list_of_tables_is_about_the_sources_own_database_also_by_its_name(
     tmp_path: Path,
 ) -> None:

@@ -196,6 +196,7 @@ async def test_it_only_reads(tmp_path):
         assert await peer.text("ask", source="extra", sql="SELECT count(*) FROM t") == "[[2]]"
 
 
+@pytest.mark.needs("duckdb")
 async def test_the_file_of_a_source_is_refused_by_every_name(tmp_path):
     saved = make(tmp_path / "shop.db")
     listed = tmp_path / "folder"

@@ -71,6 +71,7 @@ def test_code_holds_no_statement_but_queries_changes_and_those_of_the_session(
     assert not is_offered(BODIES[dialect].format(word), dialect)
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize(
     "text",
     [
@@ -145,6 +146,7 @@ def test_a_change_may_read_the_servers_own_tables(text: str) -> None:
     assert judge(text, "postgres").effect is Effect.WRITE
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize("kind", ["FUNCTION f()", "PROCEDURE f()", "TRIGGER f ON t"])
 def test_code_is_dropped_in_a_transaction_where_the_database_has_such(kind: str) -> None:
     found = judge(f"DROP {kind}", "postgres").administration
@@ -157,6 +159,7 @@ def test_each_table_of_a_list_is_named() -> None:
     assert judge("VACUUM t, s.u, v (a, b)", "postgres").tables == ("t", "s.u", "v")
 
 
+@pytest.mark.needs("mysql")
 def test_a_right_on_a_name_that_spells_a_table_of_the_server_is_refused() -> None:
     assert is_offered("GRANT SELECT ON user TO x", "mysql")
     assert not is_offered("GRANT SELECT ON `mysql.user` TO x", "mysql")

@@ -69,6 +69,7 @@ _CALLING = (
 )
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize("head", ["ALTER TABLE t", *_HEADS])
 def test_parts_that_keep_the_rows_are_a_plain_write(head: str) -> None:
     for part in _KEEPING:
@@ -76,6 +77,7 @@ def test_parts_that_keep_the_rows_are_a_plain_write(head: str) -> None:
         assert (judgement.effect, judgement.rule) == (Effect.WRITE, "alter"), part
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize("head", ["ALTER TABLE t", *_HEADS])
 def test_parts_that_may_lose_rows_are_destructive(head: str) -> None:
     for part in _LOSING:
@@ -88,6 +90,7 @@ def test_parts_that_call_what_is_not_listed_are_not_admitted(head: str) -> None:
         assert judge(f"{head} {part}", "mysql").effect > Effect.DESTRUCTIVE, part
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize("head", ["ALTER IGNORE TABLE t", "ALTER ONLINE IGNORE TABLE s.t WAIT 5"])
 def test_every_part_may_lose_rows_with_ignore(head: str) -> None:
     for part in (*_KEEPING, *_LOSING):

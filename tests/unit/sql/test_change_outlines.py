@@ -109,6 +109,7 @@ def test_a_table_is_known_by_its_name_and_its_alias(
     assert (found.name, found.alias) == (name, alias)
 
 
+@pytest.mark.needs("mysql")
 def test_a_name_is_quoted_as_the_dialect_writes_it() -> None:
     assert outline("UPDATE `t` AS `x y` SET a = 1", "mysql").alias == "`x y`"
 
@@ -285,6 +286,7 @@ def test_reasons_are_for_words_outside_brackets_and_functions_alone() -> None:
     assert rows("UPDATE t SET a = (insert('a', 1, 1, 'b'))")[0] == "SELECT * FROM t"
 
 
+@pytest.mark.needs("duckdb", "mysql")
 def test_a_database_that_joins_in_a_change_has_no_outline_of_several_tables() -> None:
     for text in ("UPDATE t AS x SET a = 1 FROM u WHERE 1", "DELETE FROM t USING u WHERE 1"):
         assert outline_change(text, "mysql") == SEVERAL

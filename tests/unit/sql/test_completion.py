@@ -348,6 +348,7 @@ def test_right_before_and_behind_a_string_proposals_go_on() -> None:
     assert within("SELECT 'x'|") != []
 
 
+@pytest.mark.needs("mysql")
 def test_backticks_and_brackets_are_quotes_where_the_dialect_has_them() -> None:
     found = complete("SELECT * FROM `or", 17, "mysql", SHOP)
     assert (found.start, [each.insert for each in found.items]) == (14, ["orders"])

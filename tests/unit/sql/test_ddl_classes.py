@@ -51,6 +51,7 @@ def test_what_may_lose_rows_is_destructive(dialect, text):
     assert judge(text, dialect).effect is Effect.DESTRUCTIVE
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize(
     "text",
     [

@@ -108,6 +108,7 @@ def test_sqlite_reads_only_by_listed_pragmas(text: str, effect: Effect) -> None:
     assert judge(text, "sqlite").effect is effect
 
 
+@pytest.mark.needs("duckdb")
 @pytest.mark.parametrize(
     "text",
     [
@@ -230,6 +231,7 @@ def test_the_tables_are_those_of_the_database(text: str, tables: set[str]) -> No
     assert set(judge(text, "postgres").tables) == tables
 
 
+@pytest.mark.needs("duckdb")
 def test_the_table_that_a_function_reads_by_name_is_reported() -> None:
     assert judge("FROM query_table('t')", "duckdb").tables == ("t",)
 

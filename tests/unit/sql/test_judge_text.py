@@ -149,6 +149,7 @@ def test_what_databases_read_differently_is_refused(dialect: str, text: str, rul
     assert judgement.rule == rule
 
 
+@pytest.mark.needs("duckdb")
 def test_an_empty_string_may_end_a_statement_with_parameters() -> None:
     for dialect in ("postgres", "duckdb", "sqlite"):
         text = "SELECT * FROM t WHERE a = $1 AND b <> ''"

@@ -37,6 +37,7 @@ def test_limit_of_sqlite_takes_any_expression(limit: str) -> None:
     )
 
 
+@pytest.mark.needs("duckdb")
 def test_a_share_of_rows_stays_one_where_limit_means_that() -> None:
     assert judge("SELECT a FROM t LIMIT 5 %", "duckdb").effect is Effect.READ
     assert judge("SELECT a FROM t LIMIT 5 % OFFSET 1", "duckdb").effect is Effect.READ

@@ -172,6 +172,7 @@ def test_the_key_of_hashes_is_a_parameter_and_in_no_text(dialect):
     assert set(written.params) == {KEY}
 
 
+@pytest.mark.needs("duckdb")
 def test_the_key_stands_behind_the_numbered_parameters_of_the_caller():
     for dialect in ("postgres", "duckdb"):
         written = bound("SELECT email FROM people WHERE id = $2 OR id = $1", dialect, 1, 2)
@@ -180,6 +181,7 @@ def test_the_key_stands_behind_the_numbered_parameters_of_the_caller():
         assert written.text.endswith("WHERE id = $2 OR id = $1")
 
 
+@pytest.mark.needs("mysql")
 def test_plain_parameters_keep_their_order_around_the_key():
     text = "SELECT ?, email FROM people WHERE id = ? AND email = (SELECT max(email) FROM people)"
     assert bound(text, "mysql", "a", 2).params == ("a", KEY, 2, KEY)
@@ -303,6 +305,7 @@ def test_a_change_that_begins_with_expressions_uses_no_table_with_rules():
     refused("WITH x AS (DELETE FROM places RETURNING *) SELECT * FROM x")
 
 
+@pytest.mark.needs("duckdb", "mysql")
 def test_a_mask_leaves_a_table_of_that_name_alone_that_lacks_the_column():
     other = _table("people", "id", "name", schema="archive")
     catalog = Catalog("db", "public", ("public", "archive"), (PEOPLE, PLACES, other), "1")

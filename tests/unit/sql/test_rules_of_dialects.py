@@ -26,6 +26,7 @@ def test_a_backslash_in_an_escape_string_hides_no_second_statement(dialect: str)
     assert judge(r"SELECT E'\'; DROP TABLE t --'", dialect).effect.label == "read"
 
 
+@pytest.mark.needs("duckdb", "mysql")
 def test_a_function_as_a_method_is_known_in_duckdb_alone() -> None:
     for text in ("SELECT name.upper() FROM t", "SELECT t.name.upper() FROM t"):
         assert judge(text, "duckdb").functions == ("upper",)

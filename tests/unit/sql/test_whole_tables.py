@@ -101,6 +101,7 @@ cloud|DELETE FROM a.b.c WHERE id = 'x'
 
 
 @pytest.mark.parametrize(("texts", "open_ended"), [(OPEN_ENDED, True), (OF_CONSTANTS, False)])
+@pytest.mark.needs("duckdb", "mysql")
 def test_only_a_column_compared_with_a_constant_closes_a_change(texts, open_ended):
     for line in texts.strip().splitlines():
         dialect, text = line.split("|", 1)

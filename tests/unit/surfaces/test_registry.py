@@ -16,6 +16,7 @@ def refusal(settings: str) -> TidegateError:
     return caught.value
 
 
+@pytest.mark.needs("workbench")
 def test_a_section_is_read_by_the_surface_that_owns_it() -> None:
     config = load('{"surface": {"workbench": {"http_error_status": "seed"}}}')
     check_surfaces(config)
@@ -23,6 +24,7 @@ def test_a_section_is_read_by_the_surface_that_owns_it() -> None:
     assert (settings.http_error_status, settings.extended) == ("seed", False)
 
 
+@pytest.mark.needs("workbench")
 @pytest.mark.parametrize(
     ("settings", "message", "hint"),
     [
