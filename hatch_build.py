@@ -1,6 +1,8 @@
 """Compiles the program that JDBC drivers run in, `worker.jar`, when the package is built.
 
-Without a Java compiler the package is built without it, and says so where it would be used.
+A source distribution always holds the jar, and a wheel that is built from one takes it from there.
+A wheel of a checkout is built without it where no Java compiler is, and says so where it would be
+used.
 """
 
 from __future__ import annotations
@@ -20,14 +22,24 @@ JAR = Path("src/tidegate/products/jdbc/engine/jvm/worker.jar")
 RELEASE = "17"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The date of the jar's entries, so that the same sources give the same jar."""
+MARK = Path("PKG-INFO")
+"""What a source distribution has beside pyproject.toml, and a checkout has not."""
+NO_COMPILER = (
+    "A source distribution needs worker.jar, and neither javac nor ecj is installed to compile it."
+)
 
 
 class JavaBuild(BuildHookInterface):
-    """Called by hatchling before a wheel, also an editable one, is made."""
+    """Called by hatchling before a wheel, also an editable one, or a source distribution is made."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)
-        if compile_jar(root / SOURCES, root / JAR):
+        is_packed = (root / MARK).is_file() and (root / JAR).is_file()
+        if not is_packed and not compile_jar(root / SOURCES, root / JAR):
+            if self.target_name == "sdist":
+                self.app.abort(NO_COMPILER)
+            print("worker.jar is not compiled: neither javac nor ecj is installed", file=sys.stderr)
+        if (root / JAR).is_file():
             build_data["artifacts"].append(str(JAR))
 
 
@@ -38,8 +50,7 @@ def compile_jar(sources: Path, jar: Path) -> bool:
     """
     compiler = shutil.which("javac") or shutil.which("ecj")
     if compiler is None:
-        print("worker.jar is left out: neither javac nor ecj is installed", file=sys.stderr)
-        return jar.is_file()
+        return False
     with tempfile.TemporaryDirectory() as place:
         files = sorted(map(str, sources.rglob("*.java")))
         command = [compiler, "--release", RELEASE, "-encoding", "UTF-8", "-d", place, *files]

@@ -1,0 +1,76 @@
+"""`python -m release [FOLDER]`: build twice, compare, check, and write the files with checksums."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from release import Refusal
+from release.building import build_all, read_commit
+from release.contents import check_packages
+from release.versions import read_version
+
+ROOT = Path(__file__).parents[1]
+UMASKS = (0o022, 0o077)
+CHECKSUMS = "SHA256SUMS"
+
+
+def main() -> int:
+    """Build into the folder that is named, `dist` if none is; returns an exit status."""
+    parser = argparse.ArgumentParser(prog="./dev release", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist")
+    arguments = parser.parse_args()
+    try:
+        files = release(ROOT, arguments.folder)
+    except Refusal as refusal:
+        print(f"release: {refusal}", file=sys.stderr)
+        return 1
+    for file in files:
+        print(f"{file.stat().st_size:>10,}  {file}")
+    return 0
+
+
+def release(repository: Path, folder: Path) -> list[Path]:
+    """Build the release of the commit that is checked out in `repository` and write it to `folder`,
+    which has nothing else. Raises: Refusal; then the folder is left as it was."""
+    if folder.exists() and any(folder.iterdir()):
+        raise Refusal(f"{folder} is not empty: name another folder, or empty it.")
+    commit = read_commit(repository)
+    with tempfile.TemporaryDirectory(prefix="release-") as place:
+        builds: list[Path] = []
+        for umask in UMASKS:
+            # Names of different length, since a path that got into a file would change it.
+            base = Path(place) / f"umask-{umask:o}"
+            builds.append(build_all(repository, commit, base, umask))
+        compare(*builds)
+        check_packages(builds[0], read_version(base / "tree"))
+        return _write(builds[0], folder)
+
+
+def compare(first: Path, second: Path) -> None:
+    """Raises: Refusal unless both folders have the same files with the same bytes."""
+    names = [sorted(path.name for path in build.iterdir()) for build in (first, second)]
+    if names[0] != names[1]:
+        raise Refusal(f"Two builds have different files: {names[0]} and {names[1]}.")
+    for name in names[0]:
+        if (first / name).read_bytes() != (second / name).read_bytes():
+            raise Refusal(f"Two builds of {name} differ.")
+
+
+def _write(build: Path, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [
+        Path(shutil.copyfile(path, folder / path.name)) for path in sorted(build.iterdir())
+    ]
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in written]
+    sums = folder / CHECKSUMS
+    sums.write_text("".join(lines), "utf-8")
+    return [*written, sums]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,8 @@
+"""What the bundle starts: the bridge to the gate of this machine's user."""
+
+import sys
+
+from tidegate.__main__ import main
+
+sys.argv = ["tidegate", "bridge"]
+sys.exit(main())
