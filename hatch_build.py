@@ -30,7 +30,7 @@ NO_COMPILER = (
 
 
 class JavaBuild(BuildHookInterface):
-    """Called by hatchling before a wheel, also an editable one, or a source distribution is made."""
+    """Called by hatchling before it makes a wheel, also an editable one, or a source distribution."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)

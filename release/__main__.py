@@ -63,9 +63,7 @@ def compare(first: Path, second: Path) -> None:
 
 def _write(build: Path, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    written = [
-        Path(shutil.copyfile(path, folder / path.name)) for path in sorted(build.iterdir())
-    ]
+    written = [Path(shutil.copyfile(path, folder / path.name)) for path in sorted(build.iterdir())]
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in written]
     sums = folder / CHECKSUMS
     sums.write_text("".join(lines), "utf-8")

@@ -36,7 +36,7 @@ def write_plugin(channels: Path, results: Path, commit: Commit) -> None:
 
 
 def pack(folder: Path, archive: Path, commit: Commit) -> None:
-    """Write the files below a folder, and the icon, into an archive, in the order of their names."""
+    """Write the files below a folder, and the icon, into an archive, by their names in order."""
     date = time.gmtime(commit.epoch)[:6]
     files = {
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()

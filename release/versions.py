@@ -47,9 +47,10 @@ def versions(tree: Path) -> Iterator[tuple[str, str]]:
         yield "server.json", package["version"]
     for file in ("bundle/manifest.json", "plugin/.claude-plugin/plugin.json"):
         yield file, json.loads(_text(tree / CHANNELS / file))["version"]
-    yield "bundle/pyproject.toml", _toml(tree / CHANNELS / "bundle/pyproject.toml")["project"][
-        "version"
-    ]
+    yield (
+        "bundle/pyproject.toml",
+        _toml(tree / CHANNELS / "bundle/pyproject.toml")["project"]["version"],
+    )
     for file in ("server.json", "bundle/pyproject.toml", "plugin/.mcp.json"):
         yield file, _first(_PINNED, tree / CHANNELS / file)
 

@@ -70,7 +70,7 @@ WHOLE = {
         "wire/test_statuses.py", "wire/test_webhook.py",
     ),
     "tutorials and guides that are typed from top to bottom, the package that is built": (
-        "docs/test_howtos.py", "docs/test_package.py", "docs/test_tutorials.py",
+        "docs/test_howtos.py", "docs/test_package.py", "docs/test_tutorials.py", "channels",
     ),
     "the measurements' own code": ("bench",),
 }  # fmt: skip

@@ -11,6 +11,7 @@ PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server o
 command -v dbus-daemon > /dev/null || missing+=(dbus-daemon)
 command -v gnome-keyring-daemon > /dev/null || missing+=(gnome-keyring)
 command -v chromium > /dev/null || missing+=(chromium)
+command -v strace > /dev/null || missing+=(strace)
 command -v javac > /dev/null || missing+=(default-jdk-headless)
 for server in docker-registry etcd prometheus; do
     command -v "$server" > /dev/null || missing+=("${server/%etcd/etcd-server}")

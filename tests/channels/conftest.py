@@ -1,0 +1,23 @@
+"""What `./dev release` makes of this tree, once for each process of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.release_repository import copy_this_tree, release
+
+
+@pytest.fixture(scope="session")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_this_tree(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture(scope="session")
+def released(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the files of a release."""
+    folder = tmp_path_factory.mktemp("released") / "dist"
+    done = release(repository, folder)
+    assert done.returncode == 0, done.stderr
+    return folder

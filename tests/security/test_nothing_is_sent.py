@@ -1,0 +1,114 @@
+"""Nothing is sent anywhere that nobody has named, as SECURITY.md promises."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.command_line import environment
+from support.eventually import HANG_S
+
+SOURCES = Path(__file__).parents[2] / "src"
+_ADDRESS = re.compile(r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)+)")
+_EXAMPLES = re.compile(r"(^|\.)(example|example\.(com|org)|w3\.org)$")
+_CALL = re.compile(r'(?:sin_addr=inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)")')
+
+NAMED_BY_AN_OPERATOR = {
+    "products/cloud/documents/registry.py": "what `tidegate cloud` fetches documents from",
+    "products/cloud/login/credentials.py": "logins of a cloud source",
+    "products/cloud/login/token_requests.py": "logins of a cloud source",
+    "products/pgedge/settings.py": "the model provider of `llm`, off without a key",
+    "search/embeddings/providers.py": "the provider of `embeddings`, off without a key",
+}
+"""Modules with the address of a server of others, and what a person does who has it asked."""
+
+
+def test_servers_of_others_are_those_that_an_operator_names() -> None:
+    found = {
+        path.relative_to(SOURCES / "tidegate").as_posix()
+        for path in SOURCES.rglob("*")
+        if path.suffix in (".py", ".js", ".html", ".java", ".clj")
+        and any(
+            not _EXAMPLES.search(host) and not host.startswith("127.")
+            for host in _ADDRESS.findall(path.read_text("utf-8"))
+        )
+    }
+    assert found == set(NAMED_BY_AN_OPERATOR)
+
+
+@pytest.mark.whole
+@pytest.mark.needs("duckdb")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_setting_up_asking_and_checking_reach_no_other_machine(tmp_path: Path) -> None:
+    """All processes of the commands are watched, by the calls that they make to the kernel."""
+    with sqlite3.connect(tmp_path / "shop.db") as shop:
+        shop.execute("CREATE TABLE items (id INTEGER PRIMARY KEY)")
+        shop.execute("INSERT INTO items VALUES (1), (2)")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "people.csv").write_text("name\nAda\nBob\n")
+    talk = "".join(json.dumps(each) + "\n" for each in _conversation())
+    # Two states: on one that has a source, a person must agree to the next.
+    _watch(tmp_path, "one", "setup", "--url", str(tmp_path / "shop.db"), "--client", "cursor")
+    _watch(tmp_path, "one", "tables", "shop")
+    _watch(tmp_path, "one", "doctor")
+    assert "[2]" in _watch(tmp_path, "one", "serve", stdin=talk)
+    _watch(tmp_path, "two", "setup", "--url", str(tmp_path / "files"), "--client", "none")
+    assert "2" in _watch(tmp_path, "two", "query", "files", "SELECT count(*) FROM people")
+
+
+def test_the_watch_sees_another_machine(tmp_path: Path) -> None:
+    """A datagram socket sends nothing when it connects."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    script = "import socket; socket.socket(type=socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
+    trace = tmp_path / "trace"
+    subprocess.run(["strace", *_WATCHED, str(trace), sys.executable, "-c", script], check=True)
+    assert set(_others(trace)) == {"192.0.2.1"}
+
+
+_WATCHED = ("-f", "-qq", "-e", "trace=connect,sendto,sendmsg,sendmmsg", "-o")
+
+
+def _watch(home: Path, state: str, *words: str, stdin: str = "") -> str:
+    """What a command prints, which must end well and speak to no other machine."""
+    trace = home / "trace"
+    variables = environment(home / state) | {"HOME": str(home)}
+    variables = {name: text for name, text in variables.items() if not name.startswith("XDG_")}
+    done = subprocess.run(
+        ["strace", *_WATCHED, str(trace), sys.executable, "-m", "tidegate", *words],
+        cwd=home, env=variables, input=stdin, capture_output=True, text=True, timeout=HANG_S,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(_others(trace)) == set(), words
+    return done.stdout
+
+
+def _others(trace: Path) -> Iterator[str]:
+    for match in _CALL.finditer(trace.read_text("utf-8", "replace")):
+        address = ipaddress.ip_address(match[1] or match[2])
+        if not address.is_loopback and not address.is_unspecified:
+            yield str(address)
+
+
+def _conversation() -> list[dict[str, object]]:
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "tests", "version": "1"},
+    }
+    ask = {"name": "query", "arguments": {"source": "shop", "sql": "SELECT count(*) FROM items"}}
+    return [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {**ask}},
+    ]
