@@ -30,7 +30,7 @@ NO_COMPILER = (
 
 
 class JavaBuild(BuildHookInterface):
-    """Called by hatchling before it makes a wheel, also an editable one, or a source distribution."""
+    """Called by hatchling before it makes a distribution: a source, a wheel, or an editable one."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)

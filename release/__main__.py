@@ -41,14 +41,14 @@ def release(repository: Path, folder: Path) -> list[Path]:
         raise Refusal(f"{folder} is not empty: name another folder, or empty it.")
     commit = read_commit(repository)
     with tempfile.TemporaryDirectory(prefix="release-") as place:
-        builds: list[Path] = []
-        for umask in UMASKS:
-            # Names of different length, since a path that got into a file would change it.
-            base = Path(place) / f"umask-{umask:o}"
-            builds.append(build_all(repository, commit, base, umask))
-        compare(*builds)
-        check_packages(builds[0], read_version(base / "tree"))
-        return _write(builds[0], folder)
+        # Names of different length: a path that got into a file would change it.
+        bases = {umask: Path(place) / f"umask-{umask:o}" for umask in UMASKS}
+        first, second = (
+            build_all(repository, commit, base, umask) for umask, base in bases.items()
+        )
+        compare(first, second)
+        check_packages(first, read_version(bases[UMASKS[0]] / "tree"))
+        return _write(first, folder)
 
 
 def compare(first: Path, second: Path) -> None:

@@ -1,4 +1,4 @@
-"""Nothing is sent anywhere that nobody has named, as SECURITY.md promises."""
+"""Nothing is sent to a server that no operator has named, as SECURITY.md promises."""
 
 from __future__ import annotations
 
