@@ -15,7 +15,8 @@ from release.contents import check_packages
 from release.versions import read_version
 
 ROOT = Path(__file__).parents[1]
-UMASKS = (0o022, 0o077)
+UMASKS = {"one": 0o022, "another": 0o077}
+"""By folder. The names differ in length: a path that got into a file would change it."""
 CHECKSUMS = "SHA256SUMS"
 
 
@@ -41,13 +42,12 @@ def release(repository: Path, folder: Path) -> list[Path]:
         raise Refusal(f"{folder} is not empty: name another folder, or empty it.")
     commit = read_commit(repository)
     with tempfile.TemporaryDirectory(prefix="release-") as place:
-        # Names of different length: a path that got into a file would change it.
-        bases = {umask: Path(place) / f"umask-{umask:o}" for umask in UMASKS}
         first, second = (
-            build_all(repository, commit, base, umask) for umask, base in bases.items()
+            build_all(repository, commit, Path(place) / name, umask)
+            for name, umask in UMASKS.items()
         )
         compare(first, second)
-        check_packages(first, read_version(bases[UMASKS[0]] / "tree"))
+        check_packages(first, read_version(Path(place) / "one" / "tree"))
         return _write(first, folder)
 
 

@@ -1,4 +1,4 @@
-"""What catalogues and clients install from: the description of the server, the bundle, the plugin.
+"""What catalogs and clients install from: the description of the server, the bundle, the plugin.
 
 A bundle and a plugin are ZIP archives with fixed dates and modes, so that two builds are the same.
 """
