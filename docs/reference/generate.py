@@ -20,6 +20,7 @@ import msgspec
 from tidegate.cli import main as cli_main
 from tidegate.cli import parser as cli_parser
 from tidegate.cli.arguments.examples import example_of
+from tidegate.cli.supported_clients import CLIENTS, Place
 from tidegate.config.loading import section_kinds
 from tidegate.config.model import Config
 from tidegate.config.reload import FOLLOWED
@@ -319,8 +320,50 @@ def _shape(shape: Mapping[str, Any]) -> str:
     return f"{text}, at least {shape['minimum']}" if "minimum" in shape else text
 
 
+def clients() -> str:
+    lines = [
+        NOTE.format(origin="src/tidegate/cli/supported_clients.py"),
+        "# Clients",
+        "",
+        "`tidegate install CLIENT` and `tidegate setup` write the entry for these clients, and "
+        "`tidegate doctor` starts it. The variable replaces the folder of the file if it is set. "
+        "With `--scope project` the entry is in a file of the directory in which you are.",
+        "",
+        "| Client | Name | Your settings | Variable | Settings of a project | Entries are in "
+        "| A server on HTTP |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, client in CLIENTS.items():
+        project = "" if client.project is None else _file(client.project)
+        default = " (default)" if client.scope == "project" else ""
+        variable = f"`{client.user.variable}`" if client.user.variable else ""
+        keys = [f"`{'.'.join(key)}`" for key in (client.key, client.newer_key) if key]
+        form = client.form
+        if form.address is None:
+            remote = "by mcp-remote"
+        elif form.token_variable or form.reference:
+            remote = f"`{form.address}`; signs in, or takes a token"
+        else:
+            remote = f"`{form.address}`; signs in"
+        lines.append(
+            f"| {client.title} | `{name}` | {_file(client.user)} | {variable} | {project}{default} "
+            f"| {' or '.join(keys)} | {remote} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _file(place: Place) -> str:
+    """A settings file as it is on Linux."""
+    shown = {"{applications}": "~/.config", "{config}": "~/.config", "{linux-config}": "~/.config"}
+    base, _, rest = place.folder.partition("/")
+    folder = "/".join(part for part in (shown.get(base, base), rest) if part not in ("", "."))
+    names = [place.file, *place.others]
+    return " or ".join(f"`{folder}/{name}`" if folder else f"`{name}`" for name in names)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors,
+    "clients.md": clients,
     "settings.md": settings,
     "cli.md": command_line,
     "tools.md": tools,

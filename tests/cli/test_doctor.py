@@ -31,7 +31,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "home"
     (path / "work").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(path))
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR"):
+    for name in (
+        "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME",
+    ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(path / "work")
     return path
@@ -278,6 +280,30 @@ def test_an_entry_is_started_as_a_desktop_does_and_nothing_of_it_stays(
     (entry,) = found(ended, "client cursor")
     assert entry["state"] == "ok" and "starts and answers" in entry["text"]
     assert run("status").status == 69
+
+
+@pytest.mark.parametrize(
+    "client", ["codex", "copilot", "gemini", "junie", "opencode", "windsurf", "zed"]
+)
+def test_the_entry_of_each_client_is_started_or_its_server_asked(
+    run: Run, towns: Path, client: str
+) -> None:
+    assert run("install", client, "--stdio").status == 0
+    (entry,) = found(run("doctor", "--json"), f"client {client}")
+    assert entry["state"] == "ok" and "starts and answers" in entry["text"]
+    url = f"http://127.0.0.1:{claim_port()}/mcp"
+    assert run("install", client, "--http", url, "--force").status == 0
+    is_faulty(run("doctor", "--json"), f"client {client}", "no server answers at")
+
+
+@pytest.mark.parametrize("client", ["codex", "opencode"])
+def test_a_variable_that_an_entry_names_is_missed(run: Run, state: Path, client: str) -> None:
+    with serving(["serve", "--http", "127.0.0.1:0"], state) as server:
+        url = server.until("serving").split("http://")[1].split()[0].rstrip(",")
+        words = ("--http", f"http://{url.partition('/')[0]}/mcp", "--token-env", "NO_SUCH_TOKEN")
+        assert run("install", client, *words).status == 0
+        (entry,) = found(run("doctor", "--json"), f"client {client}")
+    assert entry["state"] == "note" and "NO_SUCH_TOKEN" in entry["text"]
 
 
 def test_a_server_that_ran_before_stays(run: Run, towns: Path, state: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from support.command_line import Ended, environment, tidegate
 from support.eventually import HANG_S
+from support.terminal import terminal
 from tidegate.cli.jsonc import Text, Unreadable, put, take
 
 Install = Callable[..., Ended]
@@ -50,9 +52,14 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def install(home: Path, project: Path, state: Path) -> Install:
     """Run `tidegate install` as a person with this home, in this project."""
-    kept = {name: value for name, value in environment(state).items() if "CONFIG" not in name}
 
     def run(*words: str) -> Ended:
+        ours = ("CONFIG", "CODEX_HOME", "COPILOT_HOME")
+        kept = {
+            name: value
+            for name, value in environment(state).items()
+            if not any(word in name for word in ours)
+        }
         return tidegate("install", *words, cwd=project, variables={**kept, "HOME": str(home)})
 
     return run
@@ -73,6 +80,14 @@ def entry_in(path: Path, key: str = "mcpServers", name: str = "tidegate") -> dic
         (["cursor", "--scope", "project"], "project/.cursor/mcp.json", "mcpServers"),
         (["vscode"], "project/.vscode/mcp.json", "servers"),
         (["vscode", "--scope", "user"], "home/.config/Code/User/mcp.json", "servers"),
+        (["gemini"], "home/.gemini/settings.json", "mcpServers"),
+        (["gemini", "--scope", "project"], "project/.gemini/settings.json", "mcpServers"),
+        (["copilot"], "home/.copilot/mcp-config.json", "mcpServers"),
+        (["copilot", "--scope", "project"], "project/.github/mcp.json", "mcpServers"),
+        (["windsurf"], "home/.codeium/windsurf/mcp_config.json", "mcpServers"),
+        (["zed"], "home/.config/zed/settings.json", "context_servers"),
+        (["junie"], "home/.junie/mcp/mcp.json", "mcpServers"),
+        (["junie", "--scope", "project"], "project/.junie/mcp/mcp.json", "mcpServers"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else None,
 )
@@ -84,6 +99,59 @@ def test_the_entry_is_where_the_client_looks_and_starts_the_bridge(
     assert Path(entry["command"]).is_absolute()
     assert os.access(entry["command"], os.X_OK)
     assert entry["args"] == ["bridge", "--state", str(tmp_path / "state")]
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["codex"], "home/.codex/config.toml"),
+        (["codex", "--scope", "project"], "project/.codex/config.toml"),
+    ],
+)
+def test_the_entry_of_codex_is_a_table_of_toml(
+    install: Install, tmp_path: Path, words: list[str], place: str
+) -> None:
+    path = tmp_path / place
+    path.parent.mkdir()
+    path.write_text('model = "x" # mine\n\n[mcp_servers.other]\ncommand = "y"\n# the end\n')
+    before = path.read_text()
+    assert install(*words).status == 0
+    assert path.read_text().startswith(before)
+    entry = tomllib.loads(path.read_text())["mcp_servers"]["tidegate"]
+    assert os.access(entry["command"], os.X_OK)
+    assert entry["args"] == ["bridge", "--state", str(tmp_path / "state")]
+    assert install(*words, "--http", "https://g.example/mcp", "--force").status == 0
+    entry = tomllib.loads(path.read_text())["mcp_servers"]["tidegate"]
+    assert entry == {"url": "https://g.example/mcp"}
+    assert install(*words, "--remove").status == 0
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "key"),
+    [
+        ("opencode.json", None, ["mcp"]),
+        ("opencode.jsonc", '{ "mcp": {} /* mine */ }', ["mcp"]),
+        ("opencode.jsonc", '{ "mcp": { "servers": {} } /* mine */ }', ["mcp", "servers"]),
+    ],
+)
+def test_the_entry_of_opencode_is_in_the_file_and_form_that_it_has(
+    install: Install, home: Path, file: str, text: str | None, key: list[str]
+) -> None:
+    path = home / ".config" / "opencode" / file
+    if text is not None:
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert install("opencode").status == 0
+    (there,) = [each for each in path.parent.iterdir() if not each.name.endswith(".bak")]
+    read = Text(there.read_text())
+    entries = read.value(read.begin)
+    for name in key:
+        entries = entries[name]
+    entry = entries["tidegate"]
+    assert (there.name, entry["type"], entry["command"][1]) == (file, "local", "bridge")
+    assert install("opencode", "--remove").status == 0
+    assert text is None or path.read_text() == text
 
 
 def test_what_the_entry_starts_answers(install: Install, home: Path, state: Path) -> None:
@@ -202,22 +270,164 @@ def test_printing_writes_nothing(install: Install, home: Path, project: Path) ->
     ("client", "reference"),
     [
         ("claude-code", "${SHOP_TOKEN}"),
+        ("copilot", "${SHOP_TOKEN}"),
         ("cursor", "${env:SHOP_TOKEN}"),
+        ("gemini", "${SHOP_TOKEN}"),
+        ("opencode", "{env:SHOP_TOKEN}"),
         ("vscode", "${env:SHOP_TOKEN}"),
+        ("windsurf", "${env:SHOP_TOKEN}"),
     ],
 )
 def test_over_http_the_token_is_a_reference(install: Install, client: str, reference: str) -> None:
     url = "http://127.0.0.1:7878/mcp"
     ended = install(client, "--http", url, "--token-env", "SHOP_TOKEN", "--print")
     (entries,) = ended.json.values()
-    assert entries["tidegate"]["url"] == url
+    assert url in entries["tidegate"].values()
     assert entries["tidegate"]["headers"] == {"Authorization": f"Bearer {reference}"}
+
+
+ADDRESS = "https://gate.example/mcp"
+SIGNED_IN = {
+    "claude-code": {"type": "http", "url": ADDRESS},
+    "copilot": {"type": "http", "url": ADDRESS, "tools": ["*"]},
+    "cursor": {"url": ADDRESS},
+    "gemini": {"httpUrl": ADDRESS},
+    "opencode": {"type": "remote", "url": ADDRESS},
+    "vscode": {"type": "http", "url": ADDRESS},
+    "windsurf": {"serverUrl": ADDRESS},
+    "zed": {"url": ADDRESS},
+}
+
+
+@pytest.mark.parametrize("client", SIGNED_IN)
+def test_over_http_without_a_token_the_address_is_all(install: Install, client: str) -> None:
+    (entries,) = install(client, "--http", ADDRESS, "--print").json.values()
+    assert entries["tidegate"] == SIGNED_IN[client]
+
+
+@pytest.mark.parametrize("client", ["claude-desktop", "junie"])
+def test_a_client_that_only_starts_programs_gets_one_that_signs_in(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    npx = tmp_path / "node" / "npx"
+    npx.parent.mkdir()
+    npx.write_text("#!/bin/sh\n")
+    npx.chmod(0o755)
+    monkeypatch.setenv("PATH", f"/usr/bin:{npx.parent}")
+    with_npx = install(client, "--http", ADDRESS, "--print")
+    entry = with_npx.json["mcpServers"]["tidegate"]
+    assert entry["args"][-2:] == ["mcp-remote@0.15.1", ADDRESS]
+    assert Path(entry["command"]).is_absolute()
+    assert str(Path(entry["command"]).parent) in entry["env"]["PATH"].split(":")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    without = install(client, "--http", ADDRESS, "--print")
+    assert (without.status, without.out, without.err.count("\n")) == (65, "", 1)
+    assert "Install Node.js, or leave out --http" in without.err
+
+
+def test_a_variable_of_a_project_is_passed_by_name(install: Install, project: Path) -> None:
+    words = ("--scope", "project", "--env", "SHOP_PW")
+    assert install("codex", *words).status == 0
+    entry = tomllib.loads((project / ".codex/config.toml").read_text())["mcp_servers"]["tidegate"]
+    assert entry["env_vars"] == ["SHOP_PW"] and "env" not in entry
+    assert install("gemini", *words).status == 0
+    entry = entry_in(project / ".gemini/settings.json")
+    assert entry["env"] == {"SHOP_PW": "${SHOP_PW}"}
+    ended = install("junie", *words)
+    assert ended.status == 2 and "cannot refer to a variable" in ended.err
+    assert not (project / ".junie").exists()
+
+
+# Without a client, and for every client
+
+
+def use(home: Path, *folders: str) -> None:
+    for folder in folders:
+        (home / folder).mkdir(parents=True)
+
+
+def test_without_a_client_those_that_are_here_are_listed(install: Install, home: Path) -> None:
+    use(home, ".cursor", ".codex", ".claude")
+    assert install("codex").status == 0
+    (home / ".cursor/mcp.json").write_text("{")
+    before = sorted(home.rglob("*"))
+    ended = install()
+    assert ended.status == 0
+    lines = [line.split(maxsplit=2) for line in ended.out.splitlines()]
+    assert [line[0] for line in lines] == ["claude-code", "cursor", "codex"]
+    states = [line[2] for line in lines]
+    assert states[0] == "no entry" and "cannot be parsed" in states[1]
+    assert states[2] == "has the entry tidegate"
+    assert "tidegate install CLIENT" in ended.err and "windsurf" in ended.err
+    assert sorted(home.rglob("*")) == before
+
+
+def test_where_no_client_is_found_it_says_so(install: Install) -> None:
+    ended = install()
+    assert (ended.status, ended.out) == (0, "")
+    assert "no client is found here" in ended.err
+    assert install("--all").status == 2
+    ended = install("--print")
+    assert ended.status == 2 and "Name one of claude-code" in ended.err
+
+
+def test_all_asks_once_and_writes_for_those_that_are_here(
+    home: Path, project: Path, state: Path
+) -> None:
+    use(home, ".cursor", ".codex", ".config/Code/User")
+    (home / ".cursor/mcp.json").write_text("{")
+    variables = {"HOME": str(home)}
+    with terminal(("install", "--all"), state, project, variables) as screen:
+        screen.until("Go on? (y/n)")
+        screen.type("n")
+        assert screen.end() == 0
+    assert not (home / ".codex/config.toml").exists()
+    with terminal(("install", "--all"), state, project, variables) as screen:
+        screen.until("Go on? (y/n)")
+        screen.type("y")
+        assert screen.end() == 65, screen.said
+        assert "cursor: The settings file" in screen.said
+    entry = tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]["tidegate"]
+    assert entry["args"][0] == "bridge"
+    assert entry_in(home / ".config/Code/User/mcp.json", "servers")["args"][0] == "bridge"
+    assert (home / ".cursor/mcp.json").read_text() == "{"
+    assert not (home / ".gemini").exists() and [*project.iterdir()] == []
+
+
+def test_all_writes_nothing_without_a_terminal_and_asks_nothing_for_nothing(
+    install: Install, home: Path
+) -> None:
+    use(home, ".gemini")
+    ended = install("--all")
+    assert ended.status == 2 and "no terminal to ask on" in ended.err
+    assert [*(home / ".gemini").iterdir()] == []
+    install("gemini")
+    ended = install("--all")
+    assert ended.status == 0 and "already has the entry" in ended.out
+    for words in (["--scope", "project"], ["--print"], ["cursor"]):
+        assert install("--all", *words).status == 2
+
+
+def test_for_another_client_it_shows_what_to_paste(install: Install, home: Path) -> None:
+    ended = install("emacs")
+    assert ended.status == 2
+    assert ended.json["mcpServers"]["tidegate"]["args"][0] == "bridge"
+    assert "put what is shown into its settings" in ended.err
+    ended = install("cursr", "--http", ADDRESS)
+    assert ended.json["mcpServers"]["tidegate"] == {"type": "http", "url": ADDRESS}
+    assert "Did you mean cursor?" in ended.err
+    assert [*home.iterdir()] == []
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["claude-desktop", "--http", "http://127.0.0.1:1/mcp"], "cannot use a server on HTTP"),
+        (
+            ["claude-desktop", "--http", "http://127.0.0.1:1/mcp", "--token-env", "A"],
+            "Leave out --token-env",
+        ),
+        (["zed", "--http", "http://127.0.0.1:1/mcp", "--token-env", "A"], "Leave out --token-env"),
+        (["windsurf", "--scope", "project"], "no settings per project"),
         (["claude-desktop", "--scope", "project"], "no settings per project"),
         (["cursor", "--http", "http://example.com/mcp"], "trusted"),
         (["cursor", "--http", "http://127.0.0.1:1/mcp", "--token-env", "tg_a b"], "variable"),

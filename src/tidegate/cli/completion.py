@@ -17,6 +17,7 @@ from tidegate.app import App
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.parser import Parser, build
 from tidegate.cli.settings import load_for_query
+from tidegate.cli.supported_clients import CLIENTS
 from tidegate.config.state import state_path
 
 Names = Callable[[App], Iterable[str]]
@@ -26,6 +27,10 @@ def complete() -> None:
     """Write what a shell asks for, and end the process."""
     parser = build()
     for command, action in _arguments(parser, ()):
+        if command == ("install",) and action.dest == "client":
+            # They are no choices of the parser: for another client it says what to put where.
+            setattr(action, "completer", _complete_client)  # noqa: B010 - as below
+            continue
         names = _names_of(command, action)
         if names is not None:
             setattr(action, "completer", _completer(names))  # noqa: B010 - argcomplete's protocol
@@ -60,6 +65,10 @@ def _names_of(command: tuple[str, ...], action: argparse.Action) -> Names | None
     if command[:1] == ("approvals",) and action.dest == "id":
         return _approvals
     return None
+
+
+def _complete_client(**_: Any) -> list[str]:
+    return list(CLIENTS)
 
 
 def _sources(app: App) -> Iterable[str]:

@@ -128,10 +128,16 @@ class Text:
         return Unreadable(f"line {self.text.count(chr(10), 0, at) + 1}")
 
 
+def read(text: str) -> Any:
+    """The value of a text. Raises: Unreadable."""
+    whole = Text(text)
+    return whole.value(whole.begin)
+
+
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with `value` at `path`; missing objects are created. Raises: Unreadable."""
-    read = Text(text)
-    here = read.object_at(read.begin)
+    parsed = Text(text)
+    here = parsed.object_at(parsed.begin)
     unit, break_ = _style(text)
     for depth, name in enumerate(path):
         if here is None:
@@ -145,17 +151,18 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
             if member is not None:
                 return text[: member.value] + shown + text[member.end :]
             return _add(text, here, f"{json.dumps(name)}: {shown}", depth, unit, break_)
-        here = read.object_at(member.value)
+        here = parsed.object_at(member.value)
     raise Unreadable("its start")
 
 
-def take(text: str, path: tuple[str, str]) -> str:
+def take(text: str, path: tuple[str, ...]) -> str:
     """The text without the member at `path`, which must exist. Raises: Unreadable."""
-    read = Text(text)
-    outer = read.object_at(read.begin)
-    holder = outer.find(path[0]) if outer is not None else None
-    here = read.object_at(holder.value) if holder is not None else None
-    member = here.find(path[1]) if here is not None else None
+    parsed = Text(text)
+    here = parsed.object_at(parsed.begin)
+    for name in path[:-1]:
+        holder = here.find(name) if here is not None else None
+        here = parsed.object_at(holder.value) if holder is not None else None
+    member = here.find(path[-1]) if here is not None else None
     if here is None or member is None:
         raise Unreadable("its start")
     at = here.members.index(member)

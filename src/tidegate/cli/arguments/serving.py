@@ -18,9 +18,8 @@ from tidegate.cli.arguments.options import (
     state_option,
 )
 from tidegate.cli.hooks import command_hooks
+from tidegate.cli.supported_clients import CLIENTS
 from tidegate.product import built_in
-
-CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode")
 
 
 def add_serve(commands: Commands) -> None:
@@ -181,11 +180,18 @@ def add_install(commands: Commands) -> None:
         help="write the entry for Tidegate into a client's settings",
         description="Write the entry for Tidegate into a client's settings, and nothing else: "
         "everything else in the file stays as it is, comments too. A copy of the old file is kept "
-        "next to it, with the ending .tidegate.bak.",
+        "next to it, with the ending .tidegate.bak. Without a client, list those that are found "
+        "here. For a client that is not known, show what to put into its settings.",
     )
     install.set_defaults(module="install")
+    shared = ", ".join(name for name, client in CLIENTS.items() if client.scope == "project")
     install.add_argument(
-        "client", choices=CLIENTS, help=f"whose settings: {', '.join(CLIENTS)}", metavar="CLIENT"
+        "client", nargs="?", help=f"whose settings: {', '.join(CLIENTS)}", metavar="CLIENT"
+    )
+    install.add_argument(
+        "--all",
+        action="store_true",
+        help="write it for each client that is found here, once you have seen and confirmed which",
     )
     install.add_argument(
         "--name", default="tidegate", help="the name of the entry (default: tidegate)"
@@ -193,7 +199,7 @@ def add_install(commands: Commands) -> None:
     install.add_argument(
         "--scope",
         choices=("user", "project"),
-        help="all your projects, or the one in this directory (default: user; vscode: project)",
+        help=f"all your projects, or the one in this directory (default: user; {shared}: project)",
     )
     how = install.add_mutually_exclusive_group()
     how.add_argument(
@@ -206,13 +212,13 @@ def add_install(commands: Commands) -> None:
         "--http",
         type=filled,
         metavar="URL",
-        help="let the client use the running server at URL, with a token",
+        help="let the client use the running server at URL, where it signs in by itself unless "
+        "--token-env names a token",
     )
     install.add_argument(
         "--token-env",
-        default="TIDEGATE_TOKEN",
         metavar="NAME",
-        help="the variable from which the client takes the token (default: TIDEGATE_TOKEN)",
+        help="with --http, the variable from which the client takes a token",
     )
     install.add_argument(
         "--env",

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -21,8 +21,9 @@ from tidegate.bridge.discovery import Discovery
 from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress
 from tidegate.bridge.http_client import WireError, send_request
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
+from tidegate.cli.client_entries import address_of, token_variables_of, variables_of, words_of
 from tidegate.cli.client_settings_file import ClientSettingsFile
-from tidegate.cli.commands.install import entries_of
+from tidegate.cli.entry_editing import entries_of
 from tidegate.cli.supported_clients import CLIENTS, Client, settings_file
 from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.state import state_path
@@ -30,7 +31,6 @@ from tidegate.errors import TidegateError
 from tidegate.paths import home_directory
 from tidegate.secrets import redact
 
-_REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -57,22 +57,17 @@ class Installed(NamedTuple):
     @property
     def words(self) -> list[str]:
         """The command, empty for a server on HTTP."""
-        command, words = self.fields.get("command"), self.fields.get("args", [])
-        if not isinstance(command, str) or not isinstance(words, list):
-            return []
-        return [command, *map(str, cast("list[Any]", words))]
+        return [] if self.address else words_of(self.client, self.fields)
+
+    @property
+    def address(self) -> str:
+        """The address of the server, empty for a command that serves by itself."""
+        return address_of(self.client, self.fields)
 
     @property
     def variables(self) -> dict[str, str]:
         """The variables of the entry, with references to those of this process filled in."""
-        given = self.fields.get("env", {})
-        if not isinstance(given, dict):
-            return {}
-        texts = {str(name): str(value) for name, value in cast("dict[Any, Any]", given).items()}
-        return {
-            name: _REFERENCE.sub(lambda found: os.environ.get(found[1], ""), value)
-            for name, value in texts.items()
-        }
+        return variables_of(self.client, self.fields)
 
     @property
     def state(self) -> Path:
@@ -130,13 +125,14 @@ def _installed(findings: list[Finding]) -> Iterator[Installed]:
                 findings.append(note(f"client {client.name}", text))
                 continue
             for name, fields in entries.items():
-                if isinstance(fields, dict) and _is_ours(name, cast("dict[str, Any]", fields)):
-                    label = f"client {client.name}"
-                    yield Installed(label, client, path, name, cast("dict[str, Any]", fields))
+                if not isinstance(fields, dict):
+                    continue
+                known = cast("dict[str, Any]", fields)
+                if _is_ours(name, words_of(client, known)):
+                    yield Installed(f"client {client.name}", client, path, name, known)
 
 
-def _is_ours(name: str, fields: dict[str, Any]) -> bool:
-    words = [str(fields.get("command", "")), *map(str, fields.get("args") or ())]
+def _is_ours(name: str, words: list[str]) -> bool:
     named = any(re.split(r"[/\\]", word)[-1].startswith("tidegate") for word in words)
     return name == "tidegate" or named
 
@@ -202,7 +198,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def _check_address(entry: Installed, patience_s: float) -> Finding:
     """Ask a server of this machine for its health; others are not asked."""
-    url = str(entry.fields.get("url", ""))
+    url = entry.address
     where = f"entry `{entry.name}` of {entry.file}"
     try:
         parts = parse_http_url(url)
@@ -213,7 +209,8 @@ async def _check_address(entry: Installed, patience_s: float) -> Finding:
         )  # fmt: skip
     if parts.host not in (*LOOPBACK, "localhost"):
         return ok(entry.label, f"{where} names {parts.host}, which was not asked")
-    missing = [name for name in _variables(entry.fields) if name not in os.environ]
+    tokens = token_variables_of(entry.client, entry.fields)
+    missing = [name for name in tokens if name not in os.environ]
     place = f"{parts.host}:{parts.tcp_port}"
     server = ServerAddress(parts.host, parts.tcp_port, tls=parts.scheme == "https")
     try:
@@ -229,10 +226,6 @@ async def _check_address(entry: Installed, patience_s: float) -> Finding:
         text = f"{where}: the variable {missing[0]} with the token is not set here"
         return note(entry.label, text, "Set it where the client starts")
     return ok(entry.label, f"{where}: a server answers at {place}")
-
-
-def _variables(fields: Mapping[str, Any]) -> Collection[str]:
-    return _REFERENCE.findall(json.dumps(fields.get("headers", {})))
 
 
 def _running(state: Path) -> str:

@@ -1,21 +1,23 @@
-"""`tidegate install`: write, show or remove the entry for Tidegate in a client's settings."""
+"""`tidegate install`: write, show or remove the entry for Tidegate in the settings of clients."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-from typing import Any, cast
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
 from tidegate.app import App
 from tidegate.cli.allowlist import given, refuse_unknown
+from tidegate.cli.client_entries import http_entry, local_entry
 from tidegate.cli.client_settings_file import ClientSettingsFile
-from tidegate.cli.jsonc import Text, Unreadable, put, take
+from tidegate.cli.entry_editing import find_entry, remove_entry, show_entry, write_entry
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_query
-from tidegate.cli.supported_clients import CLIENTS, Client, http_entry, local_entry, settings_file
-from tidegate.cli.terminal import print_status, show
+from tidegate.cli.source_check import can_ask
+from tidegate.cli.supported_clients import CLIENTS, OTHER, Client, find_clients, settings_file
+from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.addresses import check_private_url, parse_http_url
 from tidegate.config.installation import client_command
 from tidegate.config.loading import is_inline
@@ -28,34 +30,198 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+class Planned(NamedTuple):
+    """What is to be done to a client's settings: the entry, None to remove it; or why it cannot be
+    done."""
+
+    client: Client
+    file: ClientSettingsFile
+    entry: dict[str, Any] | None
+    changes: bool
+
+
+class Failed(NamedTuple):
+    """A client for which nothing can be done."""
+
+    client: Client
+    problem: TidegateError
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Write, show or remove the entry; returns 0 also if nothing had to be changed."""
-    client = CLIENTS[arguments.client]
+    """Write, show or remove the entry; returns 0 also if nothing had to be changed. Without a
+    client, list those that are found here."""
     if not _NAME.fullmatch(arguments.name):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{arguments.name[:80]}` cannot name an entry in a client's settings.",
             hint="Use letters, digits, `_` and `-`, beginning with a letter.",
         )
+    if arguments.client is None:
+        if arguments.all:
+            return _write_all(arguments)
+        if arguments.print or arguments.remove or arguments.force:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "Which client's settings are meant is not said.",
+                hint=f"Name one of {', '.join(CLIENTS)}.",
+            )
+        return _list_found(arguments)
+    if arguments.all:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--all means every client that is found here.",
+            hint=f"Leave out {arguments.client[:80]}, or --all.",
+        )
+    client = CLIENTS.get(arguments.client)
+    if client is None:
+        return _show_for_other(arguments)
+    return _write_one(client, arguments)
+
+
+def _write_one(client: Client, arguments: argparse.Namespace) -> int:
     path = settings_file(client, arguments.scope or client.scope)
     if arguments.remove:
-        _remove(ClientSettingsFile(path), client, arguments.name)
+        remove_entry(ClientSettingsFile(path), client, arguments.name)
         return 0
     entry = _entry(client, arguments)
     if not arguments.allow_unknown and (arguments.source or arguments.table):
         _refuse_unknown(arguments)
     if arguments.print:
         print_status(f"tidegate: for {path}")
-        show(json.dumps({client.key: {arguments.name: entry}}, indent=2, ensure_ascii=False))
+        show(show_entry(client, arguments.name, entry))
         return 0
     write_entry(ClientSettingsFile(path), client, arguments.name, entry, arguments.force)
+    _note_next(arguments)
+    return 0
+
+
+def _note_next(arguments: argparse.Namespace) -> None:
+    """Say what the entry needs that is not in it."""
     if not arguments.http:
         _note_variables(arguments)
-    if arguments.http:
+    elif arguments.token_env:
         print_status(
             f"tidegate: the client reads the token from the variable {arguments.token_env}"
         )
+    else:
+        print_status(
+            "tidegate: the client signs in at the server, in a browser; for a token instead, name "
+            "its variable with --token-env"
+        )
+
+
+def _list_found(arguments: argparse.Namespace) -> int:
+    """Show the clients that are found here, and whether each has the entry."""
+    found = find_clients()
+    width = max((len(client.name) for client in found), default=0)
+    for client in found:
+        path = settings_file(client, "user")
+        try:
+            there = find_entry(ClientSettingsFile(path), client, arguments.name)
+            state = "no entry" if there is None else f"has the entry {arguments.name}"
+        except TidegateError as error:
+            state = error.message
+        show(f"{client.name:<{width}}  {path}  {state}")
+    if found:
+        print_status(
+            "tidegate: `tidegate install CLIENT` writes the entry for one, and "
+            "`tidegate install --all` for each of these"
+        )
+    else:
+        print_status("tidegate: no client is found here; `tidegate install CLIENT` writes for one")
+    others = [name for name in CLIENTS if name not in {client.name for client in found}]
+    if others:
+        print_status(f"tidegate: it also knows {', '.join(others)}")
     return 0
+
+
+def _write_all(arguments: argparse.Namespace) -> int:
+    """Write the entry for every client that is found here, once a person agrees. Returns the status
+    of the first that failed."""
+    if arguments.scope == "project" or arguments.print:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "--all is for your own settings of every client, and shows them before it writes.",
+            hint="Name a client for --scope project or --print.",
+        )
+    if not arguments.allow_unknown and (arguments.source or arguments.table):
+        _refuse_unknown(arguments)
+    planned = [_plan(client, arguments) for client in find_clients()]
+    if not planned:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "No client is found here.",
+            hint=f"Name one of {', '.join(CLIENTS)}.",
+        )
+    if any(isinstance(each, Planned) and each.changes for each in planned):
+        if not can_ask():
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "There is no terminal to ask on; nothing was changed.",
+                hint="Name a client: that needs no answer.",
+            )
+        if not _is_wanted(planned, arguments):
+            print_status("nothing was changed")
+            return 0
+    status = 0
+    for each in planned:
+        problem = each.problem if isinstance(each, Failed) else _carry_out(each, arguments)
+        if problem is not None:
+            print_status(f"tidegate: {each.client.name}: {problem.message} {problem.hint}")
+            status = status or problem.mapping.exit_status
+    if not arguments.remove:
+        _note_next(arguments)
+    return status
+
+
+def _is_wanted(planned: list[Planned | Failed], arguments: argparse.Namespace) -> bool:
+    """Show what would be changed, and ask."""
+    verb = "removed from" if arguments.remove else "written to"
+    print_status(f"The entry {arguments.name} would be {verb}:")
+    for each in planned:
+        if isinstance(each, Planned) and each.changes:
+            print_status(f"  {each.client.name:<{max(map(len, CLIENTS))}}  {each.file.path}")
+    return ask_line("Go on? (y/n)", "n").lower() in ("y", "yes")
+
+
+def _plan(client: Client, arguments: argparse.Namespace) -> Planned | Failed:
+    try:
+        file = ClientSettingsFile(settings_file(client, "user"))
+        there = find_entry(file, client, arguments.name)
+        entry = None if arguments.remove else _entry(client, arguments)
+    except TidegateError as error:
+        return Failed(client, error)
+    return Planned(client, file, entry, there != entry)
+
+
+def _carry_out(planned: Planned, arguments: argparse.Namespace) -> TidegateError | None:
+    client, file, entry, _ = planned
+    try:
+        if entry is None:
+            remove_entry(file, client, arguments.name)
+        else:
+            write_entry(file, client, arguments.name, entry, arguments.force)
+    except TidegateError as error:
+        return error
+    return None
+
+
+def _show_for_other(arguments: argparse.Namespace) -> int:
+    """Show the entry that most clients read, for one that is not known.
+
+    Raises: TidegateError ARGUMENT_INVALID: nothing was written.
+    """
+    name: str = arguments.client[:80]
+    if not arguments.remove:
+        show(show_entry(OTHER, arguments.name, _entry(OTHER, arguments)))
+    near = get_close_matches(name, CLIENTS, 1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"The settings of `{name}` are not known here; nothing was changed.",
+        hint=f"{hint}Known are {', '.join(CLIENTS)}."
+        + ("" if arguments.remove else " For another client, put what is shown into its settings."),
+    )
 
 
 def _refuse_unknown(arguments: argparse.Namespace) -> None:
@@ -79,7 +245,7 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
         check_surface(arguments.surface)
     if arguments.http:
         check_address(arguments.http, arguments.surface)
-        if not _VARIABLE.fullmatch(arguments.token_env):
+        if arguments.token_env is not None and not _VARIABLE.fullmatch(arguments.token_env):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 "--token-env needs the name of an environment variable.",
@@ -98,7 +264,15 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
         if path:
             inline = is_inline(path)
             words += [f"--{option}", path if inline else str(expand(path).absolute())]
+    if _is_shared(client, arguments) and client.form.passed_variables:
+        _check_variables(arguments.env)
+        return local_entry(client, words, {}, arguments.env)
     return local_entry(client, words, _environment(client, arguments))
+
+
+def _is_shared(client: Client, arguments: argparse.Namespace) -> bool:
+    """Whether others read the file, too."""
+    return not arguments.all and (arguments.scope or client.scope) == "project"
 
 
 def _environment(client: Client, arguments: argparse.Namespace) -> dict[str, str]:
@@ -108,15 +282,17 @@ def _environment(client: Client, arguments: argparse.Namespace) -> dict[str, str
     of them; a file of a project, which others read, gets references.
     Raises: TidegateError ARGUMENT_INVALID.
     """
+    _check_variables(arguments.env)
     given: dict[str, str] = {}
-    shared = (arguments.scope or client.scope) == "project" and client.variable is not None
+    reference = client.form.reference
+    shared = _is_shared(client, arguments)
+    if shared and arguments.env and reference is None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"{client.title} cannot refer to a variable in the settings of a project.",
+            hint="Leave out --scope project, so that the value stays in your own settings.",
+        )
     for name in arguments.env:
-        if not _VARIABLE.fullmatch(name):
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                "--env takes the name of a variable.",
-                hint="Its value is taken from the environment of this command.",
-            )
         value = os.environ.get(name)
         if value is None and not shared:
             raise TidegateError(
@@ -124,8 +300,18 @@ def _environment(client: Client, arguments: argparse.Namespace) -> dict[str, str
                 f"The variable `{name}` is not set.",
                 hint="Set it for this command: its value goes into the entry.",
             )
-        given[name] = client.variable % name if shared and client.variable else value or ""
+        given[name] = reference % name if shared and reference else value or ""
     return given
+
+
+def _check_variables(names: list[str]) -> None:
+    for name in names:
+        if not _VARIABLE.fullmatch(name):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--env takes the name of a variable.",
+                hint="Its value is taken from the environment of this command.",
+            )
 
 
 def _note_variables(arguments: argparse.Namespace) -> None:
@@ -173,73 +359,3 @@ def check_address(url: str, surface: str | None) -> None:
     named = re.search(r"/mcp/([^/]+)$", path)
     if named:
         check_surface(named[1])
-
-
-def write_entry(
-    file: ClientSettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
-) -> None:
-    """Write the entry to the file. Raises: TidegateError ARGUMENT_INVALID if another one is there,
-    CLIENT_FILE; then nothing was changed."""
-    there = find_entry(file, client, name)
-    if there == entry:
-        show(f"{client.name}: {file.path} already has the entry {name}")
-        return
-    if there is not None and not force:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"`{file.path}` has another entry `{name}`; nothing was changed.",
-            hint="Use another --name, or --force to replace it.",
-        )
-    text = file.text if file.text.strip() else "{}\n"
-    try:
-        changed = put(text, (client.key, name), entry)
-        whole = Text(changed)
-        read: dict[str, Any] = whole.value(whole.begin)
-    except Unreadable as error:
-        raise _refuse(file, error) from None
-    if read[client.key][name] != entry:
-        raise _refuse(file, Unreadable("its entries"))
-    file.replace(changed)
-    show(f"{client.name}: wrote the entry {name} to {file.path}")
-
-
-def _remove(file: ClientSettingsFile, client: Client, name: str) -> None:
-    if find_entry(file, client, name) is None:
-        show(f"{client.name}: {file.path} has no entry {name}")
-        return
-    try:
-        changed = take(file.text, (client.key, name))
-    except Unreadable as error:
-        raise _refuse(file, error) from None
-    file.replace(changed)
-    show(f'{client.name}: removed entry "{name}" from {file.path}')
-
-
-def find_entry(file: ClientSettingsFile, client: Client, name: str) -> Any:
-    """The entry of that name, None if there is none. Raises: TidegateError CLIENT_FILE."""
-    return entries_of(file, client).get(name)
-
-
-def entries_of(file: ClientSettingsFile, client: Client) -> dict[str, Any]:
-    """The entries of a client's settings by name. Raises: TidegateError CLIENT_FILE."""
-    if not file.text.strip():
-        return {}
-    try:
-        whole = Text(file.text)
-    except Unreadable as error:
-        raise _refuse(file, error) from None
-    settings = whole.value(whole.begin)
-    if not isinstance(settings, dict):
-        raise _refuse(file, Unreadable("its start"))
-    entries = cast(dict[str, Any], settings).get(client.key, {})
-    if not isinstance(entries, dict):
-        raise _refuse(file, Unreadable(f"`{client.key}`"))
-    return cast(dict[str, Any], entries)
-
-
-def _refuse(file: ClientSettingsFile, error: Unreadable) -> TidegateError:
-    return TidegateError(
-        Code.CLIENT_FILE,
-        f"The settings file `{file.path}` cannot be parsed at {error}; nothing was changed.",
-        hint="Correct it, or use --print and add the entry by hand.",
-    )

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 
 from tidegate.app import App
+from tidegate.cli.client_entries import local_entry
 from tidegate.cli.client_settings_file import ClientSettingsFile
-from tidegate.cli.commands.install import find_entry, write_entry
 from tidegate.cli.commands.source import save_new
+from tidegate.cli.entry_editing import find_entry, write_entry
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
 from tidegate.cli.source_account import account_risks
@@ -34,7 +35,7 @@ from tidegate.cli.source_check import (
     try_source,
 )
 from tidegate.cli.source_harden import apply_script
-from tidegate.cli.supported_clients import CLIENTS, Client, local_entry, settings_file
+from tidegate.cli.supported_clients import CLIENTS, Client, find_clients, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.installation import client_command, installation
 from tidegate.config.loading import is_inline
@@ -57,12 +58,6 @@ ENTRY = "tidegate"
 NO_CLIENT = "none"
 EXTRA_KEYRING = "keyring"
 _A_FILE = "a file of the state directory that only your account can read"
-_NEXT = {
-    "claude-code": "Start `claude` again",
-    "claude-desktop": "Quit Claude Desktop and start it again",
-    "cursor": "Start Cursor again, or switch `tidegate` on under Settings, Tools & MCP",
-    "vscode": "In VS Code run `MCP: List Servers` and start `tidegate`",
-}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,7 +105,7 @@ def _show_next(client: Client | None, name: str) -> None:
     if client is None:
         show(f"the source {name} is saved; `tidegate install CLIENT` writes a client's entry")
     else:
-        show(f"{_NEXT[client.name]}, then type: Which tables are in {name}?")
+        show(f"{client.then}, then type: Which tables are in {name}?")
 
 
 async def _saved(app: App) -> dict[str, Source]:
@@ -352,12 +347,10 @@ def _client(arguments: argparse.Namespace) -> Client | None:
         return CLIENTS.get(arguments.client)
     if not can_ask():
         return None
-    there = [client for client in CLIENTS.values() if settings_file(client, "user").parent.is_dir()]
-    # Claude Code's file lies in the home directory, which is always there.
-    likely = [client for client in there if client.name != "claude-code"]
+    likely = [*find_clients(), *CLIENTS.values()][0]
     known = ", ".join([*CLIENTS, NO_CLIENT])
     while True:
-        answer = ask_line(f"Client ({known})", (likely or there)[0].name)
+        answer = ask_line(f"Client ({known})", likely.name)
         if answer == NO_CLIENT:
             return None
         if answer in CLIENTS:
