@@ -6,10 +6,13 @@ The gate's own hints are for any caller, and name no command that an agent shoul
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterable, Sequence
 
+from tidegate.config.installation import EXTRAS, add_command, installation
 from tidegate.engines.common.errors import ACCOUNT
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import LITERAL_REFUSED
+from tidegate.secrets import LITERAL_REFUSED, redact, split_password
 
 _OF_THE_SOURCE = {Code.SOURCE_URL, Code.SOURCE_UNREACHABLE, Code.KEYRING_FAILED}
 """Codes of failures that another setting of the source may end."""
@@ -18,9 +21,11 @@ _TRIES_WHAT_IS_SAVED = {"ask", "describe", "embed", "explain", "export", "judge"
 _PASSWORD_COMMANDS = {"setup": "--password-stdin", "source": "--ask-password or --password-stdin"}
 
 
-def advise(error: TidegateError, arguments: argparse.Namespace) -> None:
-    """Add to the error's hint what the person at the command line can do about a source."""
+def advise(error: TidegateError, arguments: argparse.Namespace, words: Sequence[str] = ()) -> None:
+    """Add to the error's hint what the person at the command line can do about a source, or about
+    an extra that is missing for the command in `words`."""
     module: str = arguments.module
+    error.hint = _with_command(error.hint, words)
     if error.message == LITERAL_REFUSED and module in _PASSWORD_COMMANDS:
         options = _PASSWORD_COMMANDS[module]
         error.hint = f"Leave it out, and give it with {options}. Or: {error.hint}"
@@ -34,6 +39,29 @@ def advise(error: TidegateError, arguments: argparse.Namespace) -> None:
         option = " --ask-password" if error.details.get("cause") == ACCOUNT else ""
         hint = f"`tidegate source update {name}{option}` changes what is saved of it."
         error.hint = f"{error.hint} {hint}".strip()
+
+
+def _with_command(hint: str, words: Sequence[str]) -> str:
+    """The hint with the whole command to type, if it says to add an extra: this one, with it."""
+    if not words:
+        return hint
+    for extra in EXTRAS:
+        adding = add_command(extra)
+        if adding in hint:
+            return hint.replace(adding, installation().command_with(extra, without_secrets(words)))
+    return hint
+
+
+def without_secrets(words: Iterable[str]) -> list[str]:
+    """The arguments of a command, without the passwords in URLs. What else of a URL may be a secret
+    is masked."""
+    return [_without_secret(word) if "://" in word else word for word in words]
+
+
+def _without_secret(url: str) -> str:
+    url, _ = split_password(url)
+    bare = re.sub(r":?\$\{[^}]*\}", "", url)  # references, which are no secrets
+    return url if redact(bare) == bare else redact(url)
 
 
 def _source_of(arguments: argparse.Namespace) -> str | None:

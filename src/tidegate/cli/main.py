@@ -126,7 +126,7 @@ def _run(words: Sequence[str]) -> int:
     except TidegateError as error:
         from tidegate.cli.hints import advise  # imported lazily: only a failure needs it
 
-        advise(error, arguments)
+        advise(error, arguments, words)
         raise
     sys.stdout.flush()
     return status

@@ -64,13 +64,29 @@ class Installation(NamedTuple):
         name = f"tidegate[{names}]" if names else "tidegate"
         return f"{name} @ {self.origin}" if self.origin else name
 
-    def add_command(self, extra: str) -> str:
-        """What a person types to have the extra, too."""
-        wanted = shlex.quote(self.requirement([extra]))
+    def run_words(self, extras: Iterable[str] = ()) -> list[str]:
+        """What runs the package from a cache, with these extras too; empty if it is installed."""
         if self.kind == "uvx":
-            return f"uvx --from {wanted} tidegate"
+            return ["uvx", "--from", self.requirement(extras), "tidegate"]
         if self.kind == "pipx run":
-            return f"pipx run --spec {wanted} tidegate"
+            return ["pipx", "run", "--spec", self.requirement(extras), "tidegate"]
+        return []
+
+    def add_command(self, extra: str) -> str:
+        """What a person types to have the extra, too. Where nothing is installed that is the check
+        that finds the entries of clients which lack it."""
+        run = self.run_words([extra])
+        return shlex.join([*run, "doctor"]) if run else self._install_command(extra)
+
+    def command_with(self, extra: str, words: Iterable[str]) -> str:
+        """What a person types to run a command of Tidegate with the extra."""
+        run = self.run_words([extra])
+        if run:
+            return shlex.join([*run, *words])
+        return f"{self._install_command(extra)} && {shlex.join(['tidegate', *words])}"
+
+    def _install_command(self, extra: str) -> str:
+        wanted = shlex.quote(self.requirement([extra]))
         if self.kind == "uv tool":
             return f"uv tool install --force {wanted}"
         if self.kind == "pipx":
@@ -111,17 +127,15 @@ def add_command(extra: str) -> str:
     return installation().add_command(extra)
 
 
-def client_command() -> list[str]:
+def client_command(extras: Iterable[str] = ()) -> list[str]:
     """The absolute command by which a client starts Tidegate tomorrow, too: from another directory,
-    with a PATH of its own.
+    with a PATH of its own. Where nothing is installed, it names the extras that are here and these.
 
     Raises: TidegateError CLIENT_FILE if the program that starts it is not found.
     """
-    here = installation()
-    if here.kind == "uvx":
-        return [_found("uvx"), "--from", here.requirement(), "tidegate"]
-    if here.kind == "pipx run":
-        return [_found("pipx"), "run", "--spec", here.requirement(), "tidegate"]
+    run = installation().run_words(extras)
+    if run:
+        return [_found(run[0]), *run[1:]]
     beside = Path(sys.executable).with_name("tidegate")
     return [str(beside) if beside.is_file() else _found("tidegate")]
 

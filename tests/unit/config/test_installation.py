@@ -34,8 +34,8 @@ def test_an_environment_shows_how_it_was_made(
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("uvx", "uvx --from 'tidegate[duckdb,postgres]' tidegate"),
-        ("pipx run", "pipx run --spec 'tidegate[duckdb,postgres]' tidegate"),
+        ("uvx", "uvx --from 'tidegate[duckdb,postgres]' tidegate doctor"),
+        ("pipx run", "pipx run --spec 'tidegate[duckdb,postgres]' tidegate doctor"),
         ("uv tool", "uv tool install --force 'tidegate[duckdb,postgres]'"),
         ("pipx", "pipx install --force 'tidegate[duckdb,postgres]'"),
     ],
@@ -48,6 +48,24 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
 
 
 @pytest.mark.needs("every product")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("uvx", "uvx --from 'tidegate[duckdb,postgres]' tidegate query shop 'SELECT 1'"),
+        ("pipx run", "pipx run --spec 'tidegate[duckdb,postgres]' tidegate query shop 'SELECT 1'"),
+        (
+            "uv tool",
+            "uv tool install --force 'tidegate[duckdb,postgres]' && tidegate query shop 'SELECT 1'",
+        ),
+    ],
+)
+def test_a_command_with_an_extra_is_whole_and_can_be_pasted(
+    tmp_path: Path, kind: Kind, said: str
+) -> None:
+    here = Installation(kind, tmp_path, extras=("duckdb",))
+    assert here.command_with("postgres", ["query", "shop", "SELECT 1"]) == said
+
+
 def test_every_extra_of_the_package_is_known_and_so_kept() -> None:
     text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     assert set(EXTRAS) == set(tomllib.loads(text)["project"]["optional-dependencies"])

@@ -171,7 +171,7 @@ def _reached(
             )
             return tried
         except TidegateError as error:
-            if arguments.url is not None:
+            if arguments.url is not None or error.code is Code.ENGINE_MISSING:
                 hint = error.hint.replace(" With --anyway it is saved all the same.", "")
                 raise TidegateError(
                     error.code, error.message, hint=hint, details=error.details
