@@ -4,5 +4,5 @@ import sys
 
 from tidegate.__main__ import main
 
-sys.argv = ["tidegate", "bridge"]
+sys.argv = ["tidegate", "bridge", "--first-source-env", "TIDEGATE_DATABASE_URL"]
 sys.exit(main())

@@ -149,6 +149,13 @@ def add_bridge(commands: Commands) -> None:
     )
     bridge.add_argument("--scope", choices=SCOPES, help="the most that it may do")
     _share_options(bridge)
+    bridge.add_argument(
+        "--first-source-env",
+        type=filled,
+        metavar="NAME",
+        help="add the database whose URL is in this variable, for reading, if this state never "
+        "had a source, a token or a server: for clients that ask a person for the URL",
+    )
     config_option(
         bridge, "the settings of a server that the bridge starts (default: $TIDEGATE_CONFIG)"
     )

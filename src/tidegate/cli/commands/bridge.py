@@ -26,6 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.bridge.handshake_file import HandshakeFile
     from tidegate.bridge.run import serve
 
+    if arguments.first_source_env is not None:
+        from tidegate.cli.first_source import add_first_source  # few entries have it
+
+        add_first_source(arguments.first_source_env, arguments)
     state = state_directory(load_for_state(arguments).state)
     words = ["--state", str(state.absolute())]
     settings = config_path(arguments)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,14 @@ from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.commands.source import save_new
 from tidegate.cli.entry_editing import find_entry, write_entry
 from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.new_source import (
+    check_whole,
+    free_name,
+    save_source,
+    source_of,
+    url_as_given,
+    url_of,
+)
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
 from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import (
@@ -30,7 +37,6 @@ from tidegate.cli.source_check import (
     can_ask,
     check_place,
     given_password,
-    kept_password,
     require_success,
     try_source,
 )
@@ -43,7 +49,6 @@ from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
 from tidegate.config.system_keyring import keyring_title
 from tidegate.engines.common.account import Risk
-from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.engines.registry import ENGINES, account_guide, find
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -51,7 +56,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
-from tidegate.secrets import split_authority, split_password, without_password
+from tidegate.secrets import split_password
 from tidegate.store.passwords import Place
 
 ENTRY = "tidegate"
@@ -86,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_status(f"it is for reading; {change} admit changes")
     place = _place(arguments, tried)
     client = _client(arguments)
-    _save(config, tried, place, add, client and _entry_writer(arguments, client))
+    save_source(config, tried, place, add, client and _entry_writer(arguments, client))
     _offer_reader(config, name, arguments)
     _show_next(client, name)
     return 0
@@ -115,18 +120,10 @@ async def _saved(app: App) -> dict[str, Source]:
 def _is_saved(name: str, url: str | None, saved: Mapping[str, Source]) -> bool:
     """Whether the source of this name is the database that is asked for."""
     return (
-        url is not None and name in saved and _source_of(_as_given(url), [saved[name]]) is not None
+        url is not None
+        and name in saved
+        and source_of(url_as_given(url), [saved[name]]) is not None
     )
-
-
-def _source_of(url: str, saved: Iterable[Source]) -> Source | None:
-    """The saved source of a database, whatever its password."""
-    wanted = without_password(url)
-    return next((each for each in saved if without_password(each.url) == wanted), None)
-
-
-def _as_given(url: str) -> str:
-    return absolute_file_url(_as_url(url))
 
 
 def _check_name(name: str, taken: frozenset[str]) -> None:
@@ -155,11 +152,11 @@ def _reached(
         try:
             url, password = _address(arguments)
             if password is not None:
-                _check_whole(url)
-            known = _source_of(url, saved.values())
+                check_whole(url)
+            known = source_of(url, saved.values())
             if known is not None and arguments.name in (None, known.name):
                 return known
-            settings = SourceSettings(arguments.name or _free_name(url, saved), url)
+            settings = SourceSettings(arguments.name or free_name(url, saved), url)
             source_from_settings(settings)
             if password is None:
                 password = given_password(
@@ -184,7 +181,7 @@ def _reached(
 def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
     """The URL, and the password that a person typed in it or that its variable holds."""
     if arguments.url is not None:
-        return _as_given(arguments.url), None
+        return url_as_given(arguments.url), None
     found = list(_found())
     print_status(
         "Which database? A URL such as postgresql://user@host/database, a file, or a folder."
@@ -194,21 +191,8 @@ def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
     answer = ask_line("Database", "1" if found else "")
     if answer.isdecimal() and 1 <= int(answer) <= len(found):
         answer = found[int(answer) - 1][1]
-    url, password = split_password(_as_url(answer))
+    url, password = split_password(url_of(answer))
     return absolute_file_url(url), password
-
-
-def _check_whole(url: str) -> None:
-    """Refuse a URL, without its password, that has an `@` after the host: a part of the password
-    would count as the host, which is shown and looked up. Raises: TidegateError SOURCE_URL."""
-    parts = split_authority(url)
-    path, _, options = ("" if parts is None else parts.rest).partition("?")
-    if "@" in path or "@" in options.partition("=")[0]:
-        raise TidegateError(
-            Code.SOURCE_URL,
-            "It cannot be seen where the password in the URL ends.",
-            hint="Leave the password out of the URL; it is asked for.",
-        )
 
 
 def _found() -> Iterator[tuple[str, str]]:
@@ -220,42 +204,6 @@ def _found() -> Iterator[tuple[str, str]]:
         for scheme, entry in ENGINES.items():
             if entry.files and path.suffix in entry.files.endings and path.is_file():
                 yield path.name, f"{scheme}:///{path}"
-
-
-def _as_url(text: str) -> str:
-    """The URL of a file or folder that is named by its path, or the text as it is, without the
-    quotes and the `psql` that were copied with it.
-
-    Raises: TidegateError SOURCE_UNREACHABLE for a path at which nothing is.
-    """
-    text = text.strip().removeprefix("psql ").strip().strip("'\"")
-    path = expand(text)
-    if text and "://" not in text and path.is_dir():
-        return f"{FOLDER_SCHEME}://{path.absolute()}"
-    prefixes = tuple([prefix for prefix in ENGINES if prefix[-1] == ":"])
-    if not text or "://" in text or text.lower().startswith(prefixes):
-        return text
-    if not path.is_file():
-        raise TidegateError(
-            Code.SOURCE_UNREACHABLE,
-            f"There is no file or folder at {path.absolute()}.",
-            hint="Correct the path, or give a URL such as postgresql://user@host/database.",
-        )
-    with path.open("rb") as file:
-        beginning = file.read(32)
-    files = {scheme: entry.files for scheme, entry in ENGINES.items()}
-    known = (scheme for scheme, each in files.items() if each and each.has(beginning))
-    return f"{next(known, 'sqlite')}:///{path.absolute()}"
-
-
-def _free_name(url: str, taken: Collection[str]) -> str:
-    """A name for the source, after its database."""
-    last = url.partition("?")[0].rstrip("/").rpartition("/")[2]
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(last).stem).strip("-_")[:40] or "database"
-    name, number = stem, 2
-    while name in taken:
-        name, number = f"{stem}-{number}", number + 1
-    return name
 
 
 def _ask_name(proposed: str, taken: frozenset[str]) -> str:
@@ -382,33 +330,3 @@ def _may_replace(file: ClientSettingsFile, client: Client, entry: dict[str, obje
         f"Another entry `{ENTRY}` is in `{file.path}`; nothing was saved.",
         hint="Use --force to replace it.",
     )
-
-
-def _save(
-    config: Config,
-    tried: Tried,
-    place: Place,
-    add: partial[Source],
-    write: partial[None] | None = None,
-) -> None:
-    """Save the password and the source, and write the entry; all of it or nothing."""
-    with kept_password(config, tried, place) as settings:
-        given = msgspec.structs.replace(config, sources=(settings,))
-
-        async def save(app: App) -> Source:
-            return add(app, settings.name)
-
-        source = with_app(App.open(given), save)
-        if write is None:
-            return
-        try:
-            write()
-        except BaseException:
-            with_app(App.open(config), partial(_remove, source=source))
-            raise
-
-
-async def _remove(app: App, source: Source) -> None:
-    app.note_less("source.removed", {"source": source.name})
-    app.state.sources.remove(source.name)
-    print_status("the source was removed again")

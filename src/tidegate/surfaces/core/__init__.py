@@ -47,7 +47,9 @@ async def _sources(context: ToolContext, args: SourcesArgs) -> ToolResult:
     ]
     if following is not None:
         lines.append(f"more: cursor {following}")
-    return plain("\n".join(lines) or "No sources. Ask the operator to add one.")
+    return plain(
+        "\n".join(lines) or "No sources. Ask the operator to add one; `tidegate console` says how."
+    )
 
 
 SOURCES = SurfaceTool(
