@@ -5,6 +5,8 @@ Reads the environment, and looks for `npx` on the PATH; no file.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import shutil
@@ -12,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
-from tidegate.cli.supported_clients import Client
+from tidegate.cli.supported_clients import CLIENTS, Client
 from tidegate.errors import Code, TidegateError
 
 MCP_REMOTE = "mcp-remote@0.15.1"
@@ -97,6 +100,27 @@ def _remote_program(client: Client, url: str) -> tuple[list[str], dict[str, str]
     folder = str(npx.parent)
     standard = folder in _SYSTEM_PATH.split(":")
     return words, {"PATH": _SYSTEM_PATH if standard else f"{folder}:{_SYSTEM_PATH}"}
+
+
+def link_of(client: Client, name: str, entry: Entry) -> str:
+    """A link that has the client ask its person, and add the entry, when it is opened.
+
+    Raises: TidegateError ARGUMENT_INVALID if the client knows no such links.
+    """
+    if not client.link:
+        able = ", ".join(each.name for each in CLIENTS.values() if each.link)
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"{client.title} knows no links that add an entry.",
+            hint=f"Leave out --link, or name one of {able}.",
+        )
+    text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+    named = json.dumps({"name": name, **entry}, ensure_ascii=False, separators=(",", ":"))
+    return client.link.format(
+        name=quote(name, safe=""),
+        base64=quote(base64.b64encode(text.encode()).decode(), safe=""),
+        json=quote(named, safe=""),
+    )
 
 
 def words_of(client: Client, entry: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from tidegate.cli import jsonc, toml_tables
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.jsonc import Unreadable
+from tidegate.cli.requirement_extras import keep_extras
 from tidegate.cli.supported_clients import Client
 from tidegate.cli.terminal import show
 from tidegate.errors import Code, TidegateError
@@ -32,13 +33,17 @@ _TOML = Syntax(toml_tables.read, toml_tables.put, toml_tables.take, "")
 def write_entry(
     file: ClientSettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
 ) -> None:
-    """Write the entry to the file. Raises: TidegateError ARGUMENT_INVALID if another one is there,
+    """Write the entry to the file. One that differs in extras alone is replaced, and keeps them.
+
+    Raises: TidegateError ARGUMENT_INVALID if another one is there,
     CLIENT_FILE; then nothing was changed."""
     there = find_entry(file, client, name)
+    kept = keep_extras(there, entry)
+    entry = entry if kept is None else kept
     if there == entry:
         show(f"{client.name}: {file.path} already has the entry {name}")
         return
-    if there is not None and not force:
+    if there is not None and kept is None and not force:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             f"`{file.path}` has another entry `{name}`; nothing was changed.",

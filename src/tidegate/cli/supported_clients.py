@@ -22,6 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.paths import home_directory
 
 Scope = Literal["user", "project"]
+SCOPES: tuple[Scope, ...] = ("user", "project")
 
 
 class Place(NamedTuple):
@@ -73,7 +74,8 @@ class Form(NamedTuple):
 class Client(NamedTuple):
     """A supported client. `key` leads to the entries in its file; where the file has an object at
     `newer_key`, they are there. `sign` is a folder that exists where the client is used, if that of
-    the file says nothing. `then` is what a person does once the entry is written."""
+    the file says nothing. `then` is what a person does once the entry is written. `link` is the
+    form of a link that adds an entry when it is opened, empty if the client knows none."""
 
     name: str
     title: str
@@ -85,6 +87,7 @@ class Client(NamedTuple):
     newer_key: tuple[str, ...] = ()
     sign: str = ""
     scope: Scope = "user"
+    link: str = ""
 
     def find_key(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
         """The path of the entries in these settings."""
@@ -130,6 +133,7 @@ CLIENTS: Mapping[str, Client] = {
             Place("./.cursor", "mcp.json"),
             _stdio("${env:%s}"),
             "Start Cursor again, or switch `tidegate` on under Settings, Tools & MCP",
+            link="cursor://anysphere.cursor-deeplink/mcp/install?name={name}&config={base64}",
         ),
         Client(
             "vscode",
@@ -140,6 +144,7 @@ CLIENTS: Mapping[str, Client] = {
             "In VS Code run `MCP: List Servers` and start `tidegate`",
             key=("servers",),
             scope="project",
+            link="vscode:mcp/install?{json}",
         ),
         Client(
             "codex",

@@ -244,8 +244,16 @@ def add_install(commands: Commands) -> None:
     )
     _share_options(install)
     ahead_option(install)
-    install.add_argument("--print", action="store_true", help="show the entry and write nothing")
-    install.add_argument("--remove", action="store_true", help="remove the entry")
+    instead = install.add_mutually_exclusive_group()
+    instead.add_argument("--print", action="store_true", help="show the entry and write nothing")
+    instead.add_argument(
+        "--link",
+        action="store_true",
+        help="show a link that has the client add the entry when it is opened ("
+        + ", ".join(name for name, client in CLIENTS.items() if client.link)
+        + "), and write nothing",
+    )
+    instead.add_argument("--remove", action="store_true", help="remove the entry")
     install.add_argument("--force", action="store_true", help="replace an entry of that name")
     state_option(install, "the state that the entry names (default: $TIDEGATE_STATE)")
 

@@ -24,7 +24,7 @@ from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.client_entries import address_of, token_variables_of, variables_of, words_of
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import entries_of
-from tidegate.cli.supported_clients import CLIENTS, Client, settings_file
+from tidegate.cli.supported_clients import CLIENTS, SCOPES, Client, Scope, settings_file
 from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.state import state_path
 from tidegate.errors import TidegateError
@@ -53,6 +53,7 @@ class Installed(NamedTuple):
     file: Path
     name: str
     fields: dict[str, Any]
+    scope: Scope
 
     @property
     def words(self) -> list[str]:
@@ -81,7 +82,7 @@ class Installed(NamedTuple):
 async def check_clients(state: Path, patience_s: float) -> list[Finding]:
     """Every entry in the settings of this user and of the project in this directory."""
     findings: list[Finding] = []
-    entries = list(_installed(findings))
+    entries = list(installed_entries(findings))
     stdio = [entry for entry in entries if entry.words]
     running = {entry.state: _running(entry.state) for entry in stdio}
     checks = [
@@ -92,7 +93,7 @@ async def check_clients(state: Path, patience_s: float) -> list[Finding]:
     for place, instance in running.items():
         await _end_started(place, instance)
     for entry in stdio:
-        if not _is_same(entry.state, state):
+        if not is_same_place(entry.state, state):
             text = f"{entry.file} uses the state directory {entry.state}, and this command {state}"
             findings.append(note(entry.label, text, f"Name it with --state {entry.state}"))
     if not findings:
@@ -100,15 +101,16 @@ async def check_clients(state: Path, patience_s: float) -> list[Finding]:
     return findings
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def is_same_place(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file or folder."""
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _installed(findings: list[Finding]) -> Iterator[Installed]:
+def installed_entries(findings: list[Finding]) -> Iterator[Installed]:
     """The entries. What cannot be read goes to `findings`."""
     for client in CLIENTS.values():
         seen: set[str] = set()
-        for scope in ("user", "project"):
+        for scope in SCOPES:
             try:
                 path = settings_file(client, scope)
                 where = os.path.realpath(path)
@@ -129,7 +131,7 @@ def _installed(findings: list[Finding]) -> Iterator[Installed]:
                     continue
                 known = cast("dict[str, Any]", fields)
                 if _is_ours(name, words_of(client, known)):
-                    yield Installed(f"client {client.name}", client, path, name, known)
+                    yield Installed(f"client {client.name}", client, path, name, known, scope)
 
 
 def _is_ours(name: str, words: list[str]) -> bool:

@@ -36,6 +36,7 @@ from tidegate.cli.checks.state import (
     check_webhook,
 )
 from tidegate.cli.checks.unused_settings import unused_tags
+from tidegate.cli.entry_extras import check_entries
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_path
 from tidegate.errors import TidegateError
@@ -125,7 +126,9 @@ async def _check_sources(arguments: argparse.Namespace, config: Config, report: 
             sources = await _check_each(App.open(config), arguments, report)
         except TidegateError as error:
             report.add([failed("sources", error)])
-    report.add(_safe("extras", partial(check_extras, needed_extras(config, sources))))
+    needed = needed_extras(config, sources)
+    report.add(_safe("extras", partial(check_extras, needed)))
+    report.add(_safe("entries", partial(check_entries, needed, state_path(config.state))))
 
 
 async def _check_each(

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from tidegate.app import App
 from tidegate.cli.allowlist import given, refuse_unknown
-from tidegate.cli.client_entries import http_entry, local_entry
+from tidegate.cli.client_entries import http_entry, link_of, local_entry
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import find_entry, remove_entry, show_entry, write_entry
+from tidegate.cli.entry_extras import extras_to_name
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, config_path, load_for_query
 from tidegate.cli.source_check import can_ask
@@ -57,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
             hint="Use letters, digits, `_` and `-`, beginning with a letter.",
         )
     if arguments.client is None:
-        if arguments.all:
+        if arguments.all and not arguments.link:
             return _write_all(arguments)
-        if arguments.print or arguments.remove or arguments.force:
+        if arguments.print or arguments.remove or arguments.force or arguments.link:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
                 "Which client's settings are meant is not said.",
@@ -86,6 +87,9 @@ def _write_one(client: Client, arguments: argparse.Namespace) -> int:
     entry = _entry(client, arguments)
     if not arguments.allow_unknown and (arguments.source or arguments.table):
         _refuse_unknown(arguments)
+    if arguments.link:
+        show(link_of(client, arguments.name, entry))
+        return 0
     if arguments.print:
         print_status(f"tidegate: for {path}")
         show(show_entry(client, arguments.name, entry))
@@ -252,7 +256,8 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
                 hint="Put the token into the variable, and name the variable here.",
             )
         return http_entry(client, arguments.http, arguments.token_env)
-    words = [*client_command(), "serve" if arguments.stdio else "bridge"]
+    extras = extras_to_name(load_for_query(arguments))
+    words = [*client_command(extras), "serve" if arguments.stdio else "bridge"]
     if arguments.surface:
         words += ["--surface", arguments.surface]
     if arguments.bridge_scope:
@@ -271,8 +276,8 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _is_shared(client: Client, arguments: argparse.Namespace) -> bool:
-    """Whether others read the file, too."""
-    return not arguments.all and (arguments.scope or client.scope) == "project"
+    """Whether others may read the entry, too."""
+    return arguments.link or (not arguments.all and (arguments.scope or client.scope) == "project")
 
 
 def _environment(client: Client, arguments: argparse.Namespace) -> dict[str, str]:

@@ -20,6 +20,7 @@ from tidegate.cli.client_entries import local_entry
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.commands.source import save_new
 from tidegate.cli.entry_editing import find_entry, write_entry
+from tidegate.cli.entry_extras import extras_to_name, note_lacking
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.new_source import (
     check_whole,
@@ -29,6 +30,7 @@ from tidegate.cli.new_source import (
     url_as_given,
     url_of,
 )
+from tidegate.cli.requirement_extras import keep_extras
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
 from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import (
@@ -93,15 +95,20 @@ def run(arguments: argparse.Namespace) -> int:
     client = _client(arguments)
     save_source(config, tried, place, add, client and _entry_writer(arguments, client))
     _offer_reader(config, name, arguments)
+    with_app(App.open(config), _note_entries)
     _show_next(client, name)
     return 0
+
+
+async def _note_entries(app: App) -> None:
+    note_lacking(app)
 
 
 def _entry_writer(arguments: argparse.Namespace, client: Client) -> partial[None]:
     """What writes the client's entry. Raises: TidegateError ARGUMENT_INVALID if another entry must
     not be replaced, CLIENT_FILE."""
     file = ClientSettingsFile(settings_file(client, "user"))
-    entry = local_entry(client, _command(arguments), {})
+    entry = local_entry(client, _command(arguments), {})  # the new source's extra is here
     force = arguments.force or _may_replace(file, client, entry)
     return partial(write_entry, file, client, ENTRY, entry, force)
 
@@ -307,7 +314,7 @@ def _client(arguments: argparse.Namespace) -> Client | None:
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:
-    words = [*client_command(), "bridge"]
+    words = [*client_command(extras_to_name(load_for_state(arguments))), "bridge"]
     for option, path in (("config", config_path(arguments)), ("state", chosen_state(arguments))):
         if path:
             inline = is_inline(path)
@@ -315,11 +322,11 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _may_replace(file: ClientSettingsFile, client: Client, entry: dict[str, object]) -> bool:
+def _may_replace(file: ClientSettingsFile, client: Client, entry: dict[str, Any]) -> bool:
     """Whether a person says to replace another entry of that name. Raises: TidegateError
     ARGUMENT_INVALID if they do not, CLIENT_FILE."""
     there = find_entry(file, client, ENTRY)
-    if there is None or there == entry:
+    if there is None or keep_extras(there, entry) is not None:
         return False
     if can_ask():
         answer = ask_line(f"{file.path} has another entry `{ENTRY}`. Replace it? (y/n)", "n")

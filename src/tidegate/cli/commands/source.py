@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.app import App
 from tidegate.cli.consent import require_consent
+from tidegate.cli.entry_extras import note_lacking
 from tidegate.cli.hooks import command_hooks, prepare_source
 from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
@@ -121,6 +122,7 @@ async def _save_added(app: App, arguments: argparse.Namespace) -> None:
     source = save_new(app, arguments.name, arguments)
     _warn_of_callers(app, arguments)
     await _warn_of_rules(app, source, arguments)
+    note_lacking(app)
 
 
 def _tried(
@@ -220,6 +222,8 @@ async def _save_change(
     _warn_of_callers(app, arguments)
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
     await _warn_of_rules(app, now, arguments)
+    if was.url != now.url:
+        note_lacking(app)
 
 
 def _edit(arguments: argparse.Namespace) -> None:
