@@ -1,4 +1,4 @@
-"""`tidegate install --link`: a link that a client opens has the entry that `install` would write."""
+"""`tidegate install --link`: a link that a client opens has the entry that `install` writes."""
 
 from __future__ import annotations
 

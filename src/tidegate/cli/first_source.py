@@ -1,7 +1,7 @@
 """The first source of a state, from a URL in a variable that a desktop client sets.
 
 A person who types a URL into a client's form agrees to that database being read, as with `setup`.
-It opens no second door: only a state that never held rights takes it, as it takes the first source
+It admits nothing new: only a state that never held rights takes it, as it takes the first source
 of a script (decision 22); it is for reading; the same function saves and records it.
 """
 
