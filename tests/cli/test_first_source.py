@@ -139,10 +139,17 @@ def test_a_database_that_is_not_reached_is_said_and_tried_again_at_the_next_star
     aside = database.with_name("aside.db")
     database.rename(aside)
     done = bridge(state, f"sqlite:///{database}")
-    assert done.status != 0 and "Nothing was saved" in done.err and "--anyway" not in done.err
+    assert done.status != 0 and "There is no file" in done.err
     aside.rename(database)
     assert bridge(state, f"sqlite:///{database}").status == 0
     assert len(sources(run)) == 1
+
+
+def test_a_server_that_is_down_is_said_without_the_password(state: Path, run: Run) -> None:
+    done = bridge(state, "postgresql://reader:geheim@127.0.0.1:1/shop")
+    assert done.status != 0 and "Nothing was saved" in done.err
+    assert "--anyway" not in done.err and "geheim" not in done.err
+    assert sources(run) == [] and not any((state / "passwords").glob("*"))
 
 
 def test_the_password_of_the_url_is_kept_in_a_file_and_shown_nowhere(state: Path, run: Run) -> None:
