@@ -34,7 +34,8 @@ UNIONS = {
     "workbench.count_rows.filters[].second_value": "the same",
     "workbench.insert_rows.rows[][]": "the same",
 }
-"""Where a union is, and why."""
+"""Where a union is, and why. The documents in which the surfaces are defined have none: these are
+parameters beyond them that take any value of a database (decision 82)."""
 
 
 def tools_of(name: str, folder: Path) -> list[Tool]:
@@ -94,6 +95,28 @@ def test_each_tool_is_one_that_all_clients_and_models_take(name: str, tmp_path: 
         assert "properties" in tool.input_schema
         found += faults(tool.input_schema, f"{name}.{tool.name}")
     assert found == []
+
+
+def unions(schema: Mapping[str, Any], place: str) -> Iterator[str]:
+    """The places of unions in a schema."""
+    if "anyOf" in schema:
+        yield place
+        for member in schema["anyOf"]:
+            yield from unions(member, f"{place}|")
+    if "items" in schema:
+        yield from unions(schema["items"], f"{place}[]")
+    for name, each in schema.get("properties", {}).items():
+        yield from unions(each, f"{place}.{name}")
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_each_union_that_is_listed_is_there(name: str, tmp_path: Path) -> None:
+    there = {
+        place
+        for tool in tools_of(name, tmp_path)
+        for place in unions(tool.input_schema, f"{name}.{tool.name}")
+    }
+    assert there == {place for place in UNIONS if place.partition(".")[0] == name}
 
 
 @pytest.mark.parametrize(
