@@ -50,7 +50,17 @@ def node_modules() -> Path:
 def frameworks_of_node() -> Path:
     """A folder with the frameworks for agents in JavaScript, which have no lock: only they
     themselves are pinned."""
-    files = [HERE / "frameworks" / "package.json", HERE / ".npmrc"]
+    return _unlocked("frameworks")
+
+
+def clients_of_node() -> Path:
+    """A folder with the clients whose settings we write, pinned in the same way."""
+    return _unlocked("clients") / "node_modules"
+
+
+def _unlocked(name: str) -> Path:
+    """A folder with the packages of `NAME/package.json` and what these need by now."""
+    files = [HERE / name / "package.json", HERE / ".npmrc"]
 
     def fill(place: Path) -> None:
         for file in files:
@@ -59,7 +69,7 @@ def frameworks_of_node() -> Path:
         flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"]
         _run([str(node()), str(npm), "install", *flags], place)
 
-    return _once("frameworks-node", files, fill)
+    return _once(f"{name}-node", files, fill)
 
 
 def python_of(pins: str) -> Path:
