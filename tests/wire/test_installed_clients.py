@@ -15,14 +15,15 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Timer
 from typing import Any, NamedTuple
 
 import pytest
 
 from external import install
 from support.command_line import environment, serving, tidegate
-from support.desktop import as_a_desktop_starts_it
 from support.eventually import HANG_S
+from tidegate.cli.client_entries import MCP_REMOTE
 
 pytestmark = pytest.mark.skipif(
     "TIDEGATE_TEST_CLIENTS" not in os.environ, reason="`./dev clients` installs them"
@@ -199,14 +200,55 @@ def test_a_client_finds_the_address_alone(person: Person, client: str) -> None:
     assert READ[client](person, "tidegate").target == "https://127.0.0.1:1/mcp"
 
 
+NPX = """\
+#!/bin/sh
+test "$1 $2" = "-y {package}" || exit 9
+shift 2
+exec {node} {program} "$@"
+"""
+"""What npx does once the package is downloaded: the one of Node's wheel does not run."""
+
+
+def greet(entry: dict[str, Any], home: Path) -> dict[str, Any]:
+    """The answer to the first message, from a program that ends with its input."""
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "desktop", "version": "1"},
+        },
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [entry["command"], *entry["args"]], cwd="/", env={"HOME": str(home), **entry["env"]},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    late = Timer(HANG_S, process.kill)
+    late.start()
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps(hello) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+    finally:
+        late.cancel()
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize("client", ["claude-desktop", "junie"])
-def test_mcp_remote_is_started_by_an_entry_as_a_desktop_does(person: Person, client: str) -> None:
-    nodes = f"{install.node().parent}{os.pathsep}{os.environ['PATH']}"
+def test_mcp_remote_is_started_by_an_entry_as_a_desktop_does(
+    person: Person, tmp_path: Path, client: str
+) -> None:
+    npx = tmp_path / "node" / "npx"
+    npx.parent.mkdir()
+    remote = install.clients_of_node() / "mcp-remote" / "dist" / "proxy.js"
+    npx.write_text(NPX.format(package=MCP_REMOTE, node=install.node(), program=remote))
+    npx.chmod(0o755)
     words = ["serve", "--http", "127.0.0.1:0", "--no-auth"]
     with serving(words, person.state) as server:
         url = next(word for word in server.until("serving").split() if "http" in word).rstrip(",")
-        person.install(client, "--http", url, PATH=nodes)
+        person.install(client, "--http", url, PATH=f"{npx.parent}:/usr/bin:/bin")
         (file,) = [path for path in person.home.rglob("*.json") if ".copilot" not in path.parts]
         entry = json.loads(file.read_text())["mcpServers"]["tidegate"]
-        answer = as_a_desktop_starts_it(entry, person.home)
-    assert "2" in json.dumps(answer["content"])
+        assert entry["command"] == str(npx)
+        assert greet(entry, person.home)["result"]["serverInfo"]["name"] == "tidegate-core"
