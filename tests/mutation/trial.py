@@ -35,6 +35,7 @@ from mutation.mutants import MODULE, Mutant
 
 START_S = 90.0
 """How long a trial may take beside its tests."""
+NOT_PLANTED = "no living function has the code of the mutant"
 SLOWNESS = 8
 """How many times longer than recorded the tests of a trial may take."""
 _ARGUMENTS = (
@@ -48,6 +49,10 @@ class Result:
     status: str
     """killed, timed-out or survived; uncovered where no test executes it."""
     by: str = ""
+
+
+class NotPlantedError(Exception):
+    """A mutant could not be planted: a fault of these trials, which must not count as killed."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ def _in_fork(run: Callable[[Callable[[str], None]], None], seconds: float) -> Re
         try:
             _use_databases_of_this_process()
             run(partial(_say, writing))
+        except NotPlantedError:
+            os.write(writing, NOT_PLANTED.encode() + b"\n")
         except BaseException as problem:  # noqa: BLE001  the mutant may raise anything anywhere
             os.write(writing, f"{type(problem).__name__}: {problem}"[:500].encode() + b"\n")
         os._exit(0)
@@ -95,7 +102,10 @@ def _in_fork(run: Callable[[Callable[[str], None]], None], seconds: float) -> Re
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     if said:
-        return Result("killed", said.split(b"\n")[0].decode(errors="replace"))
+        by = said.split(b"\n")[0].decode(errors="replace")
+        if by == NOT_PLANTED:
+            raise NotPlantedError(by)
+        return Result("killed", by)
     return Result("survived" if ended else "timed-out")
 
 
@@ -133,6 +143,7 @@ class Exchange:
             importlib.import_module(module_name(path))
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # what the collection has frozen is not listed
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(ROOT)):
                 self._functions.setdefault(each.__code__.co_filename, []).append(each)
@@ -183,7 +194,7 @@ class Exchange:
                 function.__code__ = code
                 planted += 1
         if not planted:
-            raise LookupError("no living function has this code")
+            raise NotPlantedError
 
 
 def _is_cache(value: object) -> TypeGuard[functools._lru_cache_wrapper]:
