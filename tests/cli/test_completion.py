@@ -17,6 +17,7 @@ import pytest
 
 from support.command_line import Ended, environment, tidegate
 from support.eventually import PATIENCE_S
+from tidegate.cli.supported_clients import CLIENTS
 
 Run = Callable[..., Ended]
 SHELLS = {
@@ -127,6 +128,8 @@ def test_commands_options_choices_and_names_are_completed(run: Run, towns: Path,
     scopes = asked("tidegate token create x --scope read", state)
     assert {*scopes} == {"readOnly", "readWrite"}
     assert asked("tidegate query t", state) == ["towns"]
+    assert {*asked("tidegate install c", state)} == {name for name in CLIENTS if name[0] == "c"}
+    assert {*asked("tidegate setup --client w", state)} == {"windsurf"}
     assert "laptop" in asked("tidegate token edit ", state)
     assert "gone" not in asked("tidegate token revoke ", state)
 
