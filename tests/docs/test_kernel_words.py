@@ -28,6 +28,9 @@ REVIEWED = {
         " cli/commands/serve.py cli/commands/webhook.py cli/settings.py config/model.py errors.py"
         " identity/operators.py serve/status.py webhook/messages.py workspace/workspace.py",
     ),
+    "where there is no source, a person is sent to the console, which says how to add one": (
+        "console", "cli/first_source.py surfaces/core/__init__.py",
+    ),
     "a module of the library rich": ("console", "cli/progress.py"),
     "all codes of errors are in one table, which clients and documents read": (
         "datalog cloud", "errors.py",

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-OF_OTHERS = {"--count", "--from", "--seed", "--spec"}
-"""Options of `./dev`, `uvx` and `pipx`."""
+OF_OTHERS = {"--count", "--from", "--refresh", "--seed", "--spec", "--upgrade"}
+"""Options of `./dev`, `uvx`, `pipx` and `pip`."""
 
 
 def test_each_option_in_a_sentence_is_in_the_reference() -> None:
