@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from release import Refusal
-from release.building import build_all, read_commit
+from release.building import build_all, read_commit, run
 from release.contents import check_packages
 from release.versions import read_version
 
@@ -25,6 +25,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev release", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist")
     arguments = parser.parse_args()
+    if run(["git", "status", "--porcelain"], ROOT, 0o022):
+        print("release: what is not committed is left out", file=sys.stderr)
     try:
         files = release(ROOT, arguments.folder)
     except Refusal as refusal:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,9 +93,14 @@ class Account:
     def entries(self) -> Path:
         return self.home / ".cursor" / "mcp.json"
 
-    def set_up(self, way: str, url: str, state: Path, stdin: str = "") -> list[str]:
+    @property
+    def entry(self) -> dict[str, Any]:
+        entry: dict[str, Any] = json.loads(self.entries.read_text())["mcpServers"]["tidegate"]
+        return entry
+
+    def set_up(self, way: str, url: str, state: Path, *more: str, stdin: str = "") -> list[str]:
         """Run `setup`, and then what an error says to run next; returns what was run by a shell."""
-        options = ["--password-stdin"] if stdin else []
+        options = ["--password-stdin", *more] if stdin else more
         line = [*WAYS[way], "setup", "--url", url, *options, "--client", "cursor"]
         done = self.run(*line, state=state, stdin=stdin)
         said: list[str] = []
@@ -105,12 +111,12 @@ class Account:
         assert done.returncode == 0, done.stdout + done.stderr
         return said
 
-    def ask(self, sql: str, state: Path) -> str:
+    def ask(self, sql: str, **arguments: str) -> str:
         """The answer over the entry that was written, started as the client starts it."""
-        entry = json.loads(self.entries.read_text())["mcpServers"]["tidegate"]
+        entry = self.entry
         # A client has the person's PATH or none; the index stands for the default one.
         variables = {**self.variables(), "PATH": "/usr/bin:/bin", **entry.get("env", {})}
-        return ask_program([entry["command"], *entry["args"]], variables, sql)
+        return ask_program([entry["command"], *entry["args"]], variables, sql, **arguments)
 
 
 @pytest.fixture(params=WAYS)
@@ -147,15 +153,50 @@ def test_each_kind_of_database_ends_in_an_answered_question(
 
     lite, folder, server_state = (tmp_path / f"state-{name}" for name in ("lite", "csv", "pg"))
     assert account.set_up(way, str(tmp_path / "shop.db"), lite) == []
-    assert "[2]" in account.ask("SELECT count(*) AS n FROM items", lite)
+    assert "[2]" in account.ask("SELECT count(*) AS n FROM items")
 
     account.entries.unlink()
     said = account.set_up(way, str(tmp_path / "files"), folder)
     assert len(said) == 1 and "duckdb" in said[0]
-    assert "[3]" in account.ask("SELECT count(*) AS n FROM people", folder)
+    assert "[3]" in account.ask("SELECT count(*) AS n FROM people")
 
     account.entries.unlink()
     said = account.set_up(way, url, server_state, stdin=f"{postgres_server.PASSWORD}\n")
     assert len(said) == 1 and "postgres" in said[0] and url in said[0]
     assert postgres_server.PASSWORD not in said[0]
-    assert "[1]" in account.ask("SELECT count(*) AS n FROM towns", server_state)
+    assert "[1]" in account.ask("SELECT count(*) AS n FROM towns")
+
+
+@pytest.mark.parametrize("way", ["pipx run", "uvx"], indirect=True)
+def test_a_new_kind_of_source_has_the_entry_written_again_with_its_extra(
+    account: Account, way: str, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop, shop:
+        shop.execute("CREATE TABLE items (id INTEGER)")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "people.csv").write_text("name\nAda\n")
+    (tmp_path / "phrase").write_text("a long passphrase\n")
+    (tmp_path / "phrase").chmod(0o600)
+    state, phrase = tmp_path / "state-one", str(tmp_path / "phrase")
+    set_one = [*WAYS[way], "passphrase", "set", "--new-passphrase-file", phrase]
+    assert account.run(*set_one, state=state).returncode == 0
+    agreed = ("--passphrase-file", phrase)
+    assert account.set_up(way, str(tmp_path / "shop.db"), state, *agreed) == []
+    assert "[" not in " ".join(account.entry["args"])
+
+    folder = f"files://{tmp_path / 'files'}"
+    words = ["source", "add", "people", folder, *agreed]
+    refused = account.run(*WAYS[way], *words, state=state)
+    assert refused.returncode != 0
+    command = refused.stderr.strip().rpartition(" Run: ")[2].partition(" With --anyway")[0]
+    added = account.run("sh", "-c", command, state=state)
+    assert added.returncode == 0, added.stderr
+    assert "the entry `tidegate` of" in added.stderr
+
+    again = added.stderr.strip().rpartition("To write it again: ")[2]
+    written = account.run("sh", "-c", again, state=state)
+    assert written.returncode == 0, written.stderr
+    assert "tidegate[duckdb]" in account.entry["args"]
+    assert "[1]" in account.ask("SELECT count(*) AS n FROM people", source="people")
+    checked = account.run("sh", "-c", again.partition(" install ")[0] + " doctor", state=state)
+    assert "without the extra" not in checked.stdout

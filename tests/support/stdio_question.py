@@ -12,10 +12,12 @@ PATIENCE_S = 300
 """A runner may install the program first."""
 
 
-def ask_program(command: Sequence[str], variables: Mapping[str, str], sql: str) -> str:
-    """The text of the answer. The program is started in the root directory, as desktop clients do,
-    and ended with its input."""
-    call = {"name": "query", "arguments": {"sql": sql}}
+def ask_program(
+    command: Sequence[str], variables: Mapping[str, str], sql: str, **arguments: str
+) -> str:
+    """The text of the answer to a query, with these arguments too. The program is started in the
+    root directory, as desktop clients do, and ended with its input."""
+    call = {"name": "query", "arguments": {"sql": sql, **arguments}}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     line = ""
     with subprocess.Popen(
