@@ -25,6 +25,9 @@ from tidegate.sql.statement_kinds import classify_statement, verb_of
 SMALL = 4_096
 """Characters up to which a text is kept by the thousand; of longer ones only a few are."""
 
+_OUR_HASH = "function.tidegate_hash"
+"""The rule on the function of hash masks on SQLite, which callers may not call."""
+
 TOO_DEEP = Finding(
     Effect.UNKNOWN, "tree.depth", "The statement nests too deep to be read", Code.SQL_TOO_DEEP
 )
@@ -137,11 +140,12 @@ def _judgement(
 
 
 def _judge_small(text: str, dialect: str, trusted: tuple[str, ...]) -> Judgement:
-    """By its template where that only reads; else by itself, so that reasons name what it says."""
+    """By its template where that only reads, or where our own function is all that is refused; else
+    by itself, so that reasons name what it says."""
     alike = fingerprint(text)
     if alike != text:
         judgement = _templates(alike, dialect, trusted)
-        if judgement.effect is Effect.READ:
+        if judgement.effect is Effect.READ or judgement.rule == _OUR_HASH:
             return judgement
     return judge_uncached(text, dialect, trusted)
 

@@ -49,6 +49,19 @@ def bind_key(
     return _by_number(written, given, key, dialect)
 
 
+def key_parameters(dialect: Dialect, places: int) -> tuple[str, int]:
+    """What is in each of so many places of the key where the caller has no placeholder, and how
+    many parameters take it: what `bind_key` gives then."""
+    if dialect.numbered_parameters:
+        return "$1", 1
+    return ("?", places) if dialect.variable_sigil == "@" else ("?1", 1)
+
+
+def has_placeholder(tokens: Sequence[Token]) -> bool:
+    """Whether the caller's text may have a placeholder."""
+    return any(token.kind == PARAM or token.key == "?" for token in tokens)
+
+
 def _check_numbers(tokens: Sequence[Token], given: int) -> None:
     for token in tokens:
         number = token.text[1:]

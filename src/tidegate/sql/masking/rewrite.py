@@ -21,7 +21,13 @@ from tidegate.sql.finding import Refusal
 from tidegate.sql.fingerprint import fingerprint, split_at_literals
 from tidegate.sql.lex import Token
 from tidegate.sql.masking.derived_tables import DerivedTables
-from tidegate.sql.masking.hash_key import KEY, NO_KEY, bind_key
+from tidegate.sql.masking.hash_key import (
+    KEY,
+    NO_KEY,
+    bind_key,
+    has_placeholder,
+    key_parameters,
+)
 from tidegate.sql.masking.masked_statement import MaskedStatement
 from tidegate.sql.masking.names import Names
 from tidegate.sql.masking.parsed_statement import replace_spans
@@ -76,9 +82,11 @@ def rewrite_noting(
     if pieces is not None:
         split = SplitText(text, pieces)
         found = _framed(split, under)
-        if found is not None:
+        if found is not None and not (found[0].keys and statement.params):
             frame, masked = found
             filled = frame.filled(split)
+            if frame.keys:
+                return Statement(filled, (key,) * frame.keys, frame.fingerprint), masked
             if filled == text:
                 return statement, masked
             return Statement(filled, statement.params, frame.fingerprint), masked
@@ -225,16 +233,24 @@ def _framed(split: SplitText, under: _Under) -> tuple[Frame, Touched] | None:
     POLICY_TABLE."""
     text = split.text
     written, tokens, masked = _rewritten(text, under)
-    if KEY in written or find(under.dialect).roots.get(tokens[0].key) != "query":
+    dialect = find(under.dialect)
+    if dialect.roots.get(tokens[0].key) != "query" or (KEY in written and has_placeholder(tokens)):
         return None
     pattern = RewriteTemplate(text, tokens)
     anchors = _pattern_rewrite(pattern, under).anchors
     if anchors is None:
         return None
-    alike = fingerprint(written)
-    edits = placed(anchors, pattern)
-    frame = framed(split, pattern, edits, None if alike == written else alike)
-    return None if frame is None or frame.filled(split) != written else (frame, masked)
+    placeholder, keys = key_parameters(dialect, written.count(KEY)) if KEY in written else ("", 0)
+    bound = written.replace(KEY, placeholder)
+    alike = fingerprint(bound)
+    edits = [
+        (start, end, piece.replace(KEY, placeholder))
+        for start, end, piece in placed(anchors, pattern)
+    ]
+    frame = framed(split, pattern, edits, None if alike == bound else alike)
+    if frame is None or frame.filled(split) != bound:
+        return None
+    return frame._replace(keys=keys), masked
 
 
 @lru_cache(maxsize=512)

@@ -99,10 +99,12 @@ class SplitText:
 
 class Frame(NamedTuple):
     """A rewritten text in pieces, with the values of one statement at the odd places; and its
-    fingerprint, which is that of all. None if its literals are uncertain."""
+    fingerprint, which is that of all. None if its literals are uncertain. `keys` is how many of its
+    parameters are the key of the hashes; then it has no others."""
 
     pieces: tuple[str, ...]
     fingerprint: str | None
+    keys: int = 0
 
     def filled(self, split: SplitText) -> str:
         """The rewritten text with the values of another statement."""
