@@ -18,6 +18,7 @@ import pytest
 
 from external.install import node, node_environment, node_modules, python_of
 from support.bridge_host import end_server
+from support.command_line import tidegate
 from support.package_index import serve_index
 from support.stdio_question import ask_program
 
@@ -130,24 +131,62 @@ def home(tmp_path: Path) -> Iterator[Path]:
     end_server(tmp_path / "home" / "state")
 
 
-def test_the_bundle_answers_a_question_about_the_database_that_a_person_gave(
-    released: Path, bundle: Path, home: Path
-) -> None:
-    with closing(sqlite3.connect(home / "shop.db")) as shop, shop:
-        shop.execute("CREATE TABLE items (id INTEGER)")
-        shop.execute("INSERT INTO items VALUES (1), (2)")
-    started = _as_a_host_starts_it(bundle, {"database_url": f"sqlite:///{home / 'shop.db'}"})
+@pytest.fixture
+def shop(home: Path) -> str:
+    """The URL of a database with two rows."""
+    with closing(sqlite3.connect(home / "shop.db")) as made, made:
+        made.execute("CREATE TABLE items (id INTEGER)")
+        made.execute("INSERT INTO items VALUES (1), (2)")
+    return f"sqlite:///{home / 'shop.db'}"
+
+
+@pytest.fixture
+def account(released: Path, home: Path) -> Iterator[dict[str, str]]:
+    """The environment of an account that has nothing yet, where the index has the release."""
     with serve_index(next(released.glob("*.whl"))) as index:
         variables = {name: os.environ[name] for name in os.environ if not name.startswith("XDG_")}
-        variables |= {
+        yield variables | {
             "HOME": str(home),
             "TIDEGATE_STATE": str(home / "state"),
             "UV_INDEX": index,
             "UV_PYTHON": sys.executable,
             "UV_PYTHON_DOWNLOADS": "never",
-            **started["env"],
         }
-        uv = python_of("channels").with_name(started["command"])
-        command = [str(uv), *started["args"]]
-        answer = ask_program(command, variables, "SELECT count(*) AS n FROM items")
-        assert "[2]" in answer
+
+
+def answer_of(words: list[str], variables: dict[str, str]) -> str:
+    program = python_of("channels").with_name(words[0])
+    return ask_program(
+        [str(program), *words[1:]], variables, "SELECT count(*) AS n FROM items", source="shop"
+    )
+
+
+def test_the_bundle_answers_a_question_about_the_database_that_a_person_gave(
+    bundle: Path, shop: str, account: dict[str, str]
+) -> None:
+    started = _as_a_host_starts_it(bundle, {"database_url": shop})
+    words = [started["command"], *started["args"]]
+    assert "[2]" in answer_of(words, account | started["env"])
+
+
+def test_the_registrys_description_leads_to_an_answer(
+    released: Path, shop: str, account: dict[str, str]
+) -> None:
+    (package,) = json.loads((released / "server.json").read_text())["packages"]
+    words = [package["runtimeHint"]]
+    for argument in package["runtimeArguments"]:
+        words += [argument["name"], argument["value"]]
+    words.append(f"{package['identifier']}@{package['version']}")
+    for argument in package["packageArguments"]:
+        words += [argument[part] for part in ("name", "value") if part in argument]
+    (variable,) = package["environmentVariables"]
+    assert variable["isSecret"] is True
+    assert "[2]" in answer_of(words, account | {variable["name"]: shop})
+
+
+def test_the_plugins_entry_answers_about_a_source_that_is_there(
+    plugin: Path, home: Path, shop: str, account: dict[str, str]
+) -> None:
+    assert tidegate("source", "add", "shop", shop, state=home / "state").status == 0
+    entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["tidegate"]
+    assert "[2]" in answer_of([entry["command"], *entry["args"]], account)
