@@ -26,6 +26,9 @@ from tidegate.policy.data_rules import hides_something, rules_for
 from tidegate.policy.run_as import resolve_run_as
 from tidegate.policy.verdict import evaluate
 from tidegate.sql.dialects import find
+from tidegate.sql.fingerprint import fingerprint
+from tidegate.sql.judge import judge
+from tidegate.sql.language import SqlLanguage
 from tidegate.sql.tree_checks import is_secret
 
 BY_PERSON = Verdict(
@@ -45,7 +48,8 @@ class Decision(NamedTuple):
     The key holds all that the judge and the rules read. The connection identifies the source:
     a source whose settings change gets another connection. The rest is the text, the actor, what
     the tool demands, and the two flags of the call. Actors and scopes are frozen and compared by
-    identity; the entry keeps the actor, so that no other can take its place in memory.
+    identity; the entry keeps the actor, so that no other can take its place in memory. A read in
+    SQL is kept under its fingerprint as well, for those that differ in plain values.
     """
 
     actor: Actor
@@ -66,7 +70,10 @@ async def decide(ctx: CallContext) -> None:
     if type(request) is Query and ctx.source is not NO_SOURCE:
         text, actor = request.statement.text, call.actor
         key = (text, id(actor), id(call.scope), call.confirmed, call.reads_only)
-        kept = ctx.connection.decisions.get(key)
+        decisions = ctx.connection.decisions
+        kept = decisions.get(key)
+        if kept is None and len(text) <= SHORT:
+            kept = decisions.get((fingerprint(text), *key[1:]))
         if kept is not None:
             _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
             ctx.text_judgement, ctx.judged_text = ctx.judgement, text
@@ -84,10 +91,29 @@ async def decide(ctx: CallContext) -> None:
             decisions = ctx.connection.decisions
             if len(decisions) >= MAX_KEPT:
                 decisions.clear()
-            decisions[key] = Decision(
+            kept = Decision(
                 *(call.actor, ctx.language, ctx.judgement, ctx.verdict),
                 *(ctx.identity, ctx.data_rules),
             )
+            decisions[key] = kept
+            alike = _alike(ctx, key[0])
+            if alike is not None:
+                decisions[alike, *key[1:]] = kept
+
+
+def _alike(ctx: CallContext, text: str) -> str | None:
+    """The fingerprint of a read, if SQL with other plain values is judged the same; else None."""
+    if len(text) > SHORT or ctx.judgement.effect is not Effect.READ:
+        return None
+    language = type(ctx.language)
+    if getattr(language, "classify", None) is not SqlLanguage.classify:  # it may read values
+        return None
+    alike = fingerprint(text)
+    if alike == text:
+        return None
+    source = as_trusted(ctx)
+    same = judge(alike, source.dialect, source.functions) == ctx.judgement
+    return alike if same else None
 
 
 def confirm_by_person(ctx: CallContext) -> None:

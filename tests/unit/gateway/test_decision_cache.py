@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from pathlib import Path
 
 import apsw
 import msgspec
 import pytest
 
+from support.judge_cases import load
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway import decision
+from tidegate.gateway.context import CallContext
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.source_connection import DecisionKey
 from tidegate.gateway.source_connections import SourceConnections
@@ -25,6 +29,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
 from tidegate.policy import verdict
 from tidegate.policy.rules import PolicyInput
+from tidegate.sql.fingerprint import fingerprint
 from tidegate.store.sqlite.state import SqliteState
 
 READER = Actor("reader", "reader", Scope.READ_ONLY)
@@ -79,6 +84,72 @@ def test_a_kept_decision_is_not_given_to_another_caller_tool_or_source(tmp_path:
             history.close()
             audit.close()
             state.close()
+
+    asyncio.run(scenario())
+
+
+CHANGING = re.compile("recursive|random|now|current|date|time|julian|changes|rowid", re.IGNORECASE)
+"""Statements that take long or say something else each time."""
+NUMBER = re.compile(r"(?<![\w.'\"])\d{1,3}(?![\w.'\"])")
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Statements of the judge's corpus that have a whole number, each with one that has others."""
+    texts = [each.sql for each in load() if each.dialect == "sqlite"]
+    texts = [text for text in texts if len(text) < 400 and not CHANGING.search(text)]
+    made = [(text, NUMBER.sub(lambda found: str(int(found[0]) + 13), text)) for text in texts]
+    return [(one, other) for one, other in made if fingerprint(one) == fingerprint(other) != one]
+
+
+def test_a_decision_for_statements_alike_is_what_each_would_get_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "shop.db"
+    with apsw.Connection(str(file)) as made:
+        made.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, a, b, c)")
+        made.execute("CREATE TABLE users(id INTEGER PRIMARY KEY, name TEXT)")
+    source = Source("1", "shop", f"sqlite:///{file}", "sqlite", "sqlite", access="write")
+    classified: list[str] = []
+    classify = decision.classify
+
+    async def count(ctx: CallContext) -> None:
+        classified.append(ctx.call.request.statement.text)
+        await classify(ctx)
+
+    monkeypatch.setattr(decision, "classify", count)
+
+    async def outcomes(state: SqliteState, texts: list[str]) -> list[object]:
+        history, audit = History(state.history), AuditLog(tmp_path / "audit")
+        connections = SourceConnections(state.sources, open_engine)
+        gateway = Gateway(connections, audit, history)
+        found: list[object] = []
+        try:
+            for text in texts:
+                call = Call(READER, "test", "tool", Query(Statement(text)), source="shop")
+                try:
+                    found.append((await gateway.handle(call)).payload.rows)
+                except TidegateError as error:
+                    found.append((error.code, error.message, error.hint, error.details))
+        finally:
+            await connections.close()
+            history.close()
+            audit.close()
+        return found
+
+    async def scenario() -> None:
+        state = SqliteState(tmp_path / "state.db")
+        state.sources.add(source)
+        texts = [text for pair in pairs() for text in pair]
+        assert len(texts) > 100
+        try:
+            quick = await outcomes(state, texts)
+            alike = len(classified)
+            monkeypatch.setattr(decision, "_alike", lambda ctx, text: None)
+            assert quick == await outcomes(state, texts)
+        finally:
+            state.close()
+        # Those that read were classified once for each pair.
+        assert alike < len(classified) - alike <= len(texts)
 
     asyncio.run(scenario())
 
