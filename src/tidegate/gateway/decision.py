@@ -70,10 +70,10 @@ async def decide(ctx: CallContext) -> None:
     if type(request) is Query and ctx.source is not NO_SOURCE:
         text, actor = request.statement.text, call.actor
         key = (text, id(actor), id(call.scope), call.confirmed, call.reads_only)
-        decisions = ctx.connection.decisions
-        kept = decisions.get(key)
-        if kept is None and len(text) <= SHORT:
-            kept = decisions.get((fingerprint(text), *key[1:]))
+        connection = ctx.connection
+        kept = connection.decisions.get(key)
+        if kept is None and len(text) <= SHORT and connection.decisions_alike:
+            kept = connection.decisions_alike.get((fingerprint(text), *key[1:]))
         if kept is not None:
             _, ctx.language, ctx.judgement, ctx.verdict, ctx.identity, ctx.data_rules = kept
             ctx.text_judgement, ctx.judged_text = ctx.judgement, text
@@ -88,9 +88,10 @@ async def decide(ctx: CallContext) -> None:
     if isinstance(request, EngineRequest) and ctx.source is not NO_SOURCE:
         bind_caller(ctx)
         if key is not None and ctx.verdict.kind == "allow" and len(key[0]) <= MAX_KEPT_CHARS:
-            decisions = ctx.connection.decisions
+            decisions, alike_ones = ctx.connection.decisions, ctx.connection.decisions_alike
             if len(decisions) >= MAX_KEPT:
                 decisions.clear()
+                alike_ones.clear()
             kept = Decision(
                 *(call.actor, ctx.language, ctx.judgement, ctx.verdict),
                 *(ctx.identity, ctx.data_rules),
@@ -98,7 +99,7 @@ async def decide(ctx: CallContext) -> None:
             decisions[key] = kept
             alike = _alike(ctx, key[0])
             if alike is not None:
-                decisions[alike, *key[1:]] = kept
+                alike_ones[alike, *key[1:]] = kept
 
 
 def _alike(ctx: CallContext, text: str) -> str | None:

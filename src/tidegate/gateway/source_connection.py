@@ -50,13 +50,14 @@ _DEFAULT_TARGET = SessionTarget()
 
 
 class SourceConnection:
-    """One source's engine, and since when. `decisions` are kept by `gateway.decision`."""
+    """One source's engine, and since when. `gateway.decision` keeps `decisions`."""
 
     __slots__ = (
         "catalog",
         "check",
         "connected_at",
         "decisions",
+        "decisions_alike",
         "ended",
         "engine",
         "error",
@@ -99,6 +100,9 @@ class SourceConnection:
         """By the id of the actor and the surface on which it switched: over another road its
         statements run where the source's URL says."""
         self.decisions: dict[DecisionKey, Decision] = {}
+        self.decisions_alike: dict[DecisionKey, Decision] = {}
+        """Of reads, with the fingerprint in place of the text. Kept apart: a fingerprint may be the
+        text of a statement as well, and what is known of that holds for nothing else."""
         self.limiter = ConcurrencyLimiter()
         self.profiles: ProfileViews | None = None
         self.ended = False

@@ -154,6 +154,45 @@ def test_a_decision_for_statements_alike_is_what_each_would_get_by_itself(
     asyncio.run(scenario())
 
 
+def test_what_is_known_of_a_change_is_not_given_to_one_whose_fingerprint_is_its_text(
+    tmp_path: Path,
+) -> None:
+    """A text may be its own fingerprint: `7` is what stands for every number."""
+    file = tmp_path / "shop.db"
+    with apsw.Connection(str(file)) as made:
+        made.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
+        made.execute("INSERT INTO t VALUES (1, 'first'), (2, 'second')")
+    source = Source("1", "shop", f"sqlite:///{file}", "sqlite", "sqlite", access="write")
+    one = "UPDATE t SET name = 'x' WHERE id = 7 OR 7 > 7"
+    all_rows = "UPDATE t SET name = 'x' WHERE id = 7 OR 8 > 7"
+    assert fingerprint(all_rows) == one
+
+    async def outcomes(texts: list[str]) -> list[object]:
+        state = SqliteState(tmp_path / "state.db")
+        if not state.sources.list():
+            state.sources.add(source)
+        history, audit = History(state.history), AuditLog(tmp_path / "audit")
+        connections = SourceConnections(state.sources, open_engine)
+        gateway = Gateway(connections, audit, history)
+        found: list[object] = []
+        try:
+            for text in texts:
+                call = Call(WRITER, "test", "tool", Query(Statement(text)), source="shop")
+                try:
+                    found.append((await gateway.handle(call)).payload.affected)
+                except TidegateError as error:
+                    found.append((error.code, error.message, error.hint, error.details))
+        finally:
+            await connections.close()
+            history.close()
+            audit.close()
+            state.close()
+        return found
+
+    alone = asyncio.run(outcomes([all_rows]))
+    assert asyncio.run(outcomes([one, all_rows])) == [0, *alone]
+
+
 def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
