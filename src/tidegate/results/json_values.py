@@ -67,6 +67,8 @@ _SafeInteger = Annotated[int, msgspec.Meta(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INT
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 _Value = _SafeInteger | _Finite | str | bool | None
 _NoFloat = _SafeInteger | str | bool | None
+_Number = _SafeInteger | _Finite | bool | None
+_Integer = _SafeInteger | bool | None
 
 
 class _Ordinary(msgspec.Struct):
@@ -127,19 +129,25 @@ def append_rows(buffer: bytearray, rows: Rows, *, as_text: bool = False) -> None
 
 
 @lru_cache(maxsize=256)
-def _ordinary_rows(width: int, floats: frozenset[int]) -> type:
-    """As `_Ordinary`, for rows of so many values that are floats at these places only."""
-    kinds: list[Any] = [_Value if place in floats else _NoFloat for place in range(width)]
+def _ordinary_rows(width: int, floats: frozenset[int], numbers: frozenset[int]) -> type:
+    """As `_Ordinary`, for rows of so many values that are floats at some places only, and no texts
+    at others."""
+    kinds: list[Any] = [
+        (_Number if place in floats else _Integer)
+        if place in numbers
+        else (_Value if place in floats else _NoFloat)
+        for place in range(width)
+    ]
     row: Any = tuple[tuple(kinds)]
     return msgspec.defstruct("_OrdinaryRows", [("rows", list[row])])
 
 
-def have_floats_only_at(rows: Rows, floats: frozenset[int]) -> bool:
+def have_floats_only_at(rows: Rows, floats: frozenset[int], numbers: frozenset[int]) -> bool:
     """Whether one pass in C sees that all values are texts, booleans, None and numbers that
-    msgspec writes rightly, and that those at other places are no floats. A Decimal passes for a
-    float."""
+    msgspec writes rightly, that those at places other than `floats` are no floats, and those at
+    `numbers` no texts. A Decimal passes for a float, and a type like str or int for that."""
     try:
-        msgspec.convert({"rows": rows}, _ordinary_rows(len(rows[0]), floats))
+        msgspec.convert({"rows": rows}, _ordinary_rows(len(rows[0]), floats, numbers))
     except ValueError:
         return False
     return True
@@ -150,7 +158,7 @@ def append_ordinary_rows(buffer: bytearray, rows: Rows) -> None:
     start = len(buffer)
     try:
         _ENCODER.encode_into(rows, buffer, start)
-    except UnicodeError:  # a lone surrogate
+    except (UnicodeError, TypeError, ValueError):  # a lone surrogate, a type like str
         del buffer[start:]
         append_rows(buffer, rows)
 

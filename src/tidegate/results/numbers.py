@@ -79,13 +79,20 @@ def decimal_places(columns: Sequence[Column]) -> list[int]:
     return [place for place, column in enumerate(columns) if column.kind == "decimal"]
 
 
-def append_short_rows(buffer: bytearray, rows: Rows, decimals: Sequence[int]) -> bool:
+def integer_places(columns: Sequence[Column]) -> frozenset[int]:
+    """The places of the columns of integers. Some databases keep texts among them."""
+    return frozenset([place for place, column in enumerate(columns) if column.kind == "integer"])
+
+
+def append_short_rows(
+    buffer: bytearray, rows: Rows, decimals: Sequence[int], integers: frozenset[int]
+) -> bool:
     """Write rows as a JSON array of arrays after what the buffer holds, their numbers the short
-    way; the texts at `decimals` are numbers. Returns whether every number is sure to be written as
-    a number."""
+    way; the texts at `decimals` are numbers. Returns whether every number, and every value of the
+    columns of `integers`, is sure to be written as a number."""
     if not decimals:
         floats = _float_places(rows)
-        if have_floats_only_at(rows, floats):
+        if have_floats_only_at(rows, floats, integers):
             shortened = _shorten_floats(rows, floats)
             if shortened is not None:
                 append_ordinary_rows(buffer, shortened)

@@ -17,7 +17,12 @@ import msgspec
 
 from tidegate.model.results import Cells, Column, Limits, Page, Truncation
 from tidegate.results.json_values import Rows, append_rows, encode, encode_rows
-from tidegate.results.numbers import append_short_rows, decimal_places, shorten_rows
+from tidegate.results.numbers import (
+    append_short_rows,
+    decimal_places,
+    integer_places,
+    shorten_rows,
+)
 
 FIRST_ROWS = 32
 """Rows in the first chunk, when nothing is known of their size."""
@@ -48,6 +53,7 @@ class PageBuilder:
         "_ended",
         "_full",
         "_has_plain_numbers",
+        "_integers",
         "_limits",
         "_truncations",
         "rest",
@@ -59,6 +65,7 @@ class PageBuilder:
         self._cells: Cells = cells
         self._as_text = cells == "text"
         self._decimals = decimal_places(columns) if cells == "short" else None
+        self._integers = integer_places(columns)
         self._buffer = bytearray()  # the array of rows, without the bracket that ends it
         self._bytes = 2  # the brackets
         self._count = 0
@@ -134,7 +141,7 @@ class PageBuilder:
         start = len(buffer)
         if self._decimals is None:
             append_rows(buffer, rows, as_text=self._as_text)
-        elif not append_short_rows(buffer, rows, self._decimals):
+        elif not append_short_rows(buffer, rows, self._decimals, self._integers):
             self._has_plain_numbers = False
         size = len(buffer)
         if size > self._limits.max_bytes:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.model.results import Column, Limits
 from tidegate.results.json_values import encode_rows
-from tidegate.results.numbers import shorten, shorten_rows
+from tidegate.results.numbers import shorten, shorten_rows, unify_numbers
 from tidegate.results.page import PageBuilder
 
 SHORTENED = [
@@ -114,6 +114,61 @@ def test_every_value_is_written_as_it_would_be_alone(rows: list[tuple[Any, ...]]
     assert [[type(value) for value in row] for row in written] == (
         [[type(value) for value in row] for row in wanted]
     )
+
+
+class Name(str):
+    """As some drivers give texts, and numbers: types of their own."""
+
+
+class Count(int):
+    pass
+
+
+@pytest.mark.parametrize(
+    "rows", [[(Name("a"), Count(2))], [(Name("a"), 2.0), (Name("b"), 1.5)] * 9]
+)
+def test_values_of_types_like_text_and_number_are_written_as_these(
+    rows: list[tuple[Any, ...]],
+) -> None:
+    columns = (Column("a", ""), Column("b", ""))
+    plain = [(str(text), int(number) if number == 2 else number) for text, number in rows]
+    assert page(columns, rows) == encode_rows(plain)
+
+
+LONG = "12345678901234567890"
+kinds = st.sampled_from(["integer", "decimal", "float", "text", "other"])
+odd_cells = cells | st.sampled_from([LONG, f"-{LONG}", "2026-01-01-0000001", 2**60, 10**30])
+
+
+@given(tables, st.lists(kinds, min_size=4, max_size=4), st.integers(1, 20), st.data())
+@example([(1,), (LONG,)], ["integer"] * 4, 20, None)
+@example([(1, 2.0), (2, 3.5), (2**60, 1.0)], ["integer"] * 4, 1, None)
+def test_columns_are_unified_as_if_nothing_were_known_of_their_numbers(
+    rows: list[tuple[Any, ...]], of_kinds: list[Any], chunk: int, data: st.DataObject | None
+) -> None:
+    if data is not None:
+        places = st.integers(0, len(rows) - 1), st.integers(0, len(rows[0]) - 1)
+        at, place = data.draw(st.tuples(*places))
+        changed = list(rows[at])
+        changed[place] = data.draw(odd_cells)
+        rows = [*rows[:at], tuple(changed), *rows[at + 1 :]]
+    columns = tuple([Column(str(at), "", of_kinds[at]) for at in range(len(rows[0]))])
+    builder = PageBuilder(columns, Limits(max_bytes=100_000), "short")
+    for first in range(0, len(rows), chunk):
+        builder.write(rows[first : first + chunk])
+    built = builder.page()
+    doubted = msgspec.structs.replace(built, has_plain_numbers=False)
+    assert unify_numbers(built) == unify_numbers(doubted)
+
+
+def test_a_long_number_of_a_later_chunk_makes_the_whole_column_texts() -> None:
+    builder = PageBuilder((Column("n", "bigint", "integer"),), Limits(), "short")
+    builder.write([(1,)])
+    builder.write([(2**60,)])
+    assert unify_numbers(builder.page()) == b'[["1"],["1152921504606846976"]]'
+    adopting = PageBuilder((Column("n", "bigint", "integer"),), Limits(), "short")
+    adopting.adopt(builder.page(), ())
+    assert unify_numbers(adopting.page()) == b'[["1"],["1152921504606846976"]]'
 
 
 def test_rows_that_found_no_room_keep_their_values() -> None:
