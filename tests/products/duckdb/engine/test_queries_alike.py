@@ -157,3 +157,22 @@ async def test_one_opinion_stands_for_all_reads_that_differ_in_plain_values(
             text = change.format(number)
             await engine.inspect(Statement(text), judge(text, "duckdb"))
         assert asked.count("inspect") == 3
+
+
+@pytest.mark.parametrize(
+    "end", ["ORDER BY 2", "WHERE day = '2026-01-01'", "WHERE day < '2026-01-01' LIMIT 5", ""]
+)
+async def test_a_view_that_writes_is_seen_whatever_duckdb_makes_of_other_values(
+    shop: Case, end: str
+) -> None:
+    """What stands for the values may be nothing that DuckDB can plan: no date, no such column."""
+    with duckdb.connect(shop.url.removeprefix("duckdb:///")) as made:
+        made.execute("CREATE SEQUENCE s")
+        made.execute("CREATE VIEW counted AS SELECT nextval('s') AS n, DATE '2026-01-01' AS day")
+    text = f"SELECT n, day FROM counted {end}"
+    judgement = judge(text, "duckdb")
+    assert judgement.effect is Effect.READ
+    async with shop.opened() as engine:
+        found = await engine.inspect(Statement(text), judgement)
+        assert found is not None
+        assert found.effect is Effect.WRITE

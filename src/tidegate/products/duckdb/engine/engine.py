@@ -45,6 +45,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.products.duckdb.engine.cursor import ProcessCursor
 from tidegate.products.duckdb.engine.messages import (
+    UNPLANNED,
     Change,
     Changed,
     CompareOrRestore,
@@ -197,8 +198,9 @@ class DuckdbEngine:
     ) -> Judgement | None:
         """The opinion of DuckDB's parser and planner, from the cache where it was asked before.
 
-        Of a read, the opinion of one that differs in plain values only is taken. The database is
-        opened so that a read cannot write, whatever its values are."""
+        Of a read, the opinion of one that differs in plain values only is taken, if DuckDB could
+        plan that: there may be no column 7 to order by. The database is opened so that a read
+        cannot write, whatever its values are."""
         self._check_open()
         text, own = statement.text, list(judgement.own)
         if text in self._opinions:
@@ -206,7 +208,7 @@ class DuckdbEngine:
         alike = "" if own or judgement.effect is not Effect.READ else _alike(statement)
         if alike and alike != text:
             found = await self._opinion(alike, own)
-            if found is not None and found.effect is Effect.READ and found.code is None:
+            if found is not None and found.effect is Effect.READ and found.rule != UNPLANNED:
                 return found
         return await self._opinion(text, own)
 

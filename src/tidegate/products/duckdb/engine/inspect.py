@@ -18,6 +18,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect, Judgement
 from tidegate.products.duckdb.dialect import DIALECT
 from tidegate.products.duckdb.engine.errors import writes
+from tidegate.products.duckdb.engine.messages import UNPLANNED
 from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.lex import lex
@@ -113,7 +114,7 @@ def explained(reading: ParsedStatement, cursor: duckdb.DuckDBPyConnection) -> Ju
         cursor.execute(f"EXPLAIN {text}", [None] * len(reading.parameters) or None)
     except duckdb.Error as error:
         if not writes(error):
-            return judgement  # running it will tell
+            return msgspec.structs.replace(judgement, rule=UNPLANNED)  # running it will tell
         return _writes(judgement, "DuckDB's planner sees that the query writes.")
     return judgement
 

@@ -166,6 +166,10 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
     own: list[str] = []
 
 
+UNPLANNED = "duckdb.unplanned"
+"""The rule of an opinion on a query that DuckDB could not plan: running it fails or tells."""
+
+
 class Opinion(msgspec.Struct, frozen=True, array_like=True):
     """What DuckDB makes of a text."""
 
