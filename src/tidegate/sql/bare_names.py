@@ -336,10 +336,21 @@ class _Finder:
         }
         scope = _Scope({"": given}, outer)
         if pivot.args.get("unpivot"):
-            return _Source(given.names - used, given.tables, given.without | used)
+            made = self._unpivoted(pivot)
+            return _Source((given.names - used) | made, given.tables, given.without | used)
         for name in ("expressions", "fields"):
             self._walk(pivot.args.get(name), scope, queries)
         return _Source((given.names - used) | names, given.tables, given.without | used)
+
+    def _unpivoted(self, pivot: Any) -> set[str]:
+        """The columns that UNPIVOT makes, of values and of their names; not its alias."""
+        heads = [*pivot.args["expressions"], *(each.this for each in pivot.args["fields"])]
+        return {
+            self._text(each)
+            for head in heads
+            for each in (head.expressions if type(head).__name__ == "Tuple" else [head])
+            if type(each).__name__ == "Identifier"
+        }
 
     def _walk(self, node: Any, scope: _Scope, queries: _Queries) -> None:
         """Read an expression."""

@@ -32,6 +32,9 @@ SELECT a FROM t START WITH b = 1 CONNECT BY PRIOR id = b ORDER SIBLINGS BY a
 SELECT sum(a) OVER (PARTITION BY b ORDER BY id) FROM t GROUP BY id HAVING max(a) > 1
 SELECT DATE '2020-01-01' + INTERVAL '1' DAY, EXTRACT(YEAR FROM a), CAST(b AS INTEGER) FROM t
 SELECT one FROM t PIVOT (sum(a) FOR b IN (1 AS one))
+SELECT k, v, id FROM t UNPIVOT (v FOR k IN (a, b))
+SELECT k, v, w, id FROM t UNPIVOT ((v, w) FOR k IN ((a, b) AS 'both'))
+SELECT x, k, v FROM (SELECT a AS x, b, id FROM t) UNPIVOT (v FOR k IN (b, id))
 INSERT INTO t (a, b) SELECT c, d FROM s
 INSERT INTO t VALUES (1, :x, DEFAULT)
 UPDATE t SET a = b, b = (SELECT max(c) FROM s WHERE s.id = t.id) WHERE id = 1
@@ -85,6 +88,9 @@ SELECT sum(a) OVER (ORDER BY f) FROM t
 SELECT INTERVAL f DAY FROM t
 SELECT a FROM t PIVOT (sum(a) FOR b IN (1 AS one))
 SELECT one FROM t PIVOT (sum(a) FOR b IN (f AS one))
+SELECT a FROM t UNPIVOT (v FOR k IN (a, b))
+SELECT f FROM t UNPIVOT (v FOR k IN (a, b)) f
+SELECT x FROM (SELECT a AS x, b FROM t) UNPIVOT (v FOR k IN (x, b))
 SELECT current_time FROM t
 SELECT current_user FROM t
 SELECT localtime FROM t
