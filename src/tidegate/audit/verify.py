@@ -232,16 +232,15 @@ class _Verification:
                     yield Fault(name, 0, f"its end was changed or cut off when {by} was written")
 
     def _missing(self, read: dict[str, Read]) -> Iterator[Fault]:
-        reported = {fault.segment for fault in self._faults}
+        """Every number of which no segment is left; of one that is known for missing already, the
+        first fault is kept."""
         numbers = {number_of(name) for name in read}
         known = numbers | {number_of(name) for name in self._claims.segments()}
         before = self._oldest - 1
         for number in sorted(number for number in known if number >= self._oldest):
             gap = range(before + 1, number + (number not in numbers))
             for missing in gap[:_MOST_MISSING]:
-                name = f"{missing:06}.jsonl"
-                if name not in reported:
-                    yield Fault(name, 0, "the segment was removed")
+                yield Fault(f"{missing:06}.jsonl", 0, "the segment was removed")
             if gap[_MOST_MISSING:]:
                 name = f"{gap[_MOST_MISSING]:06}.jsonl"
                 yield Fault(name, 0, f"the segments up to number {gap[-1]} were removed")

@@ -138,6 +138,21 @@ def test_a_chain_that_no_one_opened_is_found(tmp_path, body, reason):
     assert reason in verify(tmp_path).faults[0].reason
 
 
+def test_a_header_that_claims_to_continue_another_segment_is_the_first_line(directory):
+    path = directory / "000002.jsonl"
+    header = (
+        b'{"seq":%d,"time":"2026-01-01T00:00:00Z","phase":"open","segment":"000002.jsonl",'
+        b'"process":1,"version":"0"%b}'
+    )
+    previous = b',"previous":{"segment":"000001.jsonl","seq":1,"hash":"00"}'
+    path.write_bytes(_sealed(header % (1, b""), header % (2, b"")))
+    assert [fault for fault in verify(directory).faults if fault.segment == path.name] == []
+    path.write_bytes(_sealed(header % (1, b""), header % (2, previous)))
+    (fault,) = (fault for fault in verify(directory).faults if fault.segment == path.name)
+    assert fault.line == 2
+    assert "claims to continue 000001.jsonl" in fault.reason
+
+
 def edited(line):
     return line.replace(b'"actor":"a"', b'"actor":"x"')
 

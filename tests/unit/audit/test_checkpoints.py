@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 import shutil
 import stat
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 
@@ -62,6 +64,23 @@ def test_the_key_is_for_its_owner_alone_and_one_that_others_may_read_signs_nothi
     assert caught.value.code is Code.STATE_FAILED
 
 
+def test_every_file_of_a_record_is_for_its_owner_alone_but_for_the_public_key(tmp_path):
+    mask = os.umask(0)
+    try:
+        write(tmp_path, "a", anchor=str(tmp_path / "anchor.jsonl"))
+    finally:
+        os.umask(mask)
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    assert {"head.lock", "head.json", "anchor.jsonl", "signing.key", "000001.jsonl"} <= set(modes)
+    (public,) = (name for name in modes if name.endswith(".pub"))
+    assert modes.pop(public) == 0o644
+    assert set(modes.values()) == {0o600}, modes
+
+
 def test_the_private_key_is_a_pem_file_that_others_can_read(tmp_path):
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -112,6 +131,20 @@ def test_a_copy_elsewhere_is_checked_with_the_public_key_alone(tmp_path):
 
 
 UNCHECKED = ("no signature was checked", "cut off at the end would not be seen")
+
+
+def test_a_record_is_signed_until_its_newest_checkpoint_wherever_that_is_kept(tmp_path):
+    times, heads = [], []
+    for call_id in "abc":
+        path = write(tmp_path, call_id)
+        times.append(datetime.fromisoformat(lines(path)[-1]["time"]))
+        heads.append(parse_checkpoint((tmp_path / "keys" / "head.json").read_bytes()))
+    assert times == sorted(set(times))
+    public = parse_public(Keys(tmp_path / "keys").public())
+    trusted = {fingerprint(public): public}
+    for anchors in ([], heads[:1], heads, heads[::-1]):
+        report = verify(tmp_path / "audit", trusted=trusted, anchors=anchors)
+        assert (report.intact, report.signed_until) == (True, times[-1])
 
 
 def test_what_could_not_be_checked_is_said_and_a_cut_end_is_the_reason(tmp_path):
@@ -179,7 +212,9 @@ def test_a_missing_or_unreadable_head_is_found(tmp_path):
     head.write_bytes(b"{}")
     assert "cannot be read" in check(tmp_path).faults[0].reason
     head.unlink()
-    assert "is missing" in check(tmp_path).faults[0].reason
+    (fault,) = check(tmp_path).faults
+    assert (fault.segment, fault.line) == ("", 0)
+    assert "is missing" in fault.reason
     head.write_bytes(content)
     assert check(tmp_path).intact
 
