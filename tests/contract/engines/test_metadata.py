@@ -106,6 +106,20 @@ async def test_an_unknown_schema_is_reported(case):
     assert caught.value.code is Code.TABLE_UNKNOWN
 
 
+SYSTEM_SCHEMAS = {
+    "postgres": {"information_schema": "tables", "pg_catalog": "pg_class"},
+    "mysql": {"information_schema": "TABLES"},
+}
+
+
+async def test_a_schema_of_the_database_s_own_has_its_tables_where_it_is_asked_for(case):
+    async with case.opened() as engine:
+        for schema, table in SYSTEM_SCHEMAS.get(case.name.partition("-")[0], {}).items():
+            catalog = await case.browse(engine, "catalog", schema=schema)
+            assert table in [each.name for each in catalog.tables]
+            assert schema not in (await case.browse(engine, "catalog")).schemas
+
+
 async def test_the_stamp_stays_while_nothing_changes(case):
     async with case.opened() as engine:
         stamp = await engine.schema_version()

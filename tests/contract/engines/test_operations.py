@@ -110,6 +110,21 @@ async def test_a_document_over_the_limit_is_refused(gate):
         assert await refusal(gate, small) is Code.LIMIT_BYTES
 
 
+async def test_of_a_change_whose_document_is_over_the_limit_it_is_said_that_it_took_effect(gate):
+    limits = Limits(max_bytes=1)
+    add = Operation("row.add", {"table": "void", "row": [1, "x"]}, limits=limits)
+    look = Operation("table.read", {"table": "void"}, limits=limits)
+    async with gate.opened():
+        with pytest.raises(TidegateError) as changed:
+            await ask(gate, add, WRITER)
+        with pytest.raises(TidegateError) as looked:
+            await ask(gate, look, WRITER)
+    assert changed.value.code is looked.value.code is Code.LIMIT_BYTES
+    assert DATABASES["shop"]["void"] == [(1, "x")]
+    assert "The change took effect" in changed.value.message
+    assert "took effect" not in looked.value.message
+
+
 async def test_a_request_of_the_engine_s_own_needs_no_other_part_to_know_it(gate, tmp_path):
     async with gate.opened():
         assert json.loads((await ask(gate, CountAll())).json)["void"] == 0

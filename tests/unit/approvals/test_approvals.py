@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.strategies import sampled_from
+from msgspec import structs
 
 from support.eventually import HANG_S
 from tidegate.approvals.approval_request import ApprovalRequest
@@ -34,7 +35,7 @@ from tidegate.model.deadlines import Clocks
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement, Statement
-from tidegate.store.records import PendingApproval
+from tidegate.store.records import ApprovalBounds, PendingApproval
 from tidegate.store.sqlite.state import SqliteState
 
 DAY = 86_400.0
@@ -245,6 +246,19 @@ def test_one_caller_cannot_fill_the_inbox(inbox: Inbox) -> None:
         inbox.ask(approval_request("DELETE FROM t WHERE id = 999", actor=OTHER)).state == "pending"
     )
     assert inbox.ask(approval_request("DELETE FROM t WHERE id = 0")).askers == 2
+
+
+def test_all_callers_together_fill_the_inbox_with_a_thousand_questions(inbox: Inbox) -> None:
+    first = inbox.ask(approval_request())
+    unbounded = ApprovalBounds(0.0, 0.0, most=10_000, most_of_actor=10_000)
+    for number in range(998):
+        other = {"id": f"q{number}", "digest": f"d{number}", "actor": f"tok_{number + 10}"}
+        inbox.state.approvals.admit(structs.replace(first, **other), unbounded)
+    assert inbox.ask(approval_request("DELETE FROM t WHERE id = 2")).state == "pending"
+    late = approval_request("DELETE FROM t WHERE id = 3", actor=OTHER)
+    assert inbox.refused(late).code is Code.LIMIT_RATE
+    inbox.approvals.resolve(first.id, "denied", "cli:ann")
+    assert inbox.ask(late).state == "pending"
 
 
 def test_a_start_that_fits_two_questions_is_refused(inbox: Inbox) -> None:

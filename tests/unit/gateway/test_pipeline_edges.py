@@ -14,6 +14,7 @@ import duckdb
 import pytest
 from msgspec import structs
 
+from support.audit_records import records
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
 from tidegate.config.model import ApprovalSettings
@@ -162,6 +163,46 @@ async def test_dry_runs_give_back_the_caller_s_share(tmp_path: Path) -> None:
             dry_run = needed.value.question.dry_run
             assert dry_run is not None and dry_run.affected == 1
         assert built.names() == ["a"]
+
+
+async def test_a_change_that_was_tried_is_on_record_as_tried_and_as_ended(tmp_path: Path) -> None:
+    async with shop(tmp_path, approval_for="writes") as built:
+        with pytest.raises(ApprovalNeeded):
+            await built.ask("UPDATE t SET name = 'b' WHERE id = 1", can_ask=True)
+        with pytest.raises(ApprovalNeeded):
+            await built.ask("INSERT INTO t VALUES (1, 'twice')", can_ask=True)
+        tried: dict[str, list[tuple[str, str | None]]] = {}
+        for each in records(tmp_path):
+            if str(each.get("call_id")).endswith("-dry"):
+                tried.setdefault(each["call_id"], []).append((each["phase"], each.get("code")))
+    assert list(tried.values()) == [
+        [("intent", None), ("outcome", None)],
+        [("intent", None), ("outcome", Code.SQL_FAILED.value)],
+    ]
+
+
+async def test_no_call_is_under_way_once_it_was_answered_refused_or_given_up(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path, approval_for="writes") as built:
+        running, seen = built.gateway.running, list[str]()
+
+        def look(share: float, text: str) -> None:
+            seen.extend(call.statement for call in running.oldest(10, lambda *_: True)[0])
+
+        await built.ask("SELECT 1")
+        for refused in (Odd(), "SELECT nothing FROM nowhere", "DELETE FROM t WHERE id = 1"):
+            with pytest.raises(TidegateError):
+                await built.ask(refused, can_ask=True)
+        endless = f"SELECT count(*) FROM ({MANY.format(10**12)})"
+        given_up = asyncio.create_task(built.ask(endless, progress=look))
+        while not seen:
+            await asyncio.sleep(0)
+        assert seen[0] == endless
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        assert running.oldest(10, lambda *_: True) == ([], 0)
 
 
 async def test_a_statement_that_was_allowed_is_looked_up_when_it_comes_again(

@@ -155,6 +155,22 @@ def test_code_is_dropped_in_a_transaction_where_the_database_has_such(kind: str)
     assert found is not None and found.drops and not found.in_transaction
 
 
+@pytest.mark.parametrize("name", ["f", "s.f"])
+def test_a_name_may_be_the_last_of_a_statement_and_a_dot_may_not(name: str) -> None:
+    assert is_offered(f"CALL {name}", "postgres")
+    assert is_offered(f"CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION {name}", "postgres")
+    cut = judge(f"CALL {name}.", "postgres")
+    assert cut.administration is None
+    assert "more than a procedure" in cut.reason
+
+
+@pytest.mark.parametrize("code", [".upper(1) pg_catalog", "SELECT 1; .upper(1) pg_catalog"])
+def test_a_call_behind_a_dot_alone_is_of_no_listed_schema(code: str) -> None:
+    made = "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS"
+    assert is_offered(f"{made} 'SELECT pg_catalog.upper(1)'", "postgres")
+    assert not is_offered(f"{made} '{code}'", "postgres")
+
+
 def test_each_table_of_a_list_is_named() -> None:
     assert judge("VACUUM t, s.u, v (a, b)", "postgres").tables == ("t", "s.u", "v")
 
@@ -163,6 +179,14 @@ def test_each_table_of_a_list_is_named() -> None:
 def test_a_right_on_a_name_that_spells_a_table_of_the_server_is_refused() -> None:
     assert is_offered("GRANT SELECT ON user TO x", "mysql")
     assert not is_offered("GRANT SELECT ON `mysql.user` TO x", "mysql")
+
+
+@pytest.mark.needs("mysql")
+@pytest.mark.parametrize("base", ["mysql", "sys", "performance_schema", "information_schema"])
+def test_a_right_on_databases_that_a_pattern_names_leaves_out_the_server_s_own(base: str) -> None:
+    for pattern in (base, base.upper(), f"{base}%", f"_{base[1:]}", f"%{base[2:]}"):
+        assert not is_offered(f"GRANT SELECT ON `{pattern}`.* TO x", "mysql"), pattern
+    assert is_offered(f"GRANT SELECT ON `{base}\\_copy`.* TO x", "mysql")
 
 
 def test_a_name_behind_a_dot_is_no_keyword_of_the_statement() -> None:

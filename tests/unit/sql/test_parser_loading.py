@@ -8,6 +8,10 @@ import sys
 
 import pytest
 
+from tidegate.errors import Code
+from tidegate.sql.finding import Refusal
+from tidegate.sql.parse import parse
+
 DIALECTS = ("", "sqlite", "postgres", "mysql", "duckdb")
 SCRIPT = """
 import sys, threading
@@ -56,3 +60,11 @@ print(*(name for name, each in Watch.seen.items() if sys.modules.get(name) is no
 def test_no_import_puts_a_stand_in_before_what_other_threads_import() -> None:
     ran = subprocess.run([sys.executable, "-c", WATCH], capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("text", ["", ";", "-- a", " /* a */ "])
+def test_what_the_parser_takes_for_nothing_is_refused_as_empty(text: str, dialect: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        parse(text, dialect, 1)
+    assert refused.value.finding.code is Code.SQL_EMPTY

@@ -34,6 +34,24 @@ def test_a_text_is_parted_where_its_statements_end(text: str, expected: list[str
     assert parts(text) == expected
 
 
+@pytest.mark.needs("mysql")
+@pytest.mark.parametrize(
+    "block",
+    [
+        "IF a THEN SELECT 1; END IF",
+        "l: LOOP LEAVE l; END LOOP",
+        "WHILE a DO SET a = 0; END WHILE",
+        "REPEAT SET a = 1; UNTIL a END REPEAT",
+        "FOR r IN (SELECT 1) DO SELECT 2; END FOR",
+        "CASE a WHEN 1 THEN SELECT 1; END CASE",
+        "BEGIN SELECT 1; END",
+    ],
+)
+def test_a_body_goes_on_after_a_block_in_it_has_ended(block: str) -> None:
+    whole = f"CREATE PROCEDURE p(a INT) BEGIN {block}; SELECT 3; END"
+    assert parts(f"{whole}; SELECT 4", "mysql") == [whole, "SELECT 4"]
+
+
 def test_the_body_of_a_postgres_function_is_no_statement_of_its_own() -> None:
     text = "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT 2 $$; SELECT f()"
     assert parts(text, "postgres") == [text[: text.rindex(";")], "SELECT f()"]
