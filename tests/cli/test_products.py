@@ -262,7 +262,7 @@ def test_a_package_defines_no_dialect_of_an_engine_that_is_here(
 def test_a_package_has_no_command_of_the_kernel(tmp_path: Path) -> None:
     commands = "commands={'audit': CommandEntry('other.settings:Own', 'after')}"
     path = package(tmp_path / "path", commands)
-    shown = run("--help", path=path)
+    shown = run("--help-all", path=path)
     assert shown.returncode == 78 and "its command `audit` is taken" in shown.stderr
     assert run("audit", "--help", path=path).returncode == 0
 
@@ -278,8 +278,8 @@ def test_a_section_that_nothing_would_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_of_a_package_stands_in_the_help() -> None:
-    assert "ledger      make an empty ledger" in run("--help", path=PACKAGE).stdout
-    assert "ledger" not in run("--help", path=TESTS).stdout
+    assert "ledger      make an empty ledger" in run("--help-all", path=PACKAGE).stdout
+    assert "ledger" not in run("--help-all", path=TESTS).stdout
 
 
 def test_without_the_package_its_url_is_refused_with_those_that_are_known(tmp_path: Path) -> None:

@@ -135,9 +135,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help() + self._format_example()
 
     def _format_example(self) -> str:
-        from tidegate.cli.arguments.examples import example_of
-
-        example = example_of(self.prog.partition(" ")[2])
+        example = _example_of(self.prog.partition(" ")[2])
         return f"\nexample:\n  {example}\n" if example else ""
 
     def _is_known_below(self, option: str) -> bool:
@@ -166,6 +164,12 @@ class _HelpAll(argparse.Action):
 
         show(parser.format_all().rstrip("\n"))
         parser.exit()
+
+
+def _example_of(command: str) -> str | None:
+    from tidegate.cli.arguments.examples import example_of  # imported lazily: only help needs it
+
+    return example_of(command)
 
 
 def _is_word(text: str) -> bool:
@@ -261,6 +265,11 @@ _GROUPS: dict[CommandGroup, tuple[str, dict[str, Callable[[Commands], None]]]] =
 of the help. One function may add several commands."""
 
 _SCREEN_WIDTH = 79
+_MOST_USED = frozenset(
+    {"setup", "demo", "serve", "install", "doctor", "query", "tables", "source"}
+    | {"token", "approvals", "audit", "undo"}
+)
+"""The commands that --help explains; it names the others, and --help-all explains all."""
 
 
 def _commands(product: Product) -> Mapping[str, CommandEntry]:
@@ -293,6 +302,7 @@ class CommandLine(Parser):
         )
         self.groups: dict[str, list[str]] = {}
         """The names of the commands by the title of their group."""
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="explain every command")
 
     def add_all(self) -> None:
         """Add every command."""
@@ -306,6 +316,30 @@ class CommandLine(Parser):
             self.groups[title] = [name for name in self.commands.choices if name not in before]
 
     def format_help(self) -> str:
+        """The most used commands, and the names of the others, on one screen."""
+        helps = {line.dest: line.help or "" for line in self.commands._get_subactions()}
+        width = max(map(len, _MOST_USED)) + 2
+        rows: list[str] = []
+        for title, names in self.groups.items():
+            used = [name for name in names if name in _MOST_USED]
+            others = [name for name in names if name not in _MOST_USED]
+            rows += [f"{title}:", *(f"  {name:<{width}}{helps[name]}" for name in used)]
+            rows += [_wrap(f"also: {', '.join(others)}", 2, 8)] if others else []
+        return "\n".join(
+            [
+                "usage: tidegate [--help-all] [--version] COMMAND ...",
+                "",
+                self.description or "",
+                "",
+                *rows,
+                "",
+                "--help-all explains every command, `tidegate COMMAND --help` one of them.",
+                f"example: {_example_of('')}",
+                "",
+            ]
+        )
+
+    def format_all(self) -> str:
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
@@ -322,16 +356,9 @@ class CommandLine(Parser):
 
     def format_screen(self) -> str:
         """The names of the commands in their groups, on one screen of a small terminal."""
-        from textwrap import fill  # imported lazily: only this needs it
-
         width = max(map(len, self.groups)) + 2
         rows = [
-            fill(
-                " ".join(names),
-                _SCREEN_WIDTH,
-                initial_indent=f"  {title:<{width}}",
-                subsequent_indent=" " * (width + 2),
-            )
+            f"  {title}{_wrap(' '.join(names), width + 2, width + 2)[len(title) + 2 :]}"
             for title, names in self.groups.items()
         ]
         return "\n".join(
@@ -343,9 +370,16 @@ class CommandLine(Parser):
                 *rows,
                 "",
                 "`tidegate demo` shows it on a sample; `tidegate setup` adds a database of yours.",
-                "`tidegate --help` says what each command does, `tidegate COMMAND --help` how.",
+                "`tidegate --help` explains the most used commands, `tidegate COMMAND --help` each.",
             ]
         )
+
+
+def _wrap(text: str, indent: int, later: int) -> str:
+    """The text in lines of the screen, the first of them and the later ones indented so far."""
+    from textwrap import fill  # imported lazily: only help needs it
+
+    return fill(text, _SCREEN_WIDTH, initial_indent=" " * indent, subsequent_indent=" " * later)
 
 
 def build(words: Sequence[str] | None = None) -> CommandLine:
