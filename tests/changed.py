@@ -90,7 +90,7 @@ def imports() -> dict[Path, set[Path]]:
     """By module, the modules that import it, also inside functions."""
     modules: dict[str, Path] = {}
     for root in reversed(ROOTS):
-        below = (ROOT / "bench").rglob("*.py") if root == ROOT else root.rglob("*.py")
+        below = (ROOT / "bench").glob("*.py") if root == ROOT else root.rglob("*.py")
         modules |= {_name(file.relative_to(root)): file for file in below}
     importers: dict[Path, set[Path]] = defaultdict(set)
     for file in modules.values():

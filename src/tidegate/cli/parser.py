@@ -370,7 +370,7 @@ class CommandLine(Parser):
                 *rows,
                 "",
                 "`tidegate demo` shows it on a sample; `tidegate setup` adds a database of yours.",
-                "`tidegate --help` explains the most used commands, `tidegate COMMAND --help` each.",
+                "`tidegate --help` explains the most used ones, `tidegate COMMAND --help` each.",
             ]
         )
 
