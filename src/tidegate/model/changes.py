@@ -24,7 +24,6 @@ PUTS_BACK = Judgement(
     Effect.WRITE,
     "request.undo",
     "puts the rows of a change back as they were",
-    returns_rows=False,
     verb="undo",
 )
 

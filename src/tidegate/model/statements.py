@@ -94,7 +94,6 @@ class Judgement(msgspec.Struct, frozen=True):
     tables: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     unqualified: bool = False
-    returns_rows: bool = True
     metadata: bool = False
     verb: str = ""
     administration: Administration | None = None

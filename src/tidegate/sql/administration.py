@@ -93,7 +93,7 @@ def administer(tokens: list[Token], dialect: Dialect) -> StatementEffects | None
             f"{why}, and the gate never runs such a statement",
             hint=OUTSIDE_HINT,
         )
-        return StatementEffects([finding], returns_rows=False)
+        return StatementEffects([finding])
 
 
 _Read = Callable[[list[Token], Dialect], StatementEffects]
@@ -121,13 +121,10 @@ def _reading(
     reason: str,
     administration: Administration,
     tables: dict[str, None] | None = None,
-    *,
-    returns_rows: bool = False,
 ) -> StatementEffects:
     return StatementEffects(
         [Finding(Effect.ADMIN, f"admin.{kind}", reason)],
         tables or {},
-        returns_rows=returns_rows,
         administration=administration,
     )
 
@@ -473,7 +470,6 @@ def _call(tokens: list[Token], dialect: Dialect) -> StatementEffects:
         f"Runs the procedure {'.'.join(parts)[:80]}, whose effect the gate does not know",
         Administration(in_transaction=not dialect.procedures_commit),
         reading.tables,
-        returns_rows=True,
     )
 
 
@@ -518,7 +514,6 @@ def _copy(tokens: list[Token], dialect: Dialect) -> StatementEffects:
         "Sends a table or the result of a query as text",
         Administration(runs_query=True),
         reading.tables,
-        returns_rows=True,
     )
 
 

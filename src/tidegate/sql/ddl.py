@@ -59,7 +59,7 @@ def create(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     if subject == "VIRTUAL" and not dialect.modules.isdisjoint(_module(keys)):
         name = next((token.text for token in tokens[3:] if token.key not in _MODIFIERS), "")
         finding = Finding(Effect.WRITE, "create", "Creates a virtual table")
-        return StatementEffects([finding], {name: None}, returns_rows=False)
+        return StatementEffects([finding], {name: None})
     if subject not in _DATA:
         return _administers("create", subject)
     if subject == "TABLE" and _reaches_outside(tokens, dialect):
@@ -279,7 +279,7 @@ def _administers(form: str, subject: str) -> StatementEffects:
     finding = Finding(
         Effect.ADMIN, f"{form}.{subject.lower() or 'unlisted'}", f"{what} administers the database"
     )
-    return StatementEffects([finding], returns_rows=False)
+    return StatementEffects([finding])
 
 
 def _defines(
@@ -305,7 +305,7 @@ def _defines(
         if finding.rule.startswith(_HARMFUL) and finding.rule not in placed
     ]
     opinions = [Finding(effect, rule, reason), *words.opinions, *found]
-    return StatementEffects(opinions, grammar.tables, words.functions, returns_rows=False)
+    return StatementEffects(opinions, grammar.tables, words.functions)
 
 
 _HARMFUL = ("function.", "table.")

@@ -129,7 +129,6 @@ def _judgement(
         tables,
         functions,
         unqualified=effects.unqualified and writes,
-        returns_rows=effects.returns_rows,
         verb=verb,
         administration=effects.administration if effect is Effect.ADMIN else None,
         refuses_transaction=refuses_transaction,

@@ -28,7 +28,6 @@ _ROOTS = frozenset(
     | {"Insert", "Update", "Delete", "Merge"}
 )
 _SEQUENCES = frozenset({"nextval", "setval"})
-_ROWS = frozenset({"Insert", "Update", "Delete", "Merge"})
 
 
 class StatementEffects(msgspec.Struct, frozen=True):
@@ -40,7 +39,6 @@ class StatementEffects(msgspec.Struct, frozen=True):
     tables: dict[str, None] = {}
     functions: dict[str, None] = {}
     unqualified: bool = False
-    returns_rows: bool = True
     administration: Administration | None = None
     touches: tuple[TouchedTable, ...] = ()
     open_ended: bool = False
@@ -96,13 +94,11 @@ def _by_tree(
     changes = any(finding.effect is Effect.WRITE for finding in grammar.opinions)
     places = inserted(tokens) if changes else None
     found = unlisted(words, grammar, dialect.changing_functions, places)
-    returns_rows = kind not in _ROWS or any(token.key == "RETURNING" for token in tokens)
     return StatementEffects(
         [*words.opinions, *found, *grammar.opinions],
         grammar.tables,
         words.functions,
         unqualified=grammar.unqualified,
-        returns_rows=returns_rows,
         touches=() if grammar.unqualified else grammar.touches,
         open_ended=grammar.open_ended,
         own=tuple(dict.fromkeys(words.own.values())),

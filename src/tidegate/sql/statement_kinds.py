@@ -77,7 +77,7 @@ def classify_statement(tokens: list[Token], dialect: Dialect) -> StatementEffect
     if effect is Effect.WRITE and [token.key for token in tokens[-3:]] == _EMPTIES:
         effect = Effect.DESTRUCTIVE
     finding = Finding(effect, f"root.{root.key}", f"{root.key} {_SAYS[effect]}")
-    return StatementEffects([finding], returns_rows=False)
+    return StatementEffects([finding])
 
 
 def verb_of(tokens: list[Token], dialect: Dialect) -> str:
@@ -233,9 +233,7 @@ def _analyze(tokens: list[Token], dialect: Dialect) -> StatementEffects:
     inner = tokens[at:]
     if inner and dialect.roots.get(inner[0].key) in ("query", "change") and inner[0].key != "TABLE":
         return classify_statement(inner, dialect)
-    return StatementEffects(
-        [Finding(Effect.WRITE, "root.ANALYZE", "ANALYZE writes statistics")], returns_rows=False
-    )
+    return StatementEffects([Finding(Effect.WRITE, "root.ANALYZE", "ANALYZE writes statistics")])
 
 
 def _named_table(tokens: list[Token]) -> StatementEffects:

@@ -47,38 +47,38 @@ def file_at(path: Path) -> FileUrl:
 
 
 @pytest.mark.parametrize(
-    ("text", "effect", "tables", "functions", "rows"),
+    ("text", "effect", "tables", "functions"),
     [
-        ("SELECT a FROM t", Effect.READ, "t", "", True),
-        ("SELECT upper(a) FROM v", Effect.READ, "t v", "upper", True),
+        ("SELECT a FROM t", Effect.READ, "t", ""),
+        ("SELECT upper(a) FROM v", Effect.READ, "t v", "upper"),
         ("WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n FROM r) SELECT n FROM r",
-         Effect.READ, "", "", True),
-        ("VALUES (1)", Effect.READ, "", "", True),
-        ("PRAGMA table_info(t)", Effect.READ, "", "", True),
-        ("PRAGMA user_version", Effect.READ, "", "", True),
-        ("INSERT INTO t (a) VALUES ('x')", Effect.WRITE, "child log t", "upper", False),
-        ("INSERT INTO log VALUES (lower('x')) RETURNING note", Effect.WRITE, "log", "lower", True),
-        ("UPDATE log SET note = 'x'", Effect.WRITE, "log", "", False),
-        ("DELETE FROM log", Effect.WRITE, "log", "", False),
-        ("CREATE TABLE u (b)", Effect.WRITE, "u", "", False),
-        ("CREATE INDEX j ON log (note)", Effect.WRITE, "log", "", False),
-        ("CREATE VIEW w AS SELECT 1", Effect.WRITE, "w", "", False),
-        ("ALTER TABLE t ADD COLUMN b TEXT", Effect.WRITE, "t", "", False),
-        ("ALTER TABLE t DROP COLUMN a", Effect.DESTRUCTIVE, "t", "", False),
-        ("DROP TABLE log", Effect.DESTRUCTIVE, "log", "", False),
-        ("DROP INDEX i", Effect.DESTRUCTIVE, "t", "", False),
-        ("DROP VIEW v", Effect.DESTRUCTIVE, "v", "", False),
-        ("DROP TRIGGER g", Effect.DESTRUCTIVE, "t", "", False),
-        ("VACUUM", Effect.ADMIN, "", "", False),
-        ("EXPLAIN DELETE FROM log", Effect.READ, "log", "", True),
+         Effect.READ, "", ""),
+        ("VALUES (1)", Effect.READ, "", ""),
+        ("PRAGMA table_info(t)", Effect.READ, "", ""),
+        ("PRAGMA user_version", Effect.READ, "", ""),
+        ("INSERT INTO t (a) VALUES ('x')", Effect.WRITE, "child log t", "upper"),
+        ("INSERT INTO log VALUES (lower('x')) RETURNING note", Effect.WRITE, "log", "lower"),
+        ("UPDATE log SET note = 'x'", Effect.WRITE, "log", ""),
+        ("DELETE FROM log", Effect.WRITE, "log", ""),
+        ("CREATE TABLE u (b)", Effect.WRITE, "u", ""),
+        ("CREATE INDEX j ON log (note)", Effect.WRITE, "log", ""),
+        ("CREATE VIEW w AS SELECT 1", Effect.WRITE, "w", ""),
+        ("ALTER TABLE t ADD COLUMN b TEXT", Effect.WRITE, "t", ""),
+        ("ALTER TABLE t DROP COLUMN a", Effect.DESTRUCTIVE, "t", ""),
+        ("DROP TABLE log", Effect.DESTRUCTIVE, "log", ""),
+        ("DROP INDEX i", Effect.DESTRUCTIVE, "t", ""),
+        ("DROP VIEW v", Effect.DESTRUCTIVE, "v", ""),
+        ("DROP TRIGGER g", Effect.DESTRUCTIVE, "t", ""),
+        ("VACUUM", Effect.ADMIN, "", ""),
+        ("EXPLAIN DELETE FROM log", Effect.READ, "log", ""),
     ],
 )  # fmt: skip
 def test_a_statement_is_what_the_authorizer_saw_of_it(
-    session: SqliteSession, text: str, effect: Effect, tables: str, functions: str, rows: bool
+    session: SqliteSession, text: str, effect: Effect, tables: str, functions: str
 ) -> None:
     found = prepare(session, text)
     judgement = found.judgement
-    assert (judgement.effect, judgement.returns_rows, judgement.code) == (effect, rows, None)
+    assert (judgement.effect, judgement.code) == (effect, None)
     named = {each for each in judgement.tables if not each.startswith("sqlite_")}
     assert named == set(tables.split())
     if not text.startswith("ALTER"):  # which calls functions of SQLite's own
@@ -117,7 +117,6 @@ def test_what_no_caller_may_do_is_refused_with_what_it_is(
     judgement = prepare(session, text).judgement
     assert (judgement.effect, judgement.code) == (effect, code.value)
     assert judgement.reason == f"SQLite refuses {what} to every caller."
-    assert not judgement.returns_rows
     assert judgement.rule == "sqlite.authorizer"
 
 

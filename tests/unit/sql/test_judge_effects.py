@@ -184,13 +184,6 @@ def test_a_change_of_every_row_is_marked(text: str, unqualified: bool) -> None:
     assert judge(text, "sqlite").unqualified is unqualified
 
 
-def test_returning_returns_rows() -> None:
-    assert not judge("DELETE FROM t WHERE a = 1", "sqlite").returns_rows
-    assert judge("DELETE FROM t WHERE a = 1 RETURNING *", "sqlite").returns_rows
-    assert judge("SELECT 1", "sqlite").returns_rows
-    assert not judge("DROP TABLE t", "sqlite").returns_rows
-
-
 def test_a_refusal_says_why_and_what_to_do() -> None:
     judgement = judge("SELECT load_extension('x')", "sqlite")
     assert judgement.code == Code.SQL_FUNCTION.value

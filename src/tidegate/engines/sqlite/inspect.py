@@ -446,7 +446,6 @@ def _plan(session: SqliteSession, text: str, compiled: CompiledInfo) -> CachedSt
         reason=_reason(effect, compiled),
         tables=tuple(sorted(authorizer.tables)),
         functions=tuple(sorted(authorizer.functions)),
-        returns_rows=bool(compiled.description),
     )
     program: CostEstimate | None = None
     if effect is Effect.READ and not compiled.explains:
@@ -497,5 +496,4 @@ def _refusal(authorizer: Authorizer) -> Judgement:
         code=(Code.SQL_FUNCTION if is_function else Code.POLICY_DENIED).value,
         tables=tuple(sorted(authorizer.tables)),
         functions=tuple(sorted(authorizer.functions)),
-        returns_rows=False,
     )

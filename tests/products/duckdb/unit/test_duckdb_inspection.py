@@ -142,8 +142,8 @@ def test_a_query_that_takes_the_next_of_a_sequence_is_raised_to_a_write(shop):
 
 
 def test_a_word_in_a_text_or_a_name_is_no_keyword():
-    assert not read("INSERT INTO t VALUES (3, 'returning', 1)").judgement.returns_rows
-    assert not read('INSERT INTO "returning" VALUES (3)').judgement.returns_rows
+    assert not read("INSERT INTO t VALUES (3, 'returning', 1)").returns
+    assert not read('INSERT INTO "returning" VALUES (3)').returns
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_each_type_of_statement_has_the_effect_that_it_is_listed_with(
     allowed = effect in (Effect.READ, Effect.WRITE, Effect.DESTRUCTIVE)
     assert one.judgement.code == (None if allowed else Code.POLICY_DENIED.value)
     assert (kind in one.judgement.reason) is not allowed
-    assert one.judgement.returns_rows is (effect is Effect.READ)
+    assert one.returns is (effect is Effect.READ)
     if allowed and effect is not Effect.READ:
         assert effect.label in one.judgement.reason
 

@@ -73,7 +73,7 @@ class ParsedStatement:
     def returns(self) -> bool:
         """Whether its result is rows, not a count."""
         if self.kind in ("INSERT", "UPDATE", "DELETE", "MERGE_INTO"):
-            return self.judgement.returns_rows
+            return _has_keyword(self.text, b"returning")
         return self.judgement.effect is Effect.READ
 
 
@@ -229,16 +229,13 @@ def _judge(text: str, kind: str) -> Judgement:
             f"DuckDB may not run a statement of the type {kind} here.",
             Code.POLICY_DENIED.value,
             "Send one SELECT, or one statement that changes data.",
-            returns_rows=False,
         )
-    returns = effect is Effect.READ or _has_keyword(text, b"returning")
     return Judgement(
         effect,
         "duckdb.statement_type",
         "DuckDB's parser sees only a read."
         if effect is Effect.READ
         else f"DuckDB's parser sees an effect: {effect.label}.",
-        returns_rows=returns,
     )
 
 
