@@ -45,6 +45,11 @@ ALIKE = {
     "a view": [f"SELECT * FROM dear WHERE id = {n}" for n in (1, 7)],
     "a limit": [f"SELECT id FROM items ORDER BY id LIMIT {n}" for n in (0, 1, 3)],
     "a range": [f"SELECT * FROM range({n})" for n in (0, 3)],
+    "a decimal that is too long": [f"SELECT {n} AS n" for n in (f"1.{'2' * 40}", "17.25")],
+    "a part by its place": [
+        f"SELECT struct_extract(row(id, day, price), {n}) AS part FROM items WHERE id < {m}"
+        for n, m in ((1, 4), (2, 5), (3, 6))
+    ],
     "an argument by name": [f"SELECT struct_pack(a := {n}) AS s" for n in (1, 3_000_000_000)],
 }
 
@@ -176,3 +181,34 @@ async def test_a_view_that_writes_is_seen_whatever_duckdb_makes_of_other_values(
         found = await engine.inspect(Statement(text), judgement)
         assert found is not None
         assert found.effect is Effect.WRITE
+
+
+async def test_a_query_that_runs_again_for_its_types_has_its_parameters(shop: Case) -> None:
+    text = "SELECT struct_extract(row(id, day), {}) AS part FROM items WHERE id = $1"
+    found: list[object] = []
+    async with shop.opened() as engine:
+        for place in (1, 2):
+            cursor = await shop.start(engine, text.format(place), (3,))
+            found.append([list(row) for row in await cursor.fetch(10)])
+            await cursor.close()
+    assert found == [[[3]], [["2026-01-04"]]]
+
+
+@pytest.mark.parametrize("text", ["SELECT n FROM v WHERE id = 5", "SELECT n FROM v"])
+async def test_what_duckdb_said_of_a_view_holds_until_the_view_is_another(
+    shop: Case, text: str
+) -> None:
+    path = shop.url.removeprefix("duckdb:///")
+    judgement = judge(text, "duckdb")
+    views = ["nextval('s')", "1", "nextval('s')"]
+    effects: list[Effect] = []
+    async with shop.opened() as engine:
+        for view in views:
+            await engine._let_go()  # another process may write the file
+            with duckdb.connect(path) as made:
+                made.execute("CREATE SEQUENCE IF NOT EXISTS s")
+                made.execute(f"CREATE OR REPLACE VIEW v AS SELECT {view} AS n, 5 AS id")
+            found = await engine.inspect(Statement(text), judgement)
+            assert found is not None
+            effects.append(found.effect)
+    assert effects == [Effect.WRITE, Effect.READ, Effect.WRITE]

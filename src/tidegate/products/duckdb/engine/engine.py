@@ -163,6 +163,8 @@ class DuckdbEngine:
         self._turns = ReaderWriterLock()
         self._running: RunningStatements[WorkerProcess] = RunningStatements()
         self._opinions: dict[str, Judgement | None] = {}
+        self._opinions_of = ""
+        """The state of the file that they are about: views and macros may be others in the next."""
         self._stamp: tuple[str, str] = ("", "")
         self._release_timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -203,6 +205,11 @@ class DuckdbEngine:
         cannot write, whatever its values are."""
         self._check_open()
         text, own = statement.text, list(judgement.own)
+        url, version = self._url, self._url.version()
+        is_in_memory = url.file.path is None and url.setup.folder is None
+        if version != self._opinions_of or is_in_memory:
+            self._opinions.clear()
+            self._opinions_of = version
         if text in self._opinions:
             return self._opinions[text]
         alike = "" if own or judgement.effect is not Effect.READ else _alike(statement)
@@ -215,8 +222,9 @@ class DuckdbEngine:
     async def _opinion(self, text: str, own: list[str]) -> Judgement | None:
         if text in self._opinions:
             return self._opinions[text]
-        opinion = await self._ask("inspect", Question(self._url.version(), text, own), Opinion)
-        if len(text) <= OPINION_TEXT and not own:
+        version = self._url.version()
+        opinion = await self._ask("inspect", Question(version, text, own), Opinion)
+        if len(text) <= OPINION_TEXT and not own and version == self._opinions_of:
             if len(self._opinions) >= OPINIONS:
                 self._opinions.clear()
             self._opinions[text] = opinion.judgement
