@@ -206,3 +206,22 @@ def test_statements_that_differ_in_values_share_a_fingerprint_once_rewritten(eng
     assert "it''s" in written[1].text
     assert len({each.text for each in written}) == 3
     assert len({each.fingerprint for each in written}) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("params", [(), (7,), (7, 8)])
+def test_parameters_that_nothing_takes_are_met_as_if_no_statement_alike_were_known(engine, params):
+    shape = "SELECT email FROM customers WHERE id = {} AND name = 'x'"
+    said(rewrite, shape.format(1), engine, DATA_RULES)
+    for text in (shape.format(2), shape.format("?"), shape.format("$1"), shape.format("?2")):
+        alone = said(rewrite_uncached, text, engine, DATA_RULES, params)
+        assert said(rewrite, text, engine, DATA_RULES, params) == alone
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_place_of_the_key_has_the_key(engine):
+    shape = "SELECT a.email, b.email FROM customers a, customers b WHERE a.id = {} AND b.id = 3"
+    for number in (1, 23, 456):
+        alone = said(rewrite_uncached, shape.format(number), engine, DATA_RULES)
+        assert said(rewrite, shape.format(number), engine, DATA_RULES) == alone
+        assert set(alone.params) == {KEY}
