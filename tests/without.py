@@ -4,9 +4,10 @@ all of them by `./dev alone kernel [ARGS...]`.
 
 The tree is a copy of this one below `.cache`, with an environment of its own. Neither the
 folder nor the tests of such a product are there: whatever imports it fails, in the tests and in
-every process that they start. Left out are tests that say that they use it: by a parameter with the
-name of one of its engines, dialects, surfaces or commands, or by `@pytest.mark.needs("PRODUCT")`,
-which a file gives as its `pytestmark`; "every product" is said by what reads all of the documents.
+every process that they start. Left out are tests that say that they use it: by a fixture or a
+parameter with the name of one of its engines, dialects, surfaces or commands, or by
+`@pytest.mark.needs("PRODUCT")`, which a file gives as its `pytestmark`; "every product" is said by
+what reads all of the documents.
 All others must pass.
 """
 
@@ -69,11 +70,12 @@ def is_left_out(item: pytest.Item, absent: Mapping[str, Collection[str]]) -> boo
     """Whether a test says that it uses one of the products, which are given with their names."""
     if any(not {*absent, EVERY}.isdisjoint(mark.args) for mark in item.iter_markers("needs")):
         return True
+    words = set(getattr(item, "fixturenames", ()))
     callspec = getattr(item, "callspec", None)
-    if callspec is None:
-        return False
-    given = [value for value in callspec.params.values() if isinstance(value, str)]
-    words = {re.split(r"[^a-z0-9_]", each, maxsplit=1)[0] for each in (*given, callspec.id)}
+    if callspec is not None:
+        given = [value for value in callspec.params.values() if isinstance(value, str)]
+        given += callspec.id.split("-")  # the names of values that are no texts
+        words |= {re.split(r"\W", each.lower(), maxsplit=1)[0] for each in given}
     return any(not words.isdisjoint(names) for names in absent.values())
 
 

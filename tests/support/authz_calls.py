@@ -35,6 +35,7 @@ from support.authz_grids import (
     WRITES,
     Grid,
 )
+from tidegate.surfaces.registry import SURFACES
 
 RUNS = {
     "read": READS,
@@ -78,6 +79,11 @@ CONFIRMS = {
 }
 CHANGES = frozenset({"write", "update", "unqualified", "destructive"})
 """The effects whose `ok` changes the database."""
+
+
+def _here(*named: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those of the surfaces that are there, with which each begins."""
+    return tuple(each for each in named if each[0] in SURFACES)
 
 
 class Row(NamedTuple):
@@ -128,7 +134,7 @@ UNSEARCHED = {
 """What needs the words or vectors of a database that has no search here."""
 PHRASE = {"confirmation_phrase": "I understand this is irreversible"}
 CONFIRM = {"confirm": PHRASE["confirmation_phrase"]}
-ROWS: dict[tuple[str, str], Row] = {
+_ALL_ROWS: dict[tuple[str, str], Row] = {
     ("core", "search"): Row(NAME, {"words": "orders"}, {"read": NAMES}),
     ("core", "describe"): Row(NAME, {"tables": ["orders"]}, {"read": NAMES}),
     ("core", "query"): Row(NAME, {}, RUNS, "sql"),
@@ -186,6 +192,9 @@ ROWS: dict[tuple[str, str], Row] = {
 }
 """By surface and the name of a tool or the URI of a resource. `?` is a resource's query."""
 
+ROWS = {key: row for key, row in _ALL_ROWS.items() if key[0] in SURFACES}
+"""Those of the surfaces that are there."""
+
 SERVER_ROWS: dict[tuple[str, str], Row] = {
     ("workbench", "get_server_dashboard"): Row(ID, {"panels": ["metrics"]}, {"read": DASHBOARD}),
 }
@@ -216,7 +225,7 @@ def explained(effect: str, spelling: Spelling) -> Grid:
     return WITHOUT_PLAN if effect in spelling.without_plan else NEVER
 
 
-LISTINGS = (
+LISTINGS = _here(
     ("core", "sources"),
     ("workbench", "list_connections"),
     ("workbench", "list_recent_tabs"),
@@ -224,10 +233,10 @@ LISTINGS = (
 )
 """What names no source, and shows those that its caller may see."""
 
-WITHOUT_SOURCE = (("postgres", "generate_embedding"),)
+WITHOUT_SOURCE = _here(("postgres", "generate_embedding"))
 """What uses no source at all, whatever the caller may see."""
 
-OTHER_LANGUAGE = (
+OTHER_LANGUAGE = _here(
     ("datalog", "datalevin://{database}/schema"),
     *(("datalog", f"datalevin_{name}") for name in (
         "api_info", "open_database", "close_database", "query", "pull", "pull_many", "entity",
@@ -249,7 +258,7 @@ OTHER_LANGUAGE = (
 `products/datalog/contract/test_surface_rights.py` and
 `products/cloud/surface/test_cloud_modes.py`."""
 
-PROMPTS = (
+PROMPTS = _here(
     ("cloud", "write_safe_select"),
     ("postgres", "design-schema"),
     ("postgres", "diagnose-query-issue"),

@@ -92,7 +92,8 @@ class Harness:
         sources = [source, *more.pop("beside", ())]
         workbench = {"extended": True} | more.pop("workbench", {})
         settings = {"sources": sources, "state": str(directory / "state")}
-        settings["surface"] = {"postgres": {"source": setting}, "workbench": workbench}
+        surfaces = {"postgres": {"source": setting}, "workbench": workbench}
+        settings["surface"] = {name: surfaces[name] for name in surfaces if name in SURFACES}
         self.config: Config = load(msgspec.json.encode(settings | more).decode())
         self.app = App.open(self.config)
         (self.source,) = [each for each in self.app.connections.sources() if each.name == setting]

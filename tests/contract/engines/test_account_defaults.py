@@ -100,6 +100,7 @@ async def test_a_statement_ends_by_the_time_limit_of_its_account(tmp_path: Path)
         server.ask("ALTER ROLE postgres RESET ALL")
 
 
+@pytest.mark.needs("mysql")
 @needs_mysql
 async def test_the_stricter_time_limit_holds_on_mariadb(tmp_path: Path):
     server = mysql_server.shared()

@@ -673,6 +673,7 @@ MYSQL_HAZARDS = {
 }
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.parametrize("hazard", sorted(MYSQL_HAZARDS))
 async def test_what_innodb_does_not_undo_is_never_reached(tmp_path, hazard):
     case = CASES["mysql"].prepare(tmp_path)
@@ -717,6 +718,7 @@ DUCKDB_HAZARDS = {
 }
 
 
+@pytest.mark.needs("duckdb")
 @pytest.mark.parametrize("hazard", sorted(DUCKDB_HAZARDS))
 async def test_a_number_of_a_duckdb_sequence_is_never_taken(tmp_path, hazard):
     case = CASES["duckdb"].prepare(tmp_path)

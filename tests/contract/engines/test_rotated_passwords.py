@@ -26,7 +26,7 @@ from tidegate.model.requests import Call, Connect, Query, Request, ShowStatus
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
-KINDS = ["postgres", "mariadb", "pgjdbc"]
+KINDS = ["postgres", "mariadb", pytest.param("pgjdbc", marks=pytest.mark.needs("jdbc"))]
 ACTOR = Actor("agent", "agent", Scope.READ_ONLY)
 
 
@@ -142,6 +142,7 @@ async def test_a_changed_password_is_read_again_and_each_refusal_is_one_login(
         assert await account.case.ask(engine, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.needs("mysql")
 async def test_a_session_that_outlives_its_password_is_stopped_by_the_new_one(
     tmp_path: Path,
 ) -> None:

@@ -64,6 +64,7 @@ async def test_a_service_of_the_account_refuses_temporary_sources(
     assert raised.value.code is Code.POLICY_DENIED
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 async def test_default_files_of_the_account_log_no_source_on_mariadb_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -20,19 +22,37 @@ from contract.surfaces.engine_shops import (
 )
 from support.audit_records import records
 from support.surface_client import OWNER, WRITER, Peer
-from support.surface_gateway import SHOP_ID
 from tidegate.approvals.render import describe
-from tidegate.config.model import Config
+from tidegate.config.model import Config, LimitSettings
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.source_settings import Mask, RowFilter, RunAs
+from tidegate.surfaces import core
 from tidegate.surfaces.confirmation import PHRASE
-from tidegate.surfaces.registry import open_surface
 
 NAME = f"nine_{os.getpid()}"
 """Accounts belong to a whole server, which tests share."""
 SECRET = "correct-horse-9"
 
 LISTED = OWNER.__class__("tok_listed", "listed", Scope.FULL_ACCESS, tables=frozenset({"orders"}))
+
+
+class Answer(NamedTuple):
+    """What `core` says: the columns and the rows of a result, or the text of an error."""
+
+    text: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    note: str = ""
+    code: str = ""
+
+    @classmethod
+    def of(cls, reply: dict[str, Any]) -> Answer:
+        (block,) = reply["result"]["content"]
+        text = block["text"]
+        if reply["result"].get("isError"):
+            return cls(text, code=text.partition(":")[0])
+        told = msgspec.json.decode(text)
+        return cls(text, told.get("columns", ()), told.get("rows", ()), told.get("note", ""))
 
 
 class Scene:
@@ -44,53 +64,52 @@ class Scene:
         self.shown: list[str] = []
         self.seconds = 30
 
-    def run(self, *texts: str, actor: Actor = OWNER, approve: bool = True) -> list[dict[str, Any]]:
-        """The replies to the statements, each approved in the inbox and sent again."""
+    @asynccontextmanager
+    async def caller(self, actor: Actor = OWNER) -> AsyncIterator[Peer]:
+        """A caller of the gate, which is open meanwhile."""
+        async with self.gate.opened():
+            config = Config(limits=LimitSettings(timeout_s=self.seconds))
+            peer = Peer(core.surface(self.gate, config=config), actor)
+            await peer.open()
+            yield peer
+
+    def run(self, *texts: str, actor: Actor = OWNER, approve: bool = True) -> list[Answer]:
+        """The answers to the statements, each approved in the inbox and sent again."""
         return asyncio.run(self._run(texts, actor, approve))
 
-    async def _run(
-        self, texts: tuple[str, ...], actor: Actor, approve: bool
-    ) -> list[dict[str, Any]]:
-        replies: list[dict[str, Any]] = []
-        async with self.gate.opened():
-            peer = Peer(open_surface("workbench", self.gate, Config()), actor)
-            await peer.open()
+    async def _run(self, texts: tuple[str, ...], actor: Actor, approve: bool) -> list[Answer]:
+        answers: list[Answer] = []
+        async with self.caller(actor) as peer:
             for text in texts:
-                reply = await self._send(peer, text)
+                answer = await send(peer, text)
                 for question in self.gate.approvals.list() if approve else ():
                     self.shown.append(describe(question))
                     self.gate.approvals.resolve(question.id, "allowed", "operator")
-                    reply = await self._send(peer, text)
-                replies.append(reply)
-        return replies
+                    answer = await send(peer, text)
+                answers.append(answer)
+        return answers
 
-    async def _send(self, peer: Peer, text: str) -> dict[str, Any]:
-        if text.startswith("DROP "):
-            return await peer.call(
-                "confirm_destructive_operation",
-                connection_id=SHOP_ID,
-                query=text,
-                confirmation_phrase=PHRASE,
-            )
-        return await peer.call(
-            "execute_query", connection_id=SHOP_ID, query=text, timeout_seconds=self.seconds
-        )
-
-    def ran(self, *texts: str, actor: Actor = OWNER) -> list[dict[str, Any]]:
+    def ran(self, *texts: str, actor: Actor = OWNER) -> list[Answer]:
         """The results of statements that must run."""
-        replies = self.run(*texts, actor=actor)
-        for text, reply in zip(texts, replies, strict=True):
-            assert "error" not in reply, (text, reply["error"])
-        return [reply["result"]["structuredContent"] for reply in replies]
+        answers = self.run(*texts, actor=actor)
+        for text, answer in zip(texts, answers, strict=True):
+            assert not answer.code, (text, answer)
+        return answers
 
-    def refused(self, text: str, actor: Actor = OWNER) -> dict[str, Any]:
+    def refused(self, text: str, actor: Actor = OWNER) -> Answer:
         """The error of a statement that must be refused whoever approves."""
-        (reply,) = self.run(text, actor=actor)
-        assert "error" in reply, (text, reply)
-        return reply["error"]
+        (answer,) = self.run(text, actor=actor)
+        assert answer.code, (text, answer)
+        return answer
 
     def records(self) -> list[dict[str, Any]]:
         return records(self.shop.directory)
+
+
+async def send(peer: Peer, text: str) -> Answer:
+    """The answer to a statement, which comes with the phrase where it drops something."""
+    confirmed = {"confirm": PHRASE} if text.startswith("DROP ") else {}
+    return Answer.of(await peer.call("query", sql=text, **confirmed))
 
 
 @pytest.fixture
@@ -155,7 +174,7 @@ def test_postgres_makes_and_runs_code(postgres: PostgresShop) -> None:
         "DROP TRIGGER loud ON customers",
         "DROP FUNCTION shout()",
     )
-    assert results[4]["rows"] == [["1"]]
+    assert results[4].rows == [[1]]
     assert postgres.look("SELECT city FROM customers WHERE id = 1") == [("OSLO",)]
     assert postgres.count("orders") == 1
     assert postgres.look("SELECT tgname FROM pg_trigger WHERE tgname = 'loud'") == []
@@ -186,7 +205,7 @@ def test_a_session_that_ran_outside_a_transaction_reads_only_again(postgres: Pos
     scene = Scene(postgres)
     scene.ran("VACUUM orders")
     (reply,) = scene.run("SELECT current_setting('default_transaction_read_only')")
-    assert reply["result"]["structuredContent"]["rows"] == [["on"]]
+    assert reply.rows == [["on"]]
 
 
 def test_postgres_copies_to_the_caller(postgres: PostgresShop) -> None:
@@ -194,10 +213,10 @@ def test_postgres_copies_to_the_caller(postgres: PostgresShop) -> None:
         "COPY orders TO STDOUT",
         "COPY (SELECT id, full_name FROM customers ORDER BY id) TO STDOUT (FORMAT csv, HEADER)",
     )
-    assert all_rows["rows"][0] == ["1\t1\t2026-01-02\t120.50"]
-    assert all_rows["row_count"] == 3
-    assert some["columns"] == ["copy"]
-    assert some["rows"][:3] == [["id,full_name"], ["1,Ada Lovelace"], ["2,葛飾 北斎"]]
+    assert all_rows.rows[0] == ["1\t1\t2026-01-02\t120.50"]
+    assert len(all_rows.rows) == 3
+    assert some.columns == ["copy"]
+    assert some.rows[:3] == [["id,full_name"], ["1,Ada Lovelace"], ["2,葛飾 北斎"]]
 
 
 def test_a_copy_that_is_cut_or_fails_leaves_the_source_usable(postgres: PostgresShop) -> None:
@@ -208,10 +227,10 @@ def test_a_copy_that_is_cut_or_fails_leaves_the_source_usable(postgres: Postgres
         "COPY missing TO STDOUT",
         "SELECT count(*) FROM orders",
     )
-    assert replies[0]["result"]["structuredContent"]["is_truncated"]
-    assert "division by zero" in replies[1]["error"]["message"]
-    assert "missing" in replies[2]["error"]["message"]
-    assert replies[3]["result"]["structuredContent"]["rows"] == [["3"]]
+    assert replies[0].note.startswith("first ")
+    assert "division by zero" in replies[1].text
+    assert "missing" in replies[2].text
+    assert replies[3].rows == [[3]]
 
 
 def test_a_copy_without_end_is_stopped_by_its_time_limit(postgres: PostgresShop) -> None:
@@ -221,8 +240,8 @@ def test_a_copy_without_end_is_stopped_by_its_time_limit(postgres: PostgresShop)
         "COPY (SELECT count(*) FROM generate_series(1, 100000000000) AS n) TO STDOUT",
         "SELECT count(*) FROM orders",
     )
-    assert slow["error"]["data"]["code"] == "limit.time", slow
-    assert after["result"]["structuredContent"]["rows"] == [["3"]]
+    assert slow.code == "limit.time", slow
+    assert after.rows == [[3]]
 
 
 def test_mariadb_makes_an_account_grants_and_takes_back(mariadb: MariadbShop) -> None:
@@ -260,8 +279,8 @@ def test_mariadb_makes_and_runs_code(mariadb: MariadbShop) -> None:
         "DROP TRIGGER loud",
         "DROP PROCEDURE forget",
     )
-    assert results[4]["columns"] == ["left_over"] and results[4]["rows"] == [["1"]]
-    assert results[5]["rows"] == [["1"]]
+    assert results[4].columns == ["left_over"] and results[4].rows == [[1]]
+    assert results[5].rows == [[1]]
     assert mariadb.look("SELECT city FROM customers WHERE id = 1") == [("OSLO",)]
     assert mariadb.count("orders") == 1
     assert mariadb.look(f"SHOW TRIGGERS FROM {mariadb.name}") == []
@@ -328,7 +347,7 @@ def _engine(shop: EngineShop) -> str:
         ({"access": "write"}, OWNER, "does not admit statements that administer"),
         ({"access": "read"}, OWNER, "read-only"),
         ({}, WRITER, "need the scope fullAccess"),
-        ({"changes": "deny"}, OWNER, "connection is read-only"),
+        ({"changes": "deny"}, OWNER, "source refuses statements that change"),
         ({"masks": (Mask("customers.email"),)}, OWNER, "hidden from this caller"),
         ({"filters": (RowFilter("orders", "id = 1"),)}, OWNER, "hidden from this caller"),
         ({}, LISTED, "hidden from this caller"),
@@ -339,7 +358,7 @@ def test_without_the_right_nothing_is_made_and_nobody_is_asked(
 ) -> None:
     scene = Scene(engine_shop, **settings)
     error = scene.refused(MAKE[_engine(engine_shop)], actor)
-    assert said in error["message"], error
+    assert said in error.text, error
     assert not scene.shown
     assert engine_shop.look(MADE[_engine(engine_shop)]) == []
 
@@ -355,7 +374,7 @@ def test_without_the_right_nothing_is_made_and_nobody_is_asked(
 def test_no_setting_replaces_the_person(engine_shop: EngineShop, settings: dict[str, Any]) -> None:
     scene = Scene(engine_shop, **settings)
     (reply,) = scene.run(MAKE[_engine(engine_shop)], approve=False)
-    assert reply["error"]["data"]["code"] == "approval.needed", reply
+    assert reply.code == "approval.needed", reply
     assert engine_shop.look(MADE[_engine(engine_shop)]) == []
 
 
@@ -363,22 +382,20 @@ def test_an_approval_is_for_one_run_of_one_text(engine_shop: EngineShop) -> None
     engine = _engine(engine_shop)
     scene = Scene(engine_shop)
 
-    async def scene_of_two() -> list[dict[str, Any]]:
-        async with scene.gate.opened():
-            peer = Peer(open_surface("workbench", scene.gate, Config()), OWNER)
-            await peer.open()
-            await scene._send(peer, MAKE[engine])
+    async def scene_of_two() -> list[Answer]:
+        async with scene.caller() as peer:
+            await send(peer, MAKE[engine])
             (question,) = scene.gate.approvals.list()
             scene.gate.approvals.resolve(question.id, "allowed", "operator")
-            other = await scene._send(peer, MAKE[engine].replace("made", "other"))
-            first = await scene._send(peer, MAKE[engine])
-            again = await scene._send(peer, MAKE[engine])
+            other = await send(peer, MAKE[engine].replace("made", "other"))
+            first = await send(peer, MAKE[engine])
+            again = await send(peer, MAKE[engine])
             return [other, first, again]
 
     other, first, again = asyncio.run(scene_of_two())
-    assert other["error"]["data"]["code"] == "approval.needed"
-    assert "result" in first
-    assert again["error"]["data"]["code"] == "approval.needed"
+    assert other.code == "approval.needed"
+    assert not first.code
+    assert again.code == "approval.needed"
     assert engine_shop.look(MADE[engine].replace("made", "other")) == []
 
 
@@ -388,15 +405,11 @@ def test_a_drop_needs_the_phrase_as_well(engine_shop: EngineShop) -> None:
     scene.ran(MAKE[engine])
     kind = MAKE[engine].split()[1]
 
-    async def send() -> dict[str, Any]:
-        async with scene.gate.opened():
-            peer = Peer(open_surface("workbench", scene.gate, Config()), OWNER)
-            await peer.open()
-            return await peer.call(
-                "execute_query", connection_id=SHOP_ID, query=f"DROP {kind} made"
-            )
+    async def drop() -> Answer:
+        async with scene.caller() as peer:
+            return Answer.of(await peer.call("query", sql=f"DROP {kind} made"))
 
-    assert asyncio.run(send())["error"]["data"]["code"] == "policy.confirm"
+    assert asyncio.run(drop()).code == "policy.confirm"
     assert len(engine_shop.look(MADE[engine])) == 1
 
 
@@ -407,7 +420,7 @@ def test_maintenance_runs_beside_masks_since_it_shows_nothing(sqlite: SqliteShop
 def test_a_source_that_maps_callers_to_roles_is_not_administered(postgres: PostgresShop) -> None:
     scene = Scene(postgres, run_as=RunAs(role="postgres"))
     error = scene.refused(MAKE["postgres"])
-    assert "maps callers to roles" in error["message"]
+    assert "maps callers to roles" in error.text
     assert postgres.look(MADE["postgres"]) == []
 
 
@@ -531,11 +544,8 @@ def test_files_programs_and_the_network_stay_refused_whoever_approves(
         for text in _OUTSIDE[kind]
     ]
     for text, reply in zip(texts, scene.run(*texts), strict=True):
-        assert "error" in reply, (text, reply)
-        assert reply["error"]["data"]["code"].startswith(
-            ("policy.", "sql.", "engine.unsupported")
-        ), (text, reply)
-        assert reply["error"]["data"]["hint"], text
+        assert reply.code.startswith(("policy.", "sql.", "engine.unsupported")), (text, reply)
+        assert ". " in reply.text, "a hint"
     assert not scene.shown, "nobody is asked about what never runs"
     assert not file.exists()
     assert _digest(shop) == before
@@ -579,8 +589,8 @@ def test_a_password_is_in_no_record_card_history_or_state(
     told = [text.format(name=name, secret=SECRET) for text in texts]
     try:
         replies = scene.run(*told)
-        assert "error" not in replies[0] and "error" not in replies[1], replies
-        assert "error" in replies[2], "the account exists"
+        assert not replies[0].code and not replies[1].code, replies
+        assert replies[2].code, "the account exists"
         assert SECRET not in str(replies)
     finally:
         if isinstance(shop, PostgresShop):

@@ -20,7 +20,7 @@ from tidegate.config.model import Config
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.registry import SURFACES, open_surface
 
-ALL = Config(surface={name: {"extended": True} for name in ("workbench", "cloud")})
+ALL = Config(surface={name: {"extended": True} for name in SURFACES if SURFACES[name].extended})
 EXAMPLES = {"string": "x", "integer": 1, "number": 1.5, "boolean": True, "object": {}}
 
 

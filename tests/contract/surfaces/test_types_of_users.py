@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from support.postgres_surface import PostgresShop, served
 from support.surface_client import READER, Peer
@@ -17,6 +18,7 @@ CREATE TABLE people (id int PRIMARY KEY, state mood, states mood[], mail email, 
 CREATE VIEW states AS SELECT state AS other FROM people;
 CREATE TABLE children (age int) INHERITS (people);
 """
+pytestmark = pytest.mark.needs("workbench", "pgedge", "jdbc")
 TABLES = ["people", "states", "children"]
 ENUM = "enum('fresh', 'it''s old')"
 DOMAIN = "domain over text CHECK (VALUE ~~ '%@%'::text)"
