@@ -201,6 +201,7 @@ def test_writes_are_done_only_when_they_are_allowed(
     assert changed is not is_error, text
 
 
+@pytest.mark.needs("pgedge")
 def test_the_source_of_this_run_is_the_default_of_the_surface_postgres(
     towns: Path, state: Path, tmp_path: Path
 ) -> None:
@@ -253,6 +254,7 @@ def test_an_address_that_is_taken_is_said(state: Path) -> None:
     assert host in ended.err
 
 
+@pytest.mark.needs("workbench")
 def test_two_surfaces_have_their_own_paths(state: Path) -> None:
     words = ("serve", "--surface", "core", "--surface", "workbench")
     with serving((*words, "--http", "127.0.0.1:0", "--no-auth"), state) as server:

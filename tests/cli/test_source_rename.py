@@ -75,11 +75,13 @@ def test_a_source_of_the_settings_is_renamed_there(run: Run, towns: Path, tmp_pa
 @pytest.mark.parametrize(
     "setting",
     [
-        '[language.sources.towns]\nshare = "names"\n',
+        pytest.param(
+            '[language.sources.towns]\nshare = "names"\n', marks=pytest.mark.needs("pgedge")
+        ),
         '[bridge]\nsources = ["towns"]\n',
         '[bridge]\ntables = ["cities:towns"]\n',
         '[[embeddings.columns]]\nsource = "cities"\ncolumn = "towns.name"\n',
-        '[surface.postgres]\nsource = "towns"\n',
+        pytest.param('[surface.postgres]\nsource = "towns"\n', marks=pytest.mark.needs("pgedge")),
     ],
 )
 def test_a_source_that_the_settings_name_keeps_its_name(

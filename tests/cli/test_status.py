@@ -77,7 +77,7 @@ def test_every_server_of_a_state_is_listed_and_ended_by_name(
     with ExitStack() as servers:
         first = servers.enter_context(serving(serve, state))
         first.until("serving")  # bridges use the first
-        second = servers.enter_context(serving([*serve, "--surface", "workbench"], state))
+        second = servers.enter_context(serving([*serve, "--surface", "core"], state))
         stdio = servers.enter_context(serving(["serve"], state))
         address = second.until("serving").split()[-1].removesuffix("/mcp")
         wait_until(lambda: len(status(run)["others"]) == 2, "both are listed")
@@ -85,7 +85,7 @@ def test_every_server_of_a_state_is_listed_and_ended_by_name(
         assert found["pid"] == first.process.pid
         others = {each["pid"]: each for each in found["others"]}
         assert others[second.process.pid]["places"] == [address]
-        assert others[second.process.pid]["surfaces"] == ["workbench"]
+        assert others[second.process.pid]["surfaces"] == ["core"]
         assert others[stdio.process.pid]["places"] == ["stdio"]
         assert str(second.process.pid) in run("status").out
         assert str(second.process.pid) in run("doctor").out
@@ -107,6 +107,7 @@ def test_every_server_of_a_state_is_listed_and_ended_by_name(
     assert run("status").status == 69
 
 
+@pytest.mark.needs("pgwire")
 def test_a_server_that_was_killed_is_listed_no_more(run: Run, state: Path) -> None:
     with serving(["serve", "--pg", "127.0.0.1:0"], state) as server:
         server.until("serving")
