@@ -23,6 +23,9 @@ STYLE = next(name for name, style in STYLES.items() if not style.is_linked)
 SELECT = f"SELECT id FROM styles.all.bare_{STYLE}"
 
 
+pytestmark = pytest.mark.needs("cloud", "console", "pgwire", "workbench")
+
+
 class Place(NamedTuple):
     desk: Desk
     settings: str

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from support.certificates import Authority
 from support.command_line import Serving, serving, tidegate
 from support.eventually import PATIENCE_S
+from tidegate.surfaces.registry import SURFACES
 
 PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 
@@ -105,7 +106,7 @@ def test_every_surface_is_served_over_https(server: Serving, files: Files) -> No
             "clientInfo": {"name": "a", "version": "1"},
         },
     }
-    for path in ("/mcp", "/mcp/core", "/mcp/workbench", "/mcp/postgres"):
+    for path in ("/mcp", *(f"/mcp/{name}" for name in SURFACES)):
         connection = connect(port, files)
         headers = {
             "Content-Type": "application/json",
