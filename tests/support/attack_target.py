@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from support.command_line import Serving, serving, tidegate
 from support.eventually import PATIENCE_S, wait_until
+from tidegate.surfaces.registry import SURFACES
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -219,7 +220,9 @@ def target(directory: Path, *words: str, sources: Sequence[str] = ("shop",)) -> 
     databases = [make_shop(directory / name / f"{name}.db") for name in sources]
     state = directory / "state"
     state.mkdir(mode=0o700, exist_ok=True)
-    command = ["serve", "--http", "127.0.0.1:0", "--surface", "core", "--surface", "workbench"]
+    surfaces = [name for name in ("core", "workbench") if name in SURFACES]
+    command = ["serve", "--http", "127.0.0.1:0"]
+    command += [word for name in surfaces for word in ("--surface", name)]
     for name, database in zip(sources, databases, strict=True):
         command += ["--source", f"{name}=sqlite:///{database}"]
     with serving([*command, *words], state) as server:

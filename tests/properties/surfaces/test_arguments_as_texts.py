@@ -58,7 +58,8 @@ class Listed(NamedTuple):
 @cache
 def tools_of(name: str) -> list[Listed]:
     """Every tool of a surface."""
-    everything = Config(surface={each: {"extended": True} for each in ("workbench", "cloud")})
+    extended = [name for name in SURFACES if SURFACES[name].extended]
+    everything = Config(surface={each: {"extended": True} for each in extended})
     surface = open_surface(name, SqliteGate(Path(tempfile.mkdtemp())), everything)
     listed = {tool.name: tool.input_schema for tool in surface.tools(NOBODY)}
     return [Listed(tool, listed[tool.name]) for tool in surface.tools_by_name.values()]

@@ -474,6 +474,7 @@ def test_a8_runs_on_the_servers_that_are_installed(server):
 # What tools say of a table.
 
 
+@pytest.mark.needs("workbench")
 @pytest.mark.parametrize("engine", sorted(ENGINE_SHOPS))
 def test_a8_no_tool_tells_the_default_of_a_masked_column(engine, tmp_path):
     shop = ENGINE_SHOPS[engine](tmp_path)

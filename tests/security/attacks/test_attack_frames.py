@@ -15,18 +15,18 @@ FRAME = json.dumps(tool_call("query", id="ID", sql="SELECT 'X'")).encode()
 
 
 def handshake(server: Target, revision: str = "2025-03-26", **about: Any) -> dict[str, str]:
-    """Open a session on the workbench; the headers of its further requests."""
+    """Open a session on core; the headers of its further requests."""
     params = {
         "protocolVersion": revision,
         "capabilities": {},
         "clientInfo": {"name": "attack", "version": "1"},
     }
     frame = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {**params, **about}}
-    answer = server.post(frame, path="/mcp/workbench")
+    answer = server.post(frame, path="/mcp/core")
     assert answer.status == 200, answer.body
     session = {"Mcp-Session-Id": answer.headers["mcp-session-id"]}
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert server.post(ready, session, path="/mcp/workbench").status == 202
+    assert server.post(ready, session, path="/mcp/core").status == 202
     return session
 
 
@@ -87,28 +87,21 @@ def test_a_client_cannot_fill_the_memory_with_its_name(server: Target) -> None:
 def test_a_batch_that_is_too_long_is_refused_whole(server: Target) -> None:
     session = handshake(server)
     calls = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(1_000)]
-    answer = server.post(calls, session, path="/mcp/workbench")
+    answer = server.post(calls, session, path="/mcp/core")
     assert (answer.status, answer.json["error"]["code"]) == (400, -32600)
-    assert len(server.post(calls[:50], session, path="/mcp/workbench").json) == 50
+    assert len(server.post(calls[:50], session, path="/mcp/core").json) == 50
 
 
 def test_the_statements_of_a_batch_end_when_its_client_goes(server: Target) -> None:
     session = handshake(server)
-    listed = server.post(
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-         "params": {"name": "list_connections", "arguments": {}}},
-        session, path="/mcp/workbench",
-    )  # fmt: skip
-    connection_id = json.loads(listed.text)["connections"][0]["id"]
-    arguments = {"connection_id": connection_id, "query": RUNAWAY}
     calls = [
         {"jsonrpc": "2.0", "id": number, "method": "tools/call",
-         "params": {"name": "execute_query", "arguments": arguments}}
+         "params": {"name": "query", "arguments": {"sql": RUNAWAY}}}
         for number in range(2)
     ]  # fmt: skip
     connection = server.connect()
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    connection.request("POST", "/mcp/workbench", json.dumps(calls), {**sent, **session})
+    connection.request("POST", "/mcp/core", json.dumps(calls), {**sent, **session})
     server.computes(0.3)
     connection.close()
     server.wait_until_idle()

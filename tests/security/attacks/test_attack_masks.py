@@ -51,6 +51,7 @@ PEOPLE = (
 )
 
 
+@pytest.mark.needs("duckdb")
 @pytest.mark.parametrize(
     "text",
     [
@@ -67,11 +68,13 @@ def test_no_macro_of_duckdb_reads_a_masked_table_by_its_name(tmp_path, text):
     assert outcome("duckdb", tmp_path, PEOPLE, ["people.email"], [text]) == [Code.POLICY_MASKED]
 
 
+@pytest.mark.needs("duckdb")
 def test_a_histogram_of_masked_values_is_still_an_aggregate(tmp_path):
     texts = ["SELECT cardinality(histogram(email)) FROM people"]
     assert outcome("duckdb", tmp_path, PEOPLE, ["people.email"], texts) == [["(None,)"]]
 
 
+@pytest.mark.needs("duckdb")
 @pytest.mark.parametrize(
     "text",
     [
@@ -133,6 +136,7 @@ def test_an_index_with_a_rule_of_its_own_is_read_by_that_rule(tmp_path):
     assert outcome("sqlite", tmp_path, INDEXED, masks, texts) == [["(None,)"], ["(None,)"]]
 
 
+@pytest.mark.needs("mysql")
 @ON_MYSQL
 def test_a_table_that_merges_masked_ones_is_refused(tmp_path):
     columns = "(id INT, email VARCHAR(80))"

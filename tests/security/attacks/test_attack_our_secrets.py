@@ -136,6 +136,7 @@ def test_a1_no_one_sees_a_secret_of_ours_under_the_whole_corpus(
         assert json.dumps(secret)[1:-1] not in seen
 
 
+@pytest.mark.needs("mysql")
 @pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 def test_a1_the_general_log_of_mariadb_learns_the_key_of_its_own_source_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

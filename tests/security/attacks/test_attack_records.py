@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.attack_target import RUNAWAY, Target, headers_of, target, tool_call
+from support.attack_target import RUNAWAY, Target, target
 from tidegate.audit.verify import verify
 
 
@@ -86,9 +86,8 @@ def test_errors_name_no_directory_of_this_machine(server: Target) -> None:
     for answer in (
         server.query("SELECT 1"),
         server.call("describe", tables=["items"]),
-        server.post(tool_call("list_connections"), headers_of("list_connections"),
-                    path="/mcp/workbench"),
-    ):  # fmt: skip
+        server.call("sources"),
+    ):
         assert directory not in answer.body.decode()
     assert "shop.db" in server.query("SELECT 1").text
     assert directory in segment(server).read_text()

@@ -30,7 +30,7 @@ REVISION = "2026-07-28"
 class Harness:
     def __init__(self, directory: Path) -> None:
         self.app = App.open(Config(state=str(directory)))
-        surface = self.app.surface("workbench")
+        surface = self.app.surface("core")
         kernel = Kernel(surface, surface.settings)
         self.edge = HttpApplication(
             [Endpoint("/mcp", kernel, HttpConventions(Challenge("TablePro MCP")))],

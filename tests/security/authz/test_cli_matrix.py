@@ -46,10 +46,12 @@ def verbs(parser: argparse.ArgumentParser, before: str = "") -> Iterator[tuple[s
             yield from verbs(inner, f"{before} {name}")
 
 
+@pytest.mark.needs("every product")
 def test_every_verb_has_a_row() -> None:
     assert {name for name, _ in verbs(build())} == set(VERBS)
 
 
+@pytest.mark.needs("every product")
 def test_every_flag_of_serve_has_a_row() -> None:
     serve = dict(verbs(build()))["serve"]
     flags = {option for action in serve._actions for option in action.option_strings}
@@ -181,6 +183,7 @@ def test_a_statement_at_the_command_line_obeys_the_source(
     assert place.shop.digest() == before
 
 
+@pytest.mark.needs("pgedge")
 @pytest.mark.parametrize("setting", sorted(set(SETTINGS) - {"unmapped"}))
 def test_a_statement_given_to_ask_runs_where_it_may_read_and_changes_nothing(
     home: Callable[[str, str], Home], setting: str

@@ -43,8 +43,8 @@ class Harness:
 
 
 async def outcome(peer: Peer, id: str, query: str) -> str:
-    reply = await peer.call("execute_query", connection_id=id, query=query)
-    return reply["error"]["data"]["code"] if "error" in reply else "ok"
+    reply = (await peer.call("query", source=id, sql=query))["result"]
+    return reply["content"][0]["text"].partition(":")[0] if reply.get("isError") else "ok"
 
 
 def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
     async def scenario() -> None:
         app = harness.open()
         try:
-            peer = Peer(app.surface("workbench"), WRITER)
+            peer = Peer(app.surface("core"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
             before = harness.customers()
@@ -64,12 +64,12 @@ def test_a_change_of_the_settings_holds_from_the_next_call(tmp_path: Path) -> No
                 "policy.read_only"
             )
             harness.write(masks=[{"column": "customers.email"}])
-            rows = await peer.result(
-                "execute_query",
-                connection_id=source.id,
-                query="SELECT email FROM customers WHERE email IS NOT NULL",
+            text = await peer.text(
+                "query",
+                source=source.id,
+                sql="SELECT email FROM customers WHERE email IS NOT NULL",
             )
-            assert rows["structuredContent"]["row_count"] == 0
+            assert '"rows":[]' in text
             harness.write(access="none")
             assert await outcome(peer, source.id, "SELECT 1") == "policy.blocked"
             harness.file.write_text("{")
@@ -90,7 +90,7 @@ def test_settings_that_cannot_be_used_are_not_forgotten_for_the_old_ones(tmp_pat
     async def scenario() -> None:
         app = harness.open()
         try:
-            peer = Peer(app.surface("workbench"), WRITER)
+            peer = Peer(app.surface("core"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
             before = harness.customers()
@@ -118,7 +118,7 @@ def test_the_log_and_no_caller_sees_what_waits_for_a_start(tmp_path: Path) -> No
     async def scenario() -> None:
         app = harness.open()
         try:
-            peer = Peer(app.surface("workbench"), WRITER)
+            peer = Peer(app.surface("core"), WRITER)
             await peer.open()
             (source,) = app.connections.sources()
             harness.write({"limits": {"max_rows": 700}}, agents="deny")

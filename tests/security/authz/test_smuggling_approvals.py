@@ -32,6 +32,7 @@ async def allowed(harness: Harness, peer: Peer, **more: Any) -> None:
     harness.app.approvals.resolve(question.id, "allowed", "the operator")
 
 
+@pytest.mark.needs("workbench")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_grant_is_for_that_statement_and_that_caller_once(tmp_path: Path, engine: str) -> None:
     async def scenario(harness: Harness) -> None:
@@ -60,6 +61,7 @@ def test_a_grant_is_for_that_statement_and_that_caller_once(tmp_path: Path, engi
     play(tmp_path, engine, "writes", scenario)
 
 
+@pytest.mark.needs("workbench")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_grant_is_for_the_values_that_were_shown(tmp_path: Path, engine: str) -> None:
     async def scenario(harness: Harness) -> None:
@@ -78,6 +80,7 @@ def test_a_grant_is_for_the_values_that_were_shown(tmp_path: Path, engine: str) 
     play(tmp_path, engine, "writes", scenario)
 
 
+@pytest.mark.needs("workbench")
 def test_a_grant_is_for_the_source_and_the_place_that_were_shown(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     shop = SqliteShop(tmp_path / "other", ())

@@ -45,7 +45,7 @@ class Line:
         self,
         token: str,
         body: Any,
-        path: str = "/mcp/workbench",
+        path: str = "/mcp/core",
         method: str = "POST",
         **headers: str,
     ) -> Answer:
@@ -54,7 +54,7 @@ class Line:
         given |= {"accept": "application/json, text/event-stream"}
         return await ask(self.edge, method, path, body, given)
 
-    async def open(self, token: str, path: str = "/mcp/workbench", revision: str = OLD) -> str:
+    async def open(self, token: str, path: str = "/mcp/core", revision: str = OLD) -> str:
         """The id of a new session."""
         params = {
             "protocolVersion": revision, "capabilities": {},
@@ -67,7 +67,7 @@ class Line:
         return session
 
     async def call(
-        self, token: str, name: str, arguments: dict[str, Any], path: str = "/mcp/workbench"
+        self, token: str, name: str, arguments: dict[str, Any], path: str = "/mcp/core"
     ) -> Answer:
         """A call of a tool in the stateless era."""
         meta = {
@@ -86,8 +86,14 @@ def message(method: str, params: dict[str, Any], id: int = 1) -> dict[str, Any]:
 
 
 def execute(harness: Harness, query: str, id: int = 1) -> dict[str, Any]:
-    arguments = {"connection_id": harness.source.id, "query": query}
-    return message("tools/call", {"name": "execute_query", "arguments": arguments}, id)
+    arguments = {"source": harness.source.name, "sql": query}
+    return message("tools/call", {"name": "query", "arguments": arguments}, id)
+
+
+def text_of(answer: Answer) -> str:
+    """The one text that a call returns, error or not."""
+    (block,) = answer.json["result"]["content"]
+    return block["text"]
 
 
 BOTH = {"surfaces": ["workbench", "core"]}
@@ -110,10 +116,10 @@ def test_a_session_is_of_no_use_with_another_token(tmp_path: Path) -> None:
         swapped = await line.send(writer, execute(harness, WRITE), mcp_session_id=own)
         assert swapped.status == 404
         refused = await line.send(reader, execute(harness, WRITE), mcp_session_id=own)
-        assert refused.json["error"]["data"]["code"] == "policy.scope"
+        assert text_of(refused).startswith("policy.scope:")
         assert harness.shop.digest() == before
         kept = await line.send(writer, execute(harness, WRITE), mcp_session_id=session)
-        assert kept.json["result"]["structuredContent"]["rows_affected"] == 1
+        assert text_of(kept) == '{"affected":1}'
 
     play(tmp_path, "sqlite", "readWrite", scenario)
 
@@ -121,6 +127,7 @@ def test_a_session_is_of_no_use_with_another_token(tmp_path: Path) -> None:
 PAIR = (("writer", Scope.READ_WRITE), ("reader", Scope.READ_ONLY))
 
 
+@pytest.mark.needs("workbench")
 def test_a_path_has_the_tools_of_its_surface_alone(tmp_path: Path) -> None:
     async def scenario(harness: Harness) -> None:
         line = Line(harness)
@@ -154,7 +161,7 @@ def test_each_member_of_a_batch_is_judged_for_itself(tmp_path: Path) -> None:
         texts = ("SELECT 1", WRITE, "SELECT 2", "DROP TABLE orders", "SELECT 3; " + WRITE)
         batch = [execute(harness, text, id) for id, text in enumerate(texts)]
         answers = (await line.send(token, batch, mcp_session_id=session)).json
-        came = {answer["id"]: "result" in answer for answer in answers}
+        came = {answer["id"]: not answer["result"].get("isError") for answer in answers}
         assert came == {0: True, 1: False, 2: True, 3: False, 4: False}
         assert harness.shop.digest() == before
 
@@ -169,7 +176,7 @@ def test_a_token_that_counts_no_more_opens_no_tool(tmp_path: Path, engine: str) 
         expired = line.token("expired", Scope.FULL_ACCESS, expires_at=time.time() + 3_600)
         sessions = {token: await line.open(token) for token in (revoked, expired)}
         for token in sessions:
-            assert (await line.call(token, "list_connections", {})).status == 200
+            assert (await line.call(token, "sources", {})).status == 200
         harness.app.tokens.revoke("revoked")
         harness.app.tokens._clock = lambda: time.time() + 7_200
         harness.app.authenticator._lockout.check = lambda address, now: (
@@ -209,11 +216,9 @@ def test_a_token_that_was_narrowed_is_another_token(tmp_path: Path) -> None:
         taken = await line.send(narrow, execute(harness, WRITE), mcp_session_id=session)
         assert taken.status == 404
         refused = await line.call(
-            narrow, "execute_query", {"connection_id": harness.source.id, "query": "SELECT 1"}
+            narrow, "query", {"source": harness.source.name, "sql": "SELECT 1"}
         )
-        result = refused.json["result"]
-        assert result["isError"]
-        assert "does not have access" in result["content"][0]["text"]
+        assert text_of(refused).startswith("policy.source:")
         assert harness.shop.digest() == before
 
     play(tmp_path, "sqlite", "readWrite", scenario)

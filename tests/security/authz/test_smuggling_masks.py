@@ -10,6 +10,8 @@ import pytest
 from support.authz_engines import ENGINES, HIDDEN
 from support.authz_server import Harness, play
 
+pytestmark = pytest.mark.needs("workbench")
+
 SECRETS = ("ada@example.org", "omar@example.org", "987654")
 """Values of the masked column, and of the row that the filter hides."""
 

@@ -23,6 +23,8 @@ from tidegate.model.sources import Source
 from tidegate.surfaces.registry import SURFACES
 from tidegate.workspace.requests import OpenTable, Tab
 
+pytestmark = pytest.mark.needs("workbench")
+
 OWN = Actor("tok_own", "own", Scope.FULL_ACCESS, frozenset({"readWrite"}))
 """Whose allowlist has the source `readWrite` and not the one beside it."""
 

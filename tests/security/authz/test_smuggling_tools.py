@@ -15,6 +15,8 @@ from support.authz_engines import ENGINES
 from support.authz_server import Harness, play
 from support.surface_client import Peer
 
+pytestmark = pytest.mark.needs("workbench")
+
 WRITES = (
     "DELETE FROM orders WHERE id = 1",
     "UPDATE orders SET total = 0 WHERE id = 1",

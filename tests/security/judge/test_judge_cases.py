@@ -31,8 +31,9 @@ def test_a_reader_gets_the_expected_verdict(kind: str) -> None:
     assert wrong == []
 
 
-def test_every_refusal_tells_its_rule_its_code_and_what_to_do() -> None:
-    for case in CASES:
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_refusal_tells_its_rule_its_code_and_what_to_do(kind: str) -> None:
+    for case in KINDS[kind]:
         if case.expected == "deny":
             judgement = judge_uncached(case.sql, case.dialect)
             assert judgement.effect is not Effect.READ, case

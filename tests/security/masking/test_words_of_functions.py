@@ -165,6 +165,7 @@ async def test_a_quoted_name_is_not_taken_for_another_table_of_sqlite(
     connection.close()
 
 
+@pytest.mark.needs("mysql")
 async def test_no_number_that_a_trigger_of_mariadb_chooses_shows_its_words(tmp_path: Path) -> None:
     server = mysql_server.shared()
     database = server.new_database()

@@ -42,6 +42,7 @@ CREATE TRIGGER converts BEFORE INSERT ON converted FOR EACH ROW
 """
 
 
+@pytest.mark.needs("mysql")
 async def test_what_a_trigger_of_mariadb_signals_is_left_out(tmp_path: Path) -> None:
     server = mysql_server.shared()
     database = server.new_database()

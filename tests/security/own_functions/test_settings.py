@@ -77,6 +77,7 @@ def test_a_function_more_widens_a_source() -> None:
     assert widened(after, before) == ()
 
 
+@pytest.mark.needs("duckdb")
 def test_the_doctor_names_what_matches_no_function(notes: Path, tmp_path: Path) -> None:
     settings = tmp_path / "tidegate.toml"
     settings.write_text(
@@ -93,6 +94,7 @@ def test_the_doctor_names_what_matches_no_function(notes: Path, tmp_path: Path) 
     assert "ab" in asked.out, asked
 
 
+@pytest.mark.needs("duckdb")
 def test_a_saved_source_takes_it_and_gives_it_back(notes: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     url = f"duckdb:///{notes}"

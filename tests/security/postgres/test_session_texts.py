@@ -10,6 +10,8 @@ import pytest
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
 
+pytestmark = pytest.mark.needs("pgwire")
+
 SECRET = "hush-4111"
 VIEWS = """
 CREATE SCHEMA more;
