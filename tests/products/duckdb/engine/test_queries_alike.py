@@ -212,3 +212,21 @@ async def test_what_duckdb_said_of_a_view_holds_until_the_view_is_another(
             assert found is not None
             effects.append(found.effect)
     assert effects == [Effect.WRITE, Effect.READ, Effect.WRITE]
+
+
+async def test_what_duckdb_said_of_a_view_in_memory_is_asked_again(shop: Case) -> None:
+    shop.source = type(shop.source)("s1", "shop", "duckdb:///:memory:", "duckdb", "duckdb")
+    text = "SELECT n FROM v WHERE id = 5"
+    judgement = judge(text, "duckdb")
+    effects: list[Effect] = []
+    async with shop.opened() as engine:
+        made = ["CREATE SEQUENCE s", "CREATE VIEW v AS SELECT 1 AS n, 5 AS id"]
+        replaced = ["CREATE OR REPLACE VIEW v AS SELECT nextval('s') AS n, 5 AS id"]
+        for changes in (made, replaced):
+            for change in changes:
+                cursor = await shop.start(engine, change, effect=Effect.WRITE)
+                await cursor.close()
+            found = await engine.inspect(Statement(text), judgement)
+            assert found is not None
+            effects.append(found.effect)
+    assert effects == [Effect.READ, Effect.WRITE]
