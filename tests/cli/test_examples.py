@@ -55,7 +55,8 @@ def test_an_example_is_a_use_of_its_command(command: str) -> None:
 def test_every_help_shows_an_example_on_one_line() -> None:
     for parser, _ in parsers(build()):
         command = parser.prog.partition(" ")[2]
-        assert f"  {example_of(command)}\n" in parser.format_help(), parser.prog
+        begins = "example:\n  " if command else "example: "
+        assert f"{begins}{example_of(command)}\n" in parser.format_help(), parser.prog
 
 
 @pytest.mark.parametrize("command", READS)
