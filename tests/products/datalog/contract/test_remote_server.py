@@ -51,6 +51,16 @@ def facts(datalog: Datalog, server: DatalevinServer) -> Opened:
     return facts
 
 
+@pytest.fixture
+def store(datalog: Datalog, server: DatalevinServer) -> Opened:
+    """Three keys in the store `store`, made again by each that asks."""
+    store = datalog.open(server.url("store"), "write")
+    kv: Any = "kv"
+    store.ask("open_kv", kv, create=True)
+    store.ask("kv_transact", kv, create=True, dbi="a", txs=[["put", n, f"n{n}"] for n in (1, 2, 3)])
+    return store
+
+
 def told(value: object) -> bool:
     """Whether a text has the password in any spelling."""
     return any(spelling in str(value) for spelling in SPELLINGS)
@@ -105,13 +115,8 @@ def test_a_change_is_seen_by_another_client_at_once(
     assert len(guest.query("[:find ?v :where [_ :note ?v]]")) == 200
 
 
-def test_a_remote_store_has_keys_texts_and_vectors(
-    datalog: Datalog, server: DatalevinServer
-) -> None:
-    store = datalog.open(server.url("store"), "write")
+def test_a_remote_store_has_keys_texts_and_vectors(store: Opened) -> None:
     kv: Any = "kv"
-    store.ask("open_kv", kv, create=True)
-    store.ask("kv_transact", kv, create=True, dbi="a", txs=[["put", n, f"n{n}"] for n in (1, 2, 3)])
     assert store.ask("kv_get", kv, dbi="a", key=2) == "n2"
     assert store.ask("kv_range", kv, dbi="a", keyRange=[":all-back"], limit=2) == [
         [3, "n3"],
@@ -270,6 +275,7 @@ def test_a_server_that_hangs_or_speaks_another_protocol_is_an_error_in_time(
     assert facts.query("[:find (count ?e) . :where [?e :name]]") == 4
 
 
+@pytest.mark.usefixtures("store")
 def test_a_caller_opens_a_uri_and_its_password_is_kept_nowhere(
     datalog: Datalog, facts: Opened, server: DatalevinServer, tmp_path: Path
 ) -> None:
