@@ -58,11 +58,7 @@ def add_first_source(variable: str, arguments: argparse.Namespace) -> None:
     settings = SourceSettings(free_name(url, ()), url, access="read")
     source_from_settings(settings)
     tried = try_source(config, settings, "bridge", password)
-    try:
-        require_success(tried, anyway=False, undone="Nothing was saved.", ways=variable)
-    except TidegateError as error:
-        hint = error.hint.replace(" With --anyway it is saved all the same.", "")
-        raise TidegateError(error.code, error.message, hint=hint, details=error.details) from None
+    require_success(tried, anyway=None, undone="Nothing was saved.", ways=variable)
     asked = argparse.Namespace(**vars(arguments), passphrase_file=None, password_stdin=False)
     try:
         save_source(config, tried, "file", partial(save_new, arguments=asked))

@@ -180,9 +180,14 @@ def place_of(url: str) -> str:
 
 
 def require_success(
-    tried: Tried, *, anyway: bool, undone: str, ways: str = "--ask-password or --password-stdin"
+    tried: Tried,
+    *,
+    anyway: bool | None,
+    undone: str,
+    ways: str = "--ask-password or --password-stdin",
 ) -> None:
-    """Go on only with a source that was reached, unless the operator says `anyway`.
+    """Go on only with a source that was reached, unless the operator says `anyway`; None where the
+    command has no such option.
 
     `undone` says what was not done, `ways` which options of the command give a password.
     Raises: TidegateError, the failure.
@@ -199,7 +204,7 @@ def require_success(
         raise TidegateError(
             failure.code,
             f"{failure.message}{end} {undone}",
-            hint=f"{hint} With --anyway it is saved all the same.",
+            hint=hint if anyway is None else f"{hint} With --anyway it is saved all the same.",
         )
     print_status(f"note: it does not work now: {failure.message}{end} {hint}")
 

@@ -171,18 +171,14 @@ def _reached(
                 )
             tried = try_source(config, settings, "setup", password)
             require_success(
-                tried, anyway=False, undone="Nothing was saved.", ways="--password-stdin"
+                tried, anyway=None, undone="Nothing was saved.", ways="--password-stdin"
             )
             return tried
         except TidegateError as error:
             if arguments.url is not None or error.code is Code.ENGINE_MISSING:
-                hint = error.hint.replace(" With --anyway it is saved all the same.", "")
-                raise TidegateError(
-                    error.code, error.message, hint=hint, details=error.details
-                ) from None
+                raise
             message = error.message.removesuffix(" Nothing was saved.")
-            hint = error.hint.replace(" With --anyway it is saved all the same.", "")
-            print_status(f"{message}{'' if message.endswith('.') else '.'} {hint}")
+            print_status(f"{message}{'' if message.endswith('.') else '.'} {error.hint}")
 
 
 def _address(arguments: argparse.Namespace) -> tuple[str, str | None]:
