@@ -64,14 +64,15 @@ class PageBuilder:
         self._limits = limits
         self._cells: Cells = cells
         self._as_text = cells == "text"
-        self._decimals = decimal_places(columns) if cells == "short" else None
-        self._integers = integer_places(columns)
+        is_short = cells == "short"
+        self._decimals = decimal_places(columns) if is_short else None
+        self._integers: frozenset[int] = integer_places(columns) if is_short else frozenset()
         self._buffer = bytearray()  # the array of rows, without the bracket that ends it
         self._bytes = 2  # the brackets
         self._count = 0
         self._ended = False
         self._full = False
-        self._has_plain_numbers = cells == "short"
+        self._has_plain_numbers = is_short
         self._truncations: tuple[Truncation, ...] = ()
         self.rest: Rows = ()
         """Rows that were added and found no place in the page."""

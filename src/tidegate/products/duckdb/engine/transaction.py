@@ -142,7 +142,7 @@ class Execution:
         query = ExactQuery(
             body(text), [entry[0] for entry in described], [entry[1] for entry in described]
         )
-        if query.text != body(text):
+        if not query.is_plain:
             self._cursor.execute(query.text, params)
         self._adopt(query)
 
@@ -169,7 +169,7 @@ class Execution:
                 kept.clear()
                 plain.clear()
             kept[key] = query
-            if self._run.alike and query.text == body(text):
+            if self._run.alike and query.is_plain:
                 plain.add(alike)
         return query
 

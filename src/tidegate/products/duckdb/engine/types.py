@@ -52,9 +52,10 @@ class Column:
 
 
 class ExactQuery:
-    """How a statement is asked for: `columns` are its own, names and types; `text` what is run."""
+    """How a statement is asked for: `columns` are its own, names and types; `text` what is run;
+    `is_plain` says that this is the statement itself."""
 
-    __slots__ = ("coerced_columns", "columns", "text")
+    __slots__ = ("coerced_columns", "columns", "is_plain", "text")
 
     def __init__(self, text: str, names: Sequence[str], kinds: Sequence[DuckDBPyType]) -> None:
         """`text` is a query that can be used as a subquery, with nothing after it."""
@@ -64,7 +65,8 @@ class ExactQuery:
         self.text = text
         if any(column.coercion is not None for column in asked):
             self.coerced_columns = asked
-        if any(column.expression[0] != "#" for column in asked):
+        self.is_plain = all(column.expression[0] == "#" for column in asked)
+        if not self.is_plain:
             expressions = ", ".join([column.expression for column in asked])
             self.text = f"SELECT {expressions} FROM (\n{text}\n)"
 
