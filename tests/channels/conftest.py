@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,11 @@ def released(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     done = release(repository, folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def plugin(released: Path, tmp_path: Path) -> Path:
+    """The folder of the plugin as it was unpacked."""
+    with zipfile.ZipFile(released / "tidegate-plugin.zip") as archive:
+        archive.extractall(tmp_path / "plugin")
+    return tmp_path / "plugin"

@@ -60,13 +60,6 @@ def bundle(released: Path, tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
-@pytest.fixture
-def plugin(released: Path, tmp_path: Path) -> Path:
-    with zipfile.ZipFile(released / "tidegate-plugin.zip") as archive:
-        archive.extractall(tmp_path / "plugin")
-    return tmp_path / "plugin"
-
-
 def test_the_description_follows_the_registrys_schema(released: Path, tmp_path: Path) -> None:
     folder = tmp_path / "server"
     folder.mkdir()

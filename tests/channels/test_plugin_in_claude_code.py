@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,13 +26,6 @@ def validate(plugin: Path, home: Path) -> subprocess.CompletedProcess[str]:
         env=install.node_environment() | {"HOME": str(home)}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-
-
-@pytest.fixture
-def plugin(released: Path, tmp_path: Path) -> Path:
-    with zipfile.ZipFile(released / "tidegate-plugin.zip") as archive:
-        archive.extractall(tmp_path / "plugin")
-    return tmp_path / "plugin"
 
 
 def test_it_is_valid_without_a_warning(plugin: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from support.set_clock import SetClock
 from tidegate.gateway.call_figures import (
     BINS,
     MOST_SOURCES,
@@ -23,20 +24,13 @@ from tidegate.gateway.call_figures import (
 START = 1_700_000_000.0
 
 
-class Clock:
-    now = START
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(START)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def figures(clock: Clock) -> CallFigures:
+def figures(clock: SetClock) -> CallFigures:
     return CallFigures(clock)
 
 
@@ -51,7 +45,7 @@ def both(figures: CallFigures, *names: str) -> tuple[int, int]:
 
 
 def test_calls_are_counted_in_the_step_in_which_they_end(
-    figures: CallFigures, clock: Clock
+    figures: CallFigures, clock: SetClock
 ) -> None:
     figures.count("shop", 1.0)
     figures.count_failure("shop", "denied")
@@ -65,7 +59,7 @@ def test_calls_are_counted_in_the_step_in_which_they_end(
     assert hour.p50[-1] is None and hour.p50[-2] is not None
 
 
-def test_reading_changes_nothing(figures: CallFigures, clock: Clock) -> None:
+def test_reading_changes_nothing(figures: CallFigures, clock: SetClock) -> None:
     for _ in range(3):
         figures.count("shop", 1.0)
         clock.now += 25
@@ -74,7 +68,7 @@ def test_reading_changes_nothing(figures: CallFigures, clock: Clock) -> None:
 
 
 def test_the_hour_forgets_after_an_hour_and_the_day_after_a_day(
-    figures: CallFigures, clock: Clock
+    figures: CallFigures, clock: SetClock
 ) -> None:
     figures.count("shop", 1.0)
     clock.now += 59 * 60
@@ -87,7 +81,7 @@ def test_the_hour_forgets_after_an_hour_and_the_day_after_a_day(
     assert both(figures) == (0, 0)
 
 
-def test_a_clock_that_is_set_back_loses_no_call(figures: CallFigures, clock: Clock) -> None:
+def test_a_clock_that_is_set_back_loses_no_call(figures: CallFigures, clock: SetClock) -> None:
     figures.count("shop", 1.0)
     clock.now -= 3_600
     figures.count("shop", 1.0)
@@ -116,7 +110,7 @@ def test_sources_beyond_the_bound_are_counted_together_and_that_is_said(
 
 
 def test_memory_is_bounded_for_a_day_with_every_source_and_time(
-    figures: CallFigures, clock: Clock
+    figures: CallFigures, clock: SetClock
 ) -> None:
     for _ in range(1_440):
         clock.now += 60
@@ -152,7 +146,9 @@ def test_every_time_has_a_bin(figures: CallFigures, elapsed_ms: float) -> None:
     assert read(figures).total_p50 == middle_of(bin_of(elapsed_ms))
 
 
-def test_counts_of_earlier_are_added_where_they_belong(figures: CallFigures, clock: Clock) -> None:
+def test_counts_of_earlier_are_added_where_they_belong(
+    figures: CallFigures, clock: SetClock
+) -> None:
     minute = int(clock.now) // 60
     figures.add(
         [

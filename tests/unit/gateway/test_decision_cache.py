@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import apsw
@@ -38,6 +40,36 @@ ELSEWHERE = Actor("reader", "reader", Scope.READ_ONLY, frozenset({"other"}))
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)
 READ = "SELECT name FROM t WHERE id = 1"
 CHANGE = "UPDATE t SET name = 'changed' WHERE id = 1"
+
+
+@asynccontextmanager
+async def gateway_over(state: SqliteState, directory: Path) -> AsyncIterator[Gateway]:
+    """A gateway that knows nothing yet, over the sources of a state."""
+    history, audit = History(state.history), AuditLog(directory / "audit")
+    connections = SourceConnections(state.sources, open_engine)
+    try:
+        yield Gateway(connections, audit, history)
+    finally:
+        await connections.close()
+        history.close()
+        audit.close()
+
+
+async def outcomes_of(
+    state: SqliteState, directory: Path, actor: Actor, texts: list[str]
+) -> list[object]:
+    """What a new gateway gives for statements one after the other: rows and the count of changes,
+    or the whole refusal."""
+    found: list[object] = []
+    async with gateway_over(state, directory) as gateway:
+        for text in texts:
+            call = Call(actor, "test", "tool", Query(Statement(text)), source="shop")
+            try:
+                payload = (await gateway.handle(call)).payload
+                found.append((payload.rows, payload.affected))
+            except TidegateError as error:
+                found.append((error.code, error.message, error.hint, error.details))
+    return found
 
 
 def test_a_kept_decision_is_not_given_to_another_caller_tool_or_source(tmp_path: Path) -> None:
@@ -112,25 +144,20 @@ def test_a_language_that_may_read_values_is_asked_about_each(
 
     async def scenario() -> None:
         state = SqliteState(tmp_path / "state.db")
-        history, audit = History(state.history), AuditLog(tmp_path / "audit")
         state.sources.add(source)
-        connections = SourceConnections(state.sources, open_engine)
-        gateway = Gateway(connections, audit, history)
 
-        async def ask(number: int) -> bytes:
+        async def ask(gateway: Gateway, number: int) -> bytes:
             text = f"SELECT name FROM t WHERE id = {number}"
             call = Call(READER, "test", "tool", Query(Statement(text)), source="shop")
             return (await gateway.handle(call)).payload.rows
 
         try:
-            for number in (7, 8):  # the first is the fingerprint of all
-                assert await ask(number) == b"[]"
-                with pytest.raises(TidegateError, match="13"):
-                    await ask(13)
+            async with gateway_over(state, tmp_path) as gateway:
+                for number in (7, 8):  # the first is the fingerprint of all
+                    assert await ask(gateway, number) == b"[]"
+                    with pytest.raises(TidegateError, match="13"):
+                        await ask(gateway, 13)
         finally:
-            await connections.close()
-            history.close()
-            audit.close()
             state.close()
 
     asyncio.run(scenario())
@@ -166,34 +193,16 @@ def test_a_decision_for_statements_alike_is_what_each_would_get_by_itself(
 
     monkeypatch.setattr(decision, "classify", count)
 
-    async def outcomes(state: SqliteState, texts: list[str]) -> list[object]:
-        history, audit = History(state.history), AuditLog(tmp_path / "audit")
-        connections = SourceConnections(state.sources, open_engine)
-        gateway = Gateway(connections, audit, history)
-        found: list[object] = []
-        try:
-            for text in texts:
-                call = Call(READER, "test", "tool", Query(Statement(text)), source="shop")
-                try:
-                    found.append((await gateway.handle(call)).payload.rows)
-                except TidegateError as error:
-                    found.append((error.code, error.message, error.hint, error.details))
-        finally:
-            await connections.close()
-            history.close()
-            audit.close()
-        return found
-
     async def scenario() -> None:
         state = SqliteState(tmp_path / "state.db")
         state.sources.add(source)
         texts = [text for pair in pairs() for text in pair]
         assert len(texts) > 100
         try:
-            quick = await outcomes(state, texts)
+            quick = await outcomes_of(state, tmp_path, READER, texts)
             alike = len(classified)
             monkeypatch.setattr(decision, "_alike", lambda ctx, text: None)
-            assert quick == await outcomes(state, texts)
+            assert quick == await outcomes_of(state, tmp_path, READER, texts)
         finally:
             state.close()
         # Those that read were classified once for each pair.
@@ -221,30 +230,14 @@ def test_what_is_known_of_a_change_is_not_given_to_one_that_differs_in_plain_val
     all_rows = "UPDATE t SET name = 'x' WHERE id = 7 OR 8 > 7"
     assert fingerprint(all_rows) == fingerprint(one)
 
-    async def outcomes(texts: list[str]) -> list[object]:
-        state = SqliteState(tmp_path / "state.db")
-        if not state.sources.list():
-            state.sources.add(source)
-        history, audit = History(state.history), AuditLog(tmp_path / "audit")
-        connections = SourceConnections(state.sources, open_engine)
-        gateway = Gateway(connections, audit, history)
-        found: list[object] = []
-        try:
-            for text in texts:
-                call = Call(WRITER, "test", "tool", Query(Statement(text)), source="shop")
-                try:
-                    found.append((await gateway.handle(call)).payload.affected)
-                except TidegateError as error:
-                    found.append((error.code, error.message, error.hint, error.details))
-        finally:
-            await connections.close()
-            history.close()
-            audit.close()
-            state.close()
-        return found
-
-    alone = asyncio.run(outcomes([all_rows]))
-    assert asyncio.run(outcomes([one, all_rows])) == [0, *alone]
+    state = SqliteState(tmp_path / "state.db")
+    state.sources.add(source)
+    try:
+        alone = asyncio.run(outcomes_of(state, tmp_path, WRITER, [all_rows]))
+        both = asyncio.run(outcomes_of(state, tmp_path, WRITER, [one, all_rows]))
+    finally:
+        state.close()
+    assert both == [(b"[]", 0), *alone]
 
 
 def test_a_rule_that_looks_at_the_tables_of_a_read_is_asked_about_each(

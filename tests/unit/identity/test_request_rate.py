@@ -6,20 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
+from support.set_clock import SetClock
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.request_rate import ADDRESSES, RequestRate
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Harness:
     def __init__(self, per_minute: int = 60, burst: int = 3) -> None:
-        self.clock = Clock()
+        self.clock = SetClock()
         self.told: list[Mapping[str, str]] = []
         self.rate = RequestRate(per_minute, burst, self.tell, self.clock)
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from support.eventually import HANG_S
+from support.set_clock import SetClock
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.tokens import Tokens, parse_expiry
 from tidegate.model.actors import Scope
@@ -14,17 +15,9 @@ from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1_000_000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return SetClock(1_000_000.0)
 
 
 @pytest.fixture

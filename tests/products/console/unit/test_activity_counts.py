@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.set_clock import SetClock
 from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
@@ -16,16 +17,9 @@ from tidegate.products.console.activity_counts import CallCounts, count_calls
 START = 1_700_000_000.0
 
 
-class Clock:
-    now = START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SetClock:
+    return SetClock(START)
 
 
 def read(figures: CallFigures, span: Span = "hour") -> Series:
@@ -49,7 +43,7 @@ def counted(
     return count_calls(index, since, after, pending, own=own, minutes_since=0.0)
 
 
-def test_the_index_counts_by_the_same_rules(tmp_path: Path, clock: Clock) -> None:
+def test_the_index_counts_by_the_same_rules(tmp_path: Path, clock: SetClock) -> None:
     live, rebuilt = CallFigures(clock), CallFigures(clock)
     log = AuditLog(tmp_path / "audit", clock)
     generator = random.Random(3)
@@ -81,7 +75,7 @@ def test_the_index_counts_by_the_same_rules(tmp_path: Path, clock: Clock) -> Non
     index.close()
 
 
-def test_what_is_long_past_is_counted_by_ten_minutes_alike(tmp_path: Path, clock: Clock) -> None:
+def test_what_is_long_past_is_counted_by_ten_minutes_alike(tmp_path: Path, clock: SetClock) -> None:
     live, rebuilt = CallFigures(clock), CallFigures(clock)
     log = AuditLog(tmp_path / "audit", clock)
     for number in range(900):
@@ -100,7 +94,7 @@ def test_what_is_long_past_is_counted_by_ten_minutes_alike(tmp_path: Path, clock
     index.close()
 
 
-def test_a_call_that_had_not_ended_is_counted_once_it_has(tmp_path: Path, clock: Clock) -> None:
+def test_a_call_that_had_not_ended_is_counted_once_it_has(tmp_path: Path, clock: SetClock) -> None:
     log = AuditLog(tmp_path / "audit", clock)
     index = ActivityIndex(tmp_path / "activity.db", tmp_path / "audit")
     log.append(event(1, phase="intent", elapsed_ms=None))
