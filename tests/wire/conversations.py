@@ -48,13 +48,14 @@ def _run(command: list[str]) -> dict[str, Any]:
 def check_conversation(report: Mapping[str, Any], revision: str) -> None:
     """Assert that a client heard all that the fixtures have to tell at this revision."""
     modern = revision == MODERN
-    assert not report.get("faults")
+    late = [_read_late_progress(fault) for fault in report.get("faults", [])]
     assert report["tools"] == list(FIXTURES)
     structured, text = report["sum"]
     assert text == {"sum": 3}
     assert structured == ({"sum": 3} if revision >= "2025-06-18" else None)
     assert report["tool_error"] is True
-    assert [reported[:2] for reported in report["progress"]] == [[0, 100], [50, 100], [100, 100]]
+    heard = [reported[:2] for reported in report["progress"]]
+    assert heard + late == [[0, 100], [50, 100], [100, 100]]
     assert report["logs"] == ["alert", "emergency"]
     assert report["elicited"] == "accept: Alice"
     assert report["sampled"] == "LLM response: Paris"
@@ -72,6 +73,19 @@ def check_conversation(report: Mapping[str, Any], revision: str) -> None:
     assert report["cancelled"] == 1
     assert (report["unknown_tool"], report["unknown_prompt"]) == (-32602, -32602)
     assert report["unknown_resource"] in ((-32602,) if modern else (-32002, -32602))
+
+
+def _read_late_progress(fault: str) -> list[int]:
+    """Read the progress of a notice that the TypeScript SDK received but did not deliver.
+
+    It handles a response before the notices that came just before it in one read
+    (modelcontextprotocol/typescript-sdk#2580), and then reports their token as unknown. No other
+    fault is accepted.
+    """
+    opening = "Error: Received a progress notification for an unknown token: "
+    assert fault.startswith(opening), fault
+    notice = json.loads(fault.removeprefix(opening))
+    return [notice["params"]["progress"], notice["params"]["total"]]
 
 
 def check_session_ended(port: int, session: str) -> None:
