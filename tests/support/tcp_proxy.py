@@ -18,6 +18,7 @@ class Proxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._spoil = 0
+        self._portions: int | None = None
         self.refusing = False
         self.accepted = 0
         self.port = 0
@@ -45,6 +46,10 @@ class Proxy:
     def corrupt(self, after: int) -> None:
         """Spoil what the server sends, `after` bytes from now."""
         self._spoil = after + 1
+
+    def cut_after(self, portions: int) -> None:
+        """Reset every connection when the server has sent so many portions from now."""
+        self._portions = portions
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass on what one client and the server send, until either ends."""
@@ -75,6 +80,10 @@ class Proxy:
                     data = self._spoiled(data)
                 sink.write(data)
                 await sink.drain()
+                if spoils and self._portions is not None:
+                    self._portions -= 1
+                    if self._portions <= 0:
+                        self.cut()
         except OSError:
             pass
         finally:

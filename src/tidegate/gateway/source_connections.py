@@ -224,6 +224,7 @@ class SourceConnections:
             raise _ended(connection)
         if connection.opening is None:
             connection.opening = asyncio.ensure_future(self._open(connection))
+            connection.opening.add_done_callback(_retrieve)
         opening = connection.opening
         try:
             # Shielded: when one caller is cancelled, the others still wait for the connection.
@@ -495,6 +496,12 @@ async def _check_opened(check: Callable[[], Awaitable[None]], engine: Engine) ->
 
 def _note_nothing(connection: SourceConnection) -> None:
     """No one wants to know."""
+
+
+def _retrieve(opening: asyncio.Task[Engine]) -> None:
+    """Consume the error: those who waited for the source may all have been cancelled."""
+    if not opening.cancelled():
+        opening.exception()
 
 
 def _ended(connection: SourceConnection) -> TidegateError:

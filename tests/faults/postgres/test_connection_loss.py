@@ -194,6 +194,21 @@ async def test_a_server_that_says_nothing_is_given_up(by_tcp, server):
     assert "1 s" in caught.value.message
 
 
+async def test_a_line_cut_at_any_step_of_opening_is_reported(by_tcp, server):
+    async with between("127.0.0.1", server.port) as proxy:
+        case = by_tcp(proxy.port)
+        reported = 0
+        for portions in range(1, 40):
+            proxy.cut_after(portions)
+            try:
+                async with case.opened():
+                    break
+            except TidegateError as error:
+                assert error.code is Code.SOURCE_UNREACHABLE
+                reported += 1
+        assert 4 < reported < 39
+
+
 async def test_a_wrong_password_is_reported_without_it(by_tcp, monkeypatch):
     monkeypatch.setenv("PGTEST_PASSWORD", "battery staple")
     with pytest.raises(TidegateError) as caught:

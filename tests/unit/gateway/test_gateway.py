@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ import apsw
 import pytest
 
 from tidegate.audit.log import AuditLog
+from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
@@ -91,6 +93,38 @@ async def harness(directory: Path, **options: bool) -> AsyncIterator[Harness]:
 
 def query(text: str, **fields: Any) -> Query:
     return Query(Statement(text), **fields)
+
+
+def test_a_source_that_no_one_waits_for_any_more_fails_unheard(tmp_path: Path) -> None:
+    unheard: list[dict[str, Any]] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: unheard.append(context))
+        goes_on, begun = asyncio.Event(), asyncio.Event()
+
+        async def fail(source: Source) -> Engine:
+            begun.set()
+            await goes_on.wait()
+            raise TidegateError(Code.SOURCE_UNREACHABLE, "no one answers")
+
+        async with harness(tmp_path) as built:
+            connections = SourceConnections(built.state.sources, fail, [built.source])
+            connection = connections.find("shop", READER)
+            waiting = asyncio.ensure_future(connections.engine(connection))
+            await begun.wait()
+            opening = connection.opening
+            assert opening is not None
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+            goes_on.set()
+            await asyncio.wait((opening,))
+            assert connection.error == "no one answers"
+            del opening, waiting
+            gc.collect()
+
+    asyncio.run(scenario())
+    assert unheard == []
 
 
 def test_a_read_is_answered_and_leaves_one_event(tmp_path: Path) -> None:

@@ -194,16 +194,13 @@ class CommandProtocol(SocketIO):
 
     @property
     def server_version(self) -> int:
-        """Like 180006."""
+        """Like 180006. Raises: TidegateError SOURCE_UNREACHABLE, as all that follows."""
+        self._check_open()
         return self._connection.server_version
-
-    @property
-    def backend(self) -> int:
-        """The server's process that works for this line."""
-        return self._connection.backend_pid
 
     def parameter(self, name: bytes) -> str:
         """What the server reports of itself, like `server_version`."""
+        self._check_open()
         return (self._connection.parameter_status(name) or b"").decode()
 
     @property
@@ -419,11 +416,15 @@ class CommandProtocol(SocketIO):
 
     def stream(self, rows: int) -> None:
         """Have the command whose results come next give up to `rows` rows at a time."""
+        self._check_open()
         self.rows_together = rows if CAN_CHUNK else 1
-        if self.rows_together > 1:
-            self._connection.set_chunked_rows_mode(rows)
-        else:
-            self._connection.set_single_row_mode()
+        try:
+            if self.rows_together > 1:
+                self._connection.set_chunked_rows_mode(rows)
+            else:
+                self._connection.set_single_row_mode()
+        except psycopg.OperationalError as error:
+            raise self._broken() from error
 
     @contextmanager
     def notices(self) -> Generator[list[bytes]]:

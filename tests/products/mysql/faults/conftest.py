@@ -36,8 +36,11 @@ def proxied(shop, server, monkeypatch):
     name = database_of(shop)
 
     @asynccontextmanager
-    async def opened(options=""):
+    async def opened(options="", portions=None):
+        """`portions`: the line is cut when the server has sent so many."""
         async with between("127.0.0.1", server.port) as proxy:
+            if portions is not None:
+                proxy.cut_after(portions)
             url = server.tcp_url(name, proxy.port, options)
             shop.source = Source("s1", "shop", url, "mysql", "mysql")
             async with shop.opened() as engine:

@@ -52,6 +52,18 @@ async def begun(shop, engine, server, text=LONG, **options):
     return task
 
 
+async def test_a_line_cut_at_any_step_of_opening_is_reported(proxied):
+    reported = 0
+    for portions in range(1, 40):
+        try:
+            async with proxied(portions=portions):
+                break
+        except TidegateError as error:
+            assert error.code is Code.SOURCE_UNREACHABLE
+            reported += 1
+    assert 4 < reported < 39
+
+
 async def test_a_cut_line_ends_the_call_and_the_next_one_works(shop, server, proxied):
     async with proxied() as (engine, proxy):
         task = await begun(shop, engine, server, limits=Limits(timeout_s=HANG_S))
