@@ -1,5 +1,8 @@
-"""Conversations over HTTP of which each is held twice: once with a server that recognizes calls
-that repeat, and once with one that reads every call whole."""
+"""Conversations over HTTP of which each is held twice: once with a server that takes every short
+way, and once with one that finds everything out again for each call.
+
+A short way is what spares a call some work because of an earlier one, or because its rows are
+plain: see decisions 99 and 100."""
 
 from __future__ import annotations
 
@@ -22,9 +25,12 @@ from support.surface_shop import build_shop
 from tidegate.app import App
 from tidegate.config.loading import load
 from tidegate.config.reload import ConfigWatcher
+from tidegate.gateway import decision
 from tidegate.model.actors import Scope
 from tidegate.protocol.repeated_calls import RepeatedCalls
+from tidegate.results import numbers
 from tidegate.serve.edges import open_http
+from tidegate.sql.masking import rewrite
 from tidegate.store.records import TokenRights
 
 MODERN = "2026-07-28"
@@ -35,6 +41,27 @@ VARYING = re.compile(
 )
 """What differs from one run to the next: seals, ids and codes, moments."""
 UNLIKE = frozenset({"time", "elapsed_ms"})
+
+
+def off(*_: Any) -> None:
+    """In the place of a short way: there is none."""
+
+
+ShortWays = tuple[tuple[Any, str, Callable[..., Any]], ...]
+SHORT_WAYS: ShortWays = (
+    (RepeatedCalls, "find", off),
+    (decision, "_alike", off),
+    (rewrite, "_framed", off),
+    (numbers, "have_floats_only_at", off),
+)
+"""Where each begins, and what is there when it is turned off."""
+NUMBER = re.compile(r"(?<![\w.'\"])\d{1,3}(?![\w.'\"])")
+COMPARED = re.compile(r"(?<=[=<>] ')[^'\"]+(?=')")
+
+
+def with_other_values(sql: str) -> str:
+    """A statement that differs in its plain values only, as a rule."""
+    return COMPARED.sub("x", NUMBER.sub(lambda found: str(int(found[0]) + 13), sql))
 
 
 class Reply(NamedTuple):
@@ -202,10 +229,12 @@ def compare(
     script: Script,
     *,
     settings: dict[str, Any] | None = None,
+    also: ShortWays = (),
     **source: Any,
 ) -> list[bool]:
     """Hold a conversation in both ways, and fail unless each says and leaves the same. Returns, for
-    each call that was looked at, whether it was recognized."""
+    each call that was looked at, whether it was recognized by its bytes. `also` are short ways of
+    a product."""
     found = RepeatedCalls.find
     recognized: list[bool] = []
 
@@ -215,12 +244,21 @@ def compare(
         return call
 
     left: dict[str, Any] = {}
-    for way, find in (("short", counted), ("whole", lambda *_: None)):
+    for way in ("short", "whole"):
         place = directory / way
         place.mkdir()
-        monkeypatch.setattr(RepeatedCalls, "find", find)
-        left[way] = asyncio.run(hold(place, script, settings or {}, source))
-    monkeypatch.setattr(RepeatedCalls, "find", found)
+        with monkeypatch.context() as patch:
+            if way == "whole":
+                turn_off(patch, also)
+            else:
+                patch.setattr(RepeatedCalls, "find", counted)
+            left[way] = asyncio.run(hold(place, script, settings or {}, source))
     for one, other in zip(left["short"], left["whole"], strict=True):
         assert unlike(one, other) == []
     return recognized
+
+
+def turn_off(monkeypatch: pytest.MonkeyPatch, also: ShortWays = ()) -> None:
+    """Find everything out again for each call."""
+    for owner, name, none in SHORT_WAYS + also:
+        monkeypatch.setattr(owner, name, none)

@@ -1,5 +1,6 @@
-"""Calls that a connection repeats are recognized by their bytes. Each reply, each line of the
-record and of the history, and what is in the database is that of calls which are read whole."""
+"""Calls that a connection repeats are recognized by their bytes, and what is known of a statement
+is taken for those that differ in plain values. Each reply, each line of the record and of the
+history, and what is in the database is that of calls for which everything is found out again."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from support.eventually import until
 from support.judge_cases import load
-from support.repeated_conversation import Desk, compare, told
+from support.repeated_conversation import Desk, compare, told, with_other_values
 from tidegate.model.actors import Scope
 from tidegate.protocol.repeated_calls import RepeatedCalls
 
@@ -33,6 +34,10 @@ STATEMENTS = (
     "SELECT nothing FROM customers",
     "SELECT full_name FROM customers WHERE full_name = 'ada lovelace'",
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400) SELECT x FROM n",
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 40)"
+    " SELECT x, x / 2.0, x * 900719925474099.3, 'a' || x, NULL, x * 300000000000000 FROM n",
+    "SELECT id, email, length(email) FROM customers WHERE id < 3",
+    "SELECT 9007199254740993 AS n UNION ALL SELECT 1.0",
     "UPDATE customers SET city = 'Oslo' WHERE id = 3",
     "UPDATE customers SET city = 'Rome' WHERE id = 3",
     "DELETE FROM orders",
@@ -54,6 +59,7 @@ def test_the_short_way_and_the_whole_one_say_and_record_the_same(
         line = await desk.line(desk.token())
         for sql in STATEMENTS:
             await line.call({"sql": sql})
+            await line.call({"sql": with_other_values(sql)})
 
     recognized = compare(tmp_path, monkeypatch, script, **SHOPS[name])
     assert sum(recognized) > len(STATEMENTS) * 0.9

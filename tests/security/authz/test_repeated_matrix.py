@@ -1,5 +1,5 @@
-"""The authorization matrix with calls that are recognized by their bytes, and with calls that are
-read whole: each cell comes to the same, and so does each line of the record."""
+"""The authorization matrix with every short way that a call can take, and with calls for which
+everything is found out again: each cell comes to the same, and so does each line of the record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from support.authz_calls import ROWS, URI
 from support.authz_engines import SqliteShop
 from support.authz_server import ACTORS, Caller, Harness, play
 from support.repeated_calls import NoSender
-from support.repeated_conversation import MODERN, VARYING, told, unlike
+from support.repeated_conversation import (
+    MODERN,
+    VARYING,
+    told,
+    turn_off,
+    unlike,
+    with_other_values,
+)
 from support.surface_client import Peer, modern_meta
 from tidegate.model.actors import Actor
 from tidegate.protocol.repeated_calls import RepeatedCalls
@@ -41,9 +48,14 @@ INDEXED = frozenset({"search", "find_tables", "list_databases"})
 """Tools whose answers say how far the work beside them is, or what databases other tests have."""
 
 
+STATEMENTS = frozenset({"sql", "query", "statement"})
+"""Arguments that are statements."""
+
+
 class TwicePeer(Peer):
-    """Calls each tool twice, in the stateless era: the second call can be recognized by the bytes
-    of the first. With `short` it is."""
+    """Calls each tool twice, in the stateless era, a statement with other values the second time:
+    the second call can be recognized by the bytes of the first, and decided like it. With `short`
+    it is."""
 
     def __init__(self, surface: Surface, actor: Actor, *, short: bool) -> None:
         super().__init__(surface, actor)
@@ -59,9 +71,13 @@ class TwicePeer(Peer):
             b"mcp-method": b"tools/call",
             b"mcp-name": tool.encode(),
         }
-        params = {"name": tool, "arguments": arguments, "_meta": modern_meta(elicitation={})}
+        other = {
+            name: with_other_values(value) if name in STATEMENTS else value
+            for name, value in arguments.items()
+        }
         reply: dict[str, Any] = {}
-        for id in (1, 2):
+        for id, given in ((1, arguments), (2, other)):
+            params = {"name": tool, "arguments": given, "_meta": modern_meta(elicitation={})}
             frame = msgspec.json.encode(
                 {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
             )
@@ -70,7 +86,7 @@ class TwicePeer(Peer):
             )
             if repeated is not None and id == 2:
                 found = repeated.find(frame, transport) is not None
-                self.recognized.append((found, must_be_recognized(arguments)))
+                self.recognized.append((found, must_be_recognized(arguments, other)))
             answer = await self.kernel.serve(frame, transport)
             assert answer is not None
             self.frames.append(answer.frame)
@@ -78,12 +94,14 @@ class TwicePeer(Peer):
         return reply
 
 
-def must_be_recognized(arguments: dict[str, Any]) -> bool:
-    """Whether one text is longer than the others, and no argument is a list or an object."""
+def must_be_recognized(arguments: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether one text is longer than the others, nothing else differs, and no argument is a list
+    or an object."""
     texts = [each for each in arguments.values() if isinstance(each, str)]
     longest = max(texts, key=len, default="")
     plain = not any(isinstance(each, (list, dict)) for each in arguments.values())
-    return plain and bool(longest) and texts.count(longest) == 1
+    same = all(given in (other[name], longest) for name, given in arguments.items())
+    return plain and same and bool(longest) and texts.count(longest) == 1
 
 
 class Repeater(Caller):
@@ -126,11 +144,12 @@ def without_places(text: str) -> str:
 
 
 def recorded(state: Path) -> list[str]:
-    """The record of the calls, without the numbers that they share with the work beside them."""
+    """The record of the calls, without the numbers that they share with the work beside them, and
+    without the signatures, of which there is one for each so many seconds."""
     found: list[str] = []
     for line in told(state):
         fields = json.loads(line)
-        if fields.get("request") not in BESIDE:
+        if fields.get("request") not in BESIDE and fields["phase"] != "checkpoint":
             shared = {"seq": 0, "call_id": ""}
             found.append(without_places(json.dumps({**fields, **shared})))
     return sorted(found)
@@ -138,7 +157,7 @@ def recorded(state: Path) -> list[str]:
 
 @pytest.mark.parametrize(("engine", "setting"), PLACES)
 def test_every_cell_and_its_records_are_the_same_in_both_ways(
-    tmp_path: Path, engine: str, setting: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, setting: str
 ) -> None:
     came: list[list[str]] = []
     records: list[list[str]] = []
@@ -149,7 +168,10 @@ def test_every_cell_and_its_records_are_the_same_in_both_ways(
         async def scenario(harness: Harness, short: bool = short) -> Any:
             return await cells(harness, short=short)
 
-        found, recognized = play(place, engine, setting, scenario)
+        with monkeypatch.context() as patch:
+            if not short:
+                turn_off(patch)
+            found, recognized = play(place, engine, setting, scenario)
         came.append(found)
         records.append(recorded(place / "state"))
         if short:
