@@ -194,6 +194,21 @@ async def test_a_query_that_runs_again_for_its_types_has_its_parameters(shop: Ca
     assert found == [[[3]], [["2026-01-04"]]]
 
 
+@pytest.mark.parametrize(("text", "form"), [("SELECT $1 AS n", "{}"), ("SELECT [$1] AS n", "{}[]")])
+async def test_one_text_has_the_types_that_the_sizes_of_its_parameters_give(
+    shop: Case, text: str, form: str
+) -> None:
+    sizes = [(31, "INTEGER", "BIGINT"), (63, "BIGINT", "UBIGINT"), (64, "UBIGINT", "HUGEINT"),
+             (127, "HUGEINT", "UHUGEINT")]  # fmt: skip
+    wanted = [(2**n - 1, below) for n, below, _ in sizes] + [(2**n, at) for n, _, at in sizes]
+    wanted += [(-(2**31), "INTEGER"), (-(2**31) - 1, "BIGINT"), (-(2**63) - 1, "HUGEINT")]
+    async with shop.opened() as engine:
+        for value, kind in wanted:
+            cursor = await shop.start(engine, text, (value,))
+            assert [each.type for each in cursor.columns] == [form.format(kind)], value
+            await cursor.close()
+
+
 @pytest.mark.parametrize("text", ["SELECT n FROM v WHERE id = 5", "SELECT n FROM v"])
 async def test_what_duckdb_said_of_a_view_holds_until_the_view_is_another(
     shop: Case, text: str

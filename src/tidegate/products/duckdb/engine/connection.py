@@ -32,7 +32,9 @@ it."""
 
 RETRY_S = 0.05
 
-QueryKey = tuple[str, str | None, tuple[type[object], ...]]
+ParameterKind = tuple[type[object], int]
+"""The type of a parameter, and an integer's sign and size."""
+QueryKey = tuple[str, str | None, tuple[ParameterKind, ...]]
 
 
 class DuckdbSession:

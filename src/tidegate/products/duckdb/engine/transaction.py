@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from contextlib import suppress
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from tidegate.engines.common.whole_changes import WholeChange
 from tidegate.engines.worker.frames import portable
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import Effect
-from tidegate.products.duckdb.engine.connection import DuckdbSession
+from tidegate.products.duckdb.engine.connection import DuckdbSession, ParameterKind
 from tidegate.products.duckdb.engine.inspect import ParsedStatement, body, check_own, read
 from tidegate.products.duckdb.engine.messages import Fill, Filled, Portion, Prepared, Run, Started
 from tidegate.products.duckdb.engine.types import Column, ExactQuery, check_exact, coerced, is_json
@@ -31,6 +32,9 @@ SMALL_BYTES = 131_072
 
 MAX_KEPT_QUERIES = 256
 MAX_KEPT_TEXT = 8_192
+
+_INTEGER_BITS = (31, 63, 64, 127)
+"""Of the values of INTEGER, BIGINT, UBIGINT and HUGEINT, without a sign."""
 
 Row = tuple[Any, ...]
 
@@ -154,7 +158,7 @@ class Execution:
         """
         session = self._session
         kept, plain = session.exact_queries, session.plain_queries
-        kinds = tuple([cast("type[object]", type(value)) for value in params or ()])
+        kinds = tuple([_kind_of(value) for value in params or ()])
         key = text, self._schema, kinds
         query = kept.get(key)
         if query is not None:
@@ -215,6 +219,16 @@ class Execution:
             self._cursor.execute("COMMIT")
         self.ended = True
         self._session.drop(self._cursor)
+
+
+def _kind_of(value: Any) -> ParameterKind:
+    """What the type of a parameter follows from: an integer's from its size as well."""
+    kind = cast("type[object]", type(value))
+    if kind is not int:
+        return kind, 0
+    if value < 0:
+        return kind, -1 - bisect_left(_INTEGER_BITS, (~value).bit_length())
+    return kind, bisect_left(_INTEGER_BITS, value.bit_length())
 
 
 def search_path(schema: str) -> str:
