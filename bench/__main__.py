@@ -85,7 +85,8 @@ def main() -> None:
     options = _options()
     if options.defog is not None:
         os.environ[defog.VARIABLE] = str(options.defog)
-    alone = bool(options.only) and set(options.only) <= IN_PROCESS.keys()
+    wanted = chosen_workloads(options.only)
+    alone = not needs_servers(wanted)
     peers.WORK.mkdir(exist_ok=True)
     data.make_shop(workloads.SHOP)
     data.make_company(workloads.COMPANY)
@@ -98,19 +99,20 @@ def main() -> None:
             with_peers=with_peers, only=options.servers, before=options.before
         )
     effort = workloads.QUICK if options.quick else workloads.FULL
-    results = _head(effort)
+    results = _head(effort, alone=alone)
     # The collector of the client must not stop in the middle of a measurement.
     gc.freeze()
     gc.disable()
-    _run(results, chosen, effort, options, with_peers=with_peers)
+    _run(results, wanted, chosen, effort, options, with_peers=with_peers)
     changed = (options.quick, options.without_peers, options.only, options.servers, options.before)
-    partial = any(changed)
+    results["partial"] = partial = any(changed)
     data_path = peers.WORK / "latest.json" if partial else peers.HERE / "results/latest.json"
     text_path = peers.WORK / "REPORT.md" if partial else peers.HERE / "REPORT.md"
     data_path.parent.mkdir(exist_ok=True)
     data_path.write_text(json.dumps(results, indent=1) + "\n")
     text_path.write_text(render(results))
     print(render(results))
+    print(f"bench: this report is in {text_path}, its figures in {data_path}")
 
 
 def _options() -> argparse.Namespace:
@@ -151,19 +153,30 @@ def _names() -> list[str]:
     return [*OVER_HTTP, *on_servers, *ON_ITS_OWN, *IN_PROCESS]
 
 
+def chosen_workloads(only: list[str]) -> list[str]:
+    """The names that begin with one of `only`; without any, all. Raises: SystemExit for one that
+    begins none."""
+    names = _names()
+    for beginning in only:
+        if not beginning or not any(name.startswith(beginning) for name in names):
+            raise SystemExit(f"bench: no workload begins with `{beginning}`: {', '.join(names)}")
+    return [name for name in names if not only or name.startswith(tuple(only))]
+
+
+def needs_servers(wanted: list[str]) -> bool:
+    """Whether one of these measures servers, ours and the peers."""
+    return not set(wanted) <= IN_PROCESS.keys()
+
+
 def _run(
     results: dict[str, object],
+    wanted: list[str],
     chosen: list[Contestant],
     effort: Effort,
     options: argparse.Namespace,
     *,
     with_peers: bool,
 ) -> None:
-    only: list[str] = options.only
-
-    def wanted(name: str) -> bool:
-        return not only or any(name.startswith(beginning) for beginning in only)
-
     def measure(name: str, rows: Callable[[], Rows]) -> None:
         print(f"measuring {name} ...", flush=True)
         before = os.getloadavg()[0]
@@ -181,14 +194,14 @@ def _run(
     failures: dict[str, str] = {}
     results |= {"workloads": done, "loads": loads, "failures": failures}
     by_name = {contestant.name: contestant for contestant in chosen}
-    http = [name for name in OVER_HTTP if wanted(name)]
+    http = [name for name in OVER_HTTP if name in wanted]
     if http:
         with ExitStack() as stack:
             running = {name: workloads.start(stack, one) for name, one in by_name.items()}
             for name in http:
                 measure(name, lambda name=name: OVER_HTTP[name](running, effort))
     for engine, kinds in ON_SERVERS.items():
-        asked = {name: fresh for name, fresh in kinds.items() if wanted(name)}
+        asked = {name: fresh for name, fresh in kinds.items() if name in wanted}
         if not asked:
             continue
         try:
@@ -199,13 +212,14 @@ def _run(
                     measure(name, lambda f=fresh, r=found: points.measured(r, effort, fresh=f))
         except (McpError, RuntimeError) as error:  # a server did not start
             failures |= dict.fromkeys(asked, str(error))
-    for name in filter(wanted, ON_ITS_OWN):
+    for name in [name for name in ON_ITS_OWN if name in wanted]:
         measure(name, lambda name=name: ON_ITS_OWN[name](by_name, effort))
-    for name in filter(wanted, IN_PROCESS):
+    for name in [name for name in IN_PROCESS if name in wanted]:
         measure(name, lambda name=name: IN_PROCESS[name](effort))
 
 
-def _head(effort: Effort) -> dict[str, object]:
+def _head(effort: Effort, *, alone: bool) -> dict[str, object]:
+    """`alone`: no other server takes part."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=peers.HERE, capture_output=True, text=True
     ).stdout.strip()
@@ -218,7 +232,7 @@ def _head(effort: Effort) -> dict[str, object]:
     return {
         "date": time.strftime("%Y-%m-%d"),
         "machine": _machine(),
-        "versions": versions | peers.versions(),
+        "versions": versions if alone else versions | peers.versions(),
         "rounds": effort.rounds,
     }
 

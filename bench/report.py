@@ -224,7 +224,8 @@ AIMS = (
 def render(results: Results) -> str:
     """The whole report as Markdown."""
     workloads = results["workloads"]
-    parts = [_head(results), _aims(workloads)]
+    aims = _aims(workloads, partial=results.get("partial", False))
+    parts = [_head(results), *([aims] if aims else [])]
     if results["failures"]:
         lines = [f"- {name}: {reason}\n" for name, reason in results["failures"].items()]
         parts.append("## Ended by a wrong answer\n\n" + "".join(lines))
@@ -277,16 +278,20 @@ How it is measured: [README.md](README.md).
 """
 
 
-def _aims(workloads: Results) -> str:
-    lines = []
+def _aims(workloads: Results, *, partial: bool) -> str:
+    """Of a partial run those alone that were measured."""
+    lines: list[tuple[str, ...]] = []
     for aim in AIMS:
         try:
             value = aim.find(workloads)
         except (KeyError, IndexError):
-            lines.append((aim.what, f"{aim.limit:,g}", "not measured", ""))
+            if not partial:
+                lines.append((aim.what, f"{aim.limit:,g}", "not measured", ""))
             continue
         met = "met" if value <= aim.limit else "**not met**"
         lines.append((aim.what, f"{aim.limit:,g}", f"{value:,.{aim.digits}f}", met))
+    if not lines:
+        return ""
     return "## Aims\n\n" + _table(("aim (Tidegate core)", "at most", "measured", ""), lines)
 
 
