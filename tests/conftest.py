@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 import tiers
 import without
+from support.cheap_hashes import make_hashes_cheap
 from support.eventually import HANG_S
 
 # The tests start hundreds of processes, which would each compile the package again where the
@@ -41,6 +42,7 @@ def _keep_files_in_memory() -> None:
 
 
 _keep_files_in_memory()
+make_hashes_cheap()
 
 # No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked

@@ -6,19 +6,21 @@ import json
 import signal
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.command_line import Ended, Serving, serving, tidegate
+from support.command_line import STARTED, Ended, Serving, serving, tidegate
 from support.eventually import PATIENCE_S
 
 Run = Callable[..., Ended]
 Contents = Callable[[], list[tuple[object, ...]]]
 
 CORE = ("serve", "--surface", "core")
+started = partial(serving, program=STARTED)
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -61,7 +63,7 @@ def address(server: Serving) -> str:
 
 def test_nothing_but_messages_is_on_stdout(database: Path, state: Path) -> None:
     words = (*CORE, "--source", f"towns=sqlite:///{database}")
-    with serving(words, state) as server:
+    with started(words, state) as server:
         server.send({"not": "a message"})
         assert "error" in json.loads(server.line())
         text, is_error = call(server, "query", sql="SELECT name FROM towns ORDER BY id")
@@ -85,14 +87,14 @@ def test_what_was_asked_before_the_end_of_the_input_is_answered(run: Run, databa
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_stdio_cleanly(state: Path, number: signal.Signals) -> None:
-    with serving(CORE, state) as server:
+    with started(CORE, state) as server:
         assert "result" in server.ask("tools/list", {})
         assert server.tell(number) == (0, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_http_cleanly(state: Path, number: signal.Signals) -> None:
-    with serving((*CORE, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
+    with started((*CORE, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
         address(server)
         ended = server.tell(number)
     assert (ended.status, ended.out) == (0, "")
@@ -101,7 +103,7 @@ def test_a_signal_ends_http_cleanly(state: Path, number: signal.Signals) -> None
 def test_a_signal_ends_a_running_statement(database: Path, state: Path) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     words = (*CORE, "--source", f"towns=sqlite:///{database}")
-    with serving((*words, "--config", '{"stop_grace_s": 0.1}'), state) as server:
+    with started((*words, "--config", '{"stop_grace_s": 0.1}'), state) as server:
         params = {"name": "query", "arguments": {"sql": endless}, "_meta": META}
         server.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
         assert "Köln" in call(server, "query", sql="SELECT name FROM towns")[0]
@@ -110,7 +112,7 @@ def test_a_signal_ends_a_running_statement(database: Path, state: Path) -> None:
 
 def test_http_asks_for_a_token(run: Run, towns: Path, state: Path) -> None:
     token = run("token", "create", "test", "--scope", "readOnly").out.strip()
-    with serving((*CORE, "--http", "127.0.0.1:0"), state) as server:
+    with started((*CORE, "--http", "127.0.0.1:0"), state) as server:
         where = address(server)
         assert post(where, "sources")[0] == 401
         assert post(where, "sources", "tg_" + "x" * 43)[0] == 401
@@ -126,7 +128,7 @@ def test_a_token_for_other_sources_does_not_see_this_one(
     assert run("source", "add", "elsewhere", f"sqlite:///{elsewhere}").status == 0
     words = ("--scope", "readOnly", "--source", "elsewhere")
     token = run("token", "create", "test", *words).out.strip()
-    with serving((*CORE, "--http", "127.0.0.1:0"), state) as server:
+    with started((*CORE, "--http", "127.0.0.1:0"), state) as server:
         where = address(server)
         assert "towns" not in post(where, "sources", token)[1]
         _, body = post(where, "query", token, source="towns", sql="SELECT name FROM towns")
@@ -134,7 +136,7 @@ def test_a_token_for_other_sources_does_not_see_this_one(
 
 
 def test_without_a_token_yet_it_says_how_to_make_one(state: Path) -> None:
-    with serving((*CORE, "--http", "127.0.0.1:0"), state) as server:
+    with started((*CORE, "--http", "127.0.0.1:0"), state) as server:
         assert "tidegate token create" in server.until("no token")
 
 
@@ -143,7 +145,7 @@ def test_without_authentication_it_serves_on_loopback_for_reading(
 ) -> None:
     before = contents()
     source = ("--source", f"towns=sqlite:///{database}")
-    with serving((*CORE, *source, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
+    with started((*CORE, *source, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
         where = address(server)
         assert "Köln" in post(where, "query", sql="SELECT name FROM towns")[1]
         assert "isError" in post(where, "query", sql="DELETE FROM towns")[1]
@@ -184,7 +186,7 @@ def test_settings_cannot_open_writes_without_authentication(tmp_path: Path) -> N
 
 def test_a_source_of_this_run_is_read_only(database: Path, state: Path, contents: Contents) -> None:
     before = contents()
-    with serving((*CORE, "--source", f"towns=sqlite:///{database}"), state) as server:
+    with started((*CORE, "--source", f"towns=sqlite:///{database}"), state) as server:
         text, is_error = call(server, "query", sql="DELETE FROM towns WHERE id = 1")
     assert is_error and text.startswith("policy.")
     assert contents() == before
@@ -194,7 +196,7 @@ def test_writes_are_done_only_when_they_are_allowed(
     database: Path, state: Path, contents: Contents
 ) -> None:
     words = (*CORE, "--source", f"towns=sqlite:///{database}", "--allow-writes")
-    with serving(words, state) as server:
+    with started(words, state) as server:
         text, is_error = call(server, "query", sql="UPDATE towns SET people = 7 WHERE id = 2")
         server.ended()
     changed = contents() != [(1, "Köln", 1084831), (2, "京都", None), (3, "Львів", 717273)]
@@ -210,12 +212,12 @@ def test_the_source_of_this_run_is_the_default_of_the_surface_postgres(
         connection.execute("CREATE TABLE here (n INTEGER)")
     connection.close()
     serve = ("serve", "--surface", "postgres")
-    with serving((*serve, "--source", f"other=sqlite:///{other}"), state) as server:
+    with started((*serve, "--source", f"other=sqlite:///{other}"), state) as server:
         text, is_error = call(server, "query_database", query="SELECT count(*) AS n FROM here")
         assert not is_error, text
         assert '{"n": 0}' in text
     two = ("--source", f"a=sqlite:///{other}", "--source", f"b=sqlite:///{other}")
-    with serving((*serve, *two), state) as server:
+    with started((*serve, *two), state) as server:
         text, is_error = call(server, "query_database", query="SELECT count(*) AS n FROM here")
     assert is_error
     assert "a, b" in text
@@ -225,14 +227,14 @@ def test_a_saved_source_stays_read_only_when_writes_are_allowed(
     towns: Path, state: Path, contents: Contents
 ) -> None:
     before = contents()
-    with serving((*CORE, "--allow-writes"), state) as server:
+    with started((*CORE, "--allow-writes"), state) as server:
         _, is_error = call(server, "query", sql="DELETE FROM towns WHERE id = 1")
     assert is_error
     assert contents() == before
 
 
 def test_a_source_of_this_run_is_not_saved(run: Run, database: Path, state: Path) -> None:
-    with serving((*CORE, "--source", f"towns=sqlite:///{database}"), state) as server:
+    with started((*CORE, "--source", f"towns=sqlite:///{database}"), state) as server:
         assert "towns" in call(server, "sources")[0]
     assert run("source", "list", "--json").json == {"sources": []}
 
@@ -247,7 +249,7 @@ def test_a_missing_file_is_named_at_once_and_not_made(tmp_path: Path, state: Pat
 
 
 def test_an_address_that_is_taken_is_said(state: Path) -> None:
-    with serving((*CORE, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
+    with started((*CORE, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
         host = address(server).removeprefix("http://")
         ended = tidegate("serve", "--http", host, "--no-auth", state=state)
     assert (ended.status, ended.out) == (78, "")
@@ -257,7 +259,7 @@ def test_an_address_that_is_taken_is_said(state: Path) -> None:
 @pytest.mark.needs("workbench")
 def test_two_surfaces_have_their_own_paths(state: Path) -> None:
     words = ("serve", "--surface", "core", "--surface", "workbench")
-    with serving((*words, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
+    with started((*words, "--http", "127.0.0.1:0", "--no-auth"), state) as server:
         where = HTTPConnection(address(server).removeprefix("http://"), timeout=PATIENCE_S)
         for path, status in (("/mcp/core", 400), ("/mcp/workbench", 400), ("/mcp/jdbc", 404)):
             where.request("POST", path, "{}", {"Content-Type": "application/json"})

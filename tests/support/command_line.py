@@ -17,6 +17,10 @@ from typing import IO, Any, NamedTuple
 from support import loaded_commands
 from support.eventually import HANG_S
 from support.operator_terminal import operator_terminal
+from support.piped_command import PipedCommand
+
+STARTED = ("-m", "tidegate")
+"""What Python runs where a start itself is tested."""
 
 GRANTS = {
     ("approvals", "allow"),
@@ -83,7 +87,7 @@ def _text(file: IO[bytes]) -> str:
 class Serving:
     """A `tidegate` that stays up; killed at the end of the block if it is still there."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | PipedCommand) -> None:
         self.process = process
 
     def line(self) -> str:
@@ -144,15 +148,19 @@ def serving(
     words: Sequence[str],
     state: Path,
     cwd: Path | None = None,
-    program: Sequence[str] = ("-m", "tidegate"),
+    program: Sequence[str] | None = None,
 ) -> Generator[Serving]:
-    """`tidegate WORDS`, or what Python finds in `program`, in a process with pipes."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [sys.executable, *program, *words],
-        stdin=pipe, stdout=pipe, stderr=pipe, text=True, encoding="utf-8",
-        env=environment(state), cwd=cwd,
-    )  # fmt: skip
+    """`tidegate WORDS` in a process with pipes: one that is forked, or one that is started and runs
+    what Python finds in `program`, such as `STARTED`."""
+    if program is None:
+        process = PipedCommand(words, environment(state), cwd)
+    else:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [sys.executable, *program, *words],
+            stdin=pipe, stdout=pipe, stderr=pipe, text=True, encoding="utf-8",
+            env=environment(state), cwd=cwd,
+        )  # fmt: skip
     try:
         yield Serving(process)
     finally:

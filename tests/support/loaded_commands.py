@@ -2,7 +2,7 @@
 each of them.
 
 Each command is a process all the same, with an environment, a directory, files and an exit status
-of its own. What a start is like is tested with real ones (`command_line.serving` and others).
+of its own. What a start is like is tested with real ones (`command_line.STARTED` and others).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import os
 import pkgutil
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -27,10 +28,59 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
+from support.cheap_hashes import make_hashes_cheap
+
 TESTS = Path(__file__).parents[1]
 LENGTH = struct.Struct("!I")
+NUMBER = struct.Struct("!i")
+"""What is said of a command: the number of its process, and its exit status at its end."""
 LOADED = ("tidegate.app", "tidegate.engines.sqlite", "tidegate.store.sqlite.state")
 """What most commands import beside the command line itself."""
+
+
+class LoadedCommand:
+    """A command that runs, with what tests need of `subprocess.Popen`."""
+
+    def __init__(self, words: Sequence[str], reply: socket.socket) -> None:
+        self._words = list(words)
+        self._reply = reply
+        self.returncode: int | None = None
+        self.pid = self._receive()
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        self._reply.close()
+
+    def poll(self) -> int | None:
+        """The exit status, of a signal the negative number, or None while it runs."""
+        return self._status(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the exit status. Raises: TimeoutExpired."""
+        status = self._status(timeout)
+        if status is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self._words, timeout)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _status(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._reply], [], [], timeout)[0]:
+            self.returncode = self._receive()
+        return self.returncode
+
+    def _receive(self) -> int:
+        said = self._reply.recv(NUMBER.size, socket.MSG_WAITALL)
+        assert said, "the process of the commands has ended"
+        return NUMBER.unpack(said)[0]
 
 
 class LoadedCommands:
@@ -61,6 +111,20 @@ class LoadedCommands:
         Returns the exit status, of a signal the negative number. Raises: TimeoutExpired, with the
         command killed.
         """
+        command = self.begin(words, files, environment, cwd)
+        try:
+            return command.wait(timeout_s)
+        finally:
+            command.close()
+
+    def begin(
+        self,
+        words: Sequence[str],
+        files: Sequence[int],
+        environment: Mapping[str, str],
+        cwd: Path | None,
+    ) -> LoadedCommand:
+        """Start `tidegate WORDS` with `files` as its standard input, output and error."""
         request = {
             "words": list(words),
             "environment": dict(environment),
@@ -68,18 +132,11 @@ class LoadedCommands:
         }
         data = json.dumps(request).encode()
         reply, theirs = socket.socketpair()
-        with reply:
-            with theirs, self._lock:
-                descriptors = [*files, theirs.fileno()]
-                socket.send_fds(self._channel, [LENGTH.pack(len(data))], descriptors)
-                self._channel.sendall(data)
-            reply.settimeout(timeout_s)
-            try:
-                said = reply.recv(64)
-            except TimeoutError:
-                raise subprocess.TimeoutExpired(list(words), timeout_s) from None
-        assert said, "the process of the commands has ended"
-        return int(said)
+        with theirs, self._lock:
+            descriptors = [*files, theirs.fileno()]
+            socket.send_fds(self._channel, [LENGTH.pack(len(data))], descriptors)
+            self._channel.sendall(data)
+        return LoadedCommand(words, reply)
 
     def close(self) -> None:
         self._channel.close()
@@ -106,6 +163,7 @@ def load() -> None:
     found = pkgutil.walk_packages(tidegate.cli.__path__, "tidegate.cli.")
     for name in (*(each.name for each in found), *LOADED):
         importlib.import_module(name)
+    make_hashes_cheap()
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.collect()
     gc.freeze()  # a command then copies less
@@ -124,7 +182,7 @@ def serve(channel: socket.socket) -> None:
                 process, reply = running.pop(descriptor)
                 process.join()
                 with reply, contextlib.suppress(OSError):
-                    reply.sendall(str(process.exitcode).encode())
+                    reply.sendall(NUMBER.pack(process.exitcode))
                 process.close()
         if channel.fileno() in ready:
             head, files, _, _ = socket.recv_fds(channel, LENGTH.size, 4)
@@ -136,7 +194,10 @@ def serve(channel: socket.socket) -> None:
             others = [channel.fileno(), *waiting, files[3]]
             process = ForkProcess(target=become, args=(json.loads(data), files[:3], others))
             process.start()
-            running[process.sentinel] = (process, socket.socket(fileno=files[3]))
+            reply = socket.socket(fileno=files[3])
+            running[process.sentinel] = (process, reply)
+            with contextlib.suppress(OSError):
+                reply.sendall(NUMBER.pack(process.pid))
             for descriptor in files[:3]:
                 os.close(descriptor)
     for process, _ in running.values():

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from external.install import node, node_environment, node_modules, python_of
-from support.eventually import HANG_S
+from external.install import node, node_modules, python_of
 from wire.fixture_tools import FIXTURES
+from wire.kept_clients import converse
 from wire.raw_http import http_request
 from wire.served import EVERYTHING
 from wire.wires import MODERN
@@ -22,27 +21,23 @@ STDIO = {"command": [sys.executable, str(EVERYTHING), "--stdio"]}
 
 def python_sdk(generation: int, config: Mapping[str, Any]) -> dict[str, Any]:
     """Let the official Python SDK, generation 1 or 2, talk to a server."""
-    script = PEERS / f"python_sdk{generation}.py"
-    return _run([str(python_of(f"peers-sdk{generation}")), str(script), json.dumps(config)])
+    return _python(generation, f"python_sdk{generation}", config)
+
+
+def python_oauth(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the official Python SDK get a token from an authorization server by itself."""
+    return _python(2, "python_oauth", config)
+
+
+def _python(generation: int, module: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    command = (str(python_of(f"peers-sdk{generation}")), str(PEERS / "loaded.py"))
+    return converse(command, {"module": module, "config": config})
 
 
 def typescript_sdk(generation: int, config: Mapping[str, Any]) -> dict[str, Any]:
     """Let the official TypeScript SDK, generation 1 or 2, talk to a server."""
     whole = {**config, "sdk": generation, "modules": str(node_modules())}
-    return _run([str(node()), str(PEERS / "typescript_sdk.mjs"), json.dumps(whole)])
-
-
-def _run(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        env=node_environment(),
-    )
-    assert done.returncode == 0, f"{command[1]} ended with {done.returncode}: {done.stderr[-4000:]}"
-    return json.loads(done.stdout)
+    return converse((str(node()), str(PEERS / "typescript_sdk.mjs")), {"config": whole})
 
 
 def check_conversation(report: Mapping[str, Any], revision: str) -> None:

@@ -255,7 +255,7 @@ def test_a_signal_ends_open_streams_and_running_statements(
     place: Place, number: signal.Signals
 ) -> None:
     words = [*place.words("core"), "--http", "127.0.0.1:0", "--no-auth"]
-    with serving(words, place.state) as server:
+    with serving([*words, "--config", '{"stop_grace_s": 0.1}'], place.state) as server:
         port = _port(server)
         with HttpPeer(port, "2025-11-25", path="/mcp/core") as peer:
             peer.connect()

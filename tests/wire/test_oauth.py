@@ -20,7 +20,7 @@ from support.command_line import serving, tidegate
 from support.eventually import PATIENCE_S
 from support.free_ports import claim_port
 from tidegate.surfaces.registry import SURFACES
-from wire.conversations import PEERS, _run
+from wire.conversations import python_oauth
 from wire.raw_http import http_request
 from wire.served import Served
 from wire.wires import BOTH, MODERN
@@ -264,8 +264,7 @@ def test_the_official_client_gets_a_token_by_itself_and_steps_up_to_write(
         "mode": mode,
         "calls": [["query", {"sql": SELECT}], ["query", {"sql": INSERT}]],
     }
-    script = PEERS / "python_oauth.py"
-    report = _run([str(python_of("peers-sdk2")), str(script), json.dumps(config)])
+    report = python_oauth(config)
     read, written = report["results"]
     assert "Paris" in read["text"]
     assert not written["is_error"]

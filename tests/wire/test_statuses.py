@@ -79,6 +79,7 @@ class Harness:
             "surface": {"workbench": workbench},
             "sources": self.sources,
             "body_limit_bytes": 20_000,
+            "limits": {"timeout_s": 0.2},
         }
         settings.write_text(json.dumps(chosen))
         words = ("serve", "--http", "127.0.0.1:0", "--config", str(settings))
@@ -106,8 +107,8 @@ def guessed(tmp_path: Path) -> Harness:
 def calls(ids: dict[str, str]) -> list[tuple[list[Any], int, int]]:
     """A call, its JSON-RPC code (0 if it is answered), and its status by the table."""
     towns, away = {"connection_id": ids["towns"]}, {"connection_id": ids["away"]}
-    select = ["execute_query", {**towns, "query": "SELECT id FROM towns"}]
-    endless = ["execute_query", {**towns, "query": ENDLESS, "timeout_seconds": 1}]
+    select = _select(ids["towns"])
+    endless = ["execute_query", {**towns, "query": ENDLESS}]
     return [
         (select, 0, 200),
         (["execute_query", {**towns, "query": "DELETE FROM towns"}], -32007, 403),
@@ -202,7 +203,7 @@ def test_what_the_door_refuses_has_its_status_for_every_client(
 
 def _select(towns: str, more: str = "") -> list[Any]:
     query = f"SELECT id FROM towns /* {more} */"
-    return ["execute_query", {"connection_id": towns, "query": query}]
+    return ["execute_query", {"connection_id": towns, "query": query, "timeout_seconds": 60}]
 
 
 @each_client

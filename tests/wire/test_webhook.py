@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.audit_records import records
-from support.command_line import Ended, Serving, serving, tidegate
+from support.command_line import STARTED, Ended, Serving, serving, tidegate
 from support.console_visitor import Visitor
 from support.eventually import wait_until
 from support.webhook_receiver import PATH, SECRET, Answer, Receiver, receiving, status
@@ -79,7 +79,7 @@ class Place:
     @contextmanager
     def serving(self) -> Generator[None]:
         words = ["serve", "--http", "127.0.0.1:0", "--config", str(self.settings)]
-        with serving(words, self.state) as self.server:
+        with serving(words, self.state, program=STARTED) as self.server:
             line = self.server.until("the console is at")
             self.port = int(line.rpartition("/console")[0].rpartition(":")[2])
             yield

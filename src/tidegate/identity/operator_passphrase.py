@@ -14,8 +14,12 @@ from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
 
 SHORTEST = 8
-_COST, _BLOCK, _PARALLEL = 2**15, 8, 1
+COST_BITS = 15
+"""The cost of a hash that is made: 32 MB and some 0.1 s of CPU. It is kept with the hash, so that
+those of another cost stay good."""
+_BLOCK, _PARALLEL = 8, 1
 _MEMORY = 64 * 1024 * 1024
+_POSSIBLE_BITS = range(1, 16)  # more do not fit into the memory
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,7 +70,7 @@ class OperatorPassphrase:
             kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
         except (OSError, msgspec.MsgspecError) as error:
             raise self._failed("cannot be read or does not hold a passphrase") from error
-        return hmac.compare_digest(hash_passphrase(passphrase, kept.salt), kept.hash)
+        return fits(passphrase, kept.salt, kept.hash)
 
     def _failed(self, problem: str) -> TidegateError:
         return TidegateError(
@@ -77,7 +81,17 @@ class OperatorPassphrase:
 
 
 def hash_passphrase(passphrase: str, salt: bytes) -> bytes:
-    """The scrypt hash of a passphrase. Takes some 0.1 s of CPU and 32 MB."""
+    """The cost, in one byte, and the scrypt hash of a passphrase. Takes some 0.1 s of CPU."""
+    return bytes([COST_BITS]) + _scrypt(passphrase, salt, COST_BITS)
+
+
+def fits(passphrase: str, salt: bytes, hashed: bytes) -> bool:
+    """Whether the hash is of this passphrase. Takes as long for one that is not."""
+    bits = hashed[0] if hashed and hashed[0] in _POSSIBLE_BITS else COST_BITS
+    return hmac.compare_digest(_scrypt(passphrase, salt, bits), hashed[1:])
+
+
+def _scrypt(passphrase: str, salt: bytes, bits: int) -> bytes:
     return hashlib.scrypt(
-        passphrase.encode(), salt=salt, n=_COST, r=_BLOCK, p=_PARALLEL, maxmem=_MEMORY, dklen=32
+        passphrase.encode(), salt=salt, n=2**bits, r=_BLOCK, p=_PARALLEL, maxmem=_MEMORY, dklen=32
     )

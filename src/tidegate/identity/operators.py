@@ -8,7 +8,6 @@ by the browser in a cookie, and here as a digest.
 
 from __future__ import annotations
 
-import hmac
 import os
 import re
 import secrets
@@ -22,7 +21,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import Lockout
-from tidegate.identity.operator_passphrase import SHORTEST, hash_passphrase
+from tidegate.identity.operator_passphrase import SHORTEST, fits, hash_passphrase
 from tidegate.model.actors import Role, RoleGrant, holds
 from tidegate.model.deadlines import AHEAD_S, CLOCKS, Clocks, Deadlines, is_ahead
 from tidegate.store.access import OperatorStore
@@ -299,10 +298,10 @@ class Operators:
         operator = next(
             (each for each in self._store.list() if each.name.casefold() == name.casefold()), None
         )
-        has_one = operator is not None and operator.hash
-        salt = operator.salt if operator is not None and has_one else b"no operator here"
-        hashed = hash_passphrase(passphrase, salt)
-        if operator is None or not has_one or not hmac.compare_digest(hashed, operator.hash):
+        salt, hashed = b"no operator here", b""
+        if operator is not None and operator.hash:
+            salt, hashed = operator.salt, operator.hash
+        if not fits(passphrase, salt, hashed) or operator is None:
             self._failed(address, name, "passphrase")
             raise TidegateError(
                 Code.AUTH_INVALID,
@@ -374,7 +373,7 @@ class Operators:
                 "You have set no passphrase yet; nothing was changed.",
                 hint="Set one under Access in the console.",
             )
-        if not hmac.compare_digest(hash_passphrase(passphrase, operator.salt), operator.hash):
+        if not fits(passphrase, operator.salt, operator.hash):
             ended = self._lockout.failed(f"session {signed_in.session.id}", now)
             if ended:
                 self._store.end_sessions(id=signed_in.session.id)

@@ -1,7 +1,7 @@
 """The official Python SDK 2.x gets itself a token of an authorization server, and uses it.
 
-Run by the SDK's own interpreter: `python_oauth.py CONFIG`, where CONFIG is a JSON object with
-`url`, `mode` and `calls` (pairs of tool and arguments). It registers itself, goes the way of the
+Run by the SDK's own interpreter, by `loaded.py`. The configuration is an object with `url`, `mode`
+and `calls` (pairs of tool and arguments). It registers itself, goes the way of the
 authorization code with PKCE, and steps up when the server says that its scope does not suffice.
 Prints what the tools answered and which scopes and resources it asked for. Imports nothing of the
 server.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import warnings
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -24,7 +23,7 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from mcp import Client, MCPError
 
 warnings.simplefilter("ignore")
-CONFIG = json.loads(sys.argv[1])
+CONFIG: dict[str, Any] = {}
 REPORT: dict[str, Any] = {"asked": [], "results": []}
 CALLBACK = "http://127.0.0.1:1/callback"
 
@@ -100,4 +99,6 @@ async def main() -> None:
     print(json.dumps(REPORT))
 
 
-asyncio.run(asyncio.wait_for(main(), 240))
+def converse(config: dict[str, Any]) -> None:
+    CONFIG.update(config)
+    asyncio.run(asyncio.wait_for(main(), 240))

@@ -1,10 +1,10 @@
 """A conversation of the official Python SDK 1.x with a server, printed as JSON on stdout.
 
-Run by the SDK's own interpreter: `python_sdk1.py CONFIG`, where CONFIG is a JSON object with
-`command` or `url`, and optionally `revision`, `token`, `answers` (to elicitations, in order) and
-`calls` (pairs of tool and arguments, made instead of the conversation with the fixtures;
-`resources/read` and `prompts/get` stand for a tool, and so do `initialize`, once more, `cancel`, a
-call that is called back when it runs, and `end`, which ends the session behind the client's back).
+Run by the SDK's own interpreter, by `loaded.py`. The configuration is an object with `command` or
+`url`, and optionally `revision`, `token`, `answers` (to elicitations, in order) and `calls` (pairs
+of tool and arguments, made instead of the conversation with the fixtures; `resources/read` and
+`prompts/get` stand for a tool, and so do `initialize`, once more, `cancel`, a call that is called
+back when it runs, and `end`, which ends the session behind the client's back).
 Imports nothing of the server.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,7 +22,7 @@ from pydantic import AnyUrl
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
 
-CONFIG = json.loads(sys.argv[1])
+CONFIG: dict[str, Any] = {}
 REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": [], "session": None}
 NOTIFIED = asyncio.Event()
 
@@ -258,4 +257,6 @@ async def main() -> None:
     print(json.dumps(REPORT))
 
 
-asyncio.run(main())
+def converse(config: dict[str, Any]) -> None:
+    CONFIG.update(config)
+    asyncio.run(main())

@@ -1,11 +1,11 @@
 """A conversation of the official Python SDK 2.x with a server, printed as JSON on stdout.
 
-Run by the SDK's own interpreter: `python_sdk2.py CONFIG`, where CONFIG is a JSON object with
-`command` or `url`, `mode` (auto, legacy or a revision) and optionally `token`, `answers` (to
-elicitations, in order) and `calls` (pairs of tool and arguments, made instead of the conversation
-with the fixtures; an argument `$name` is the member of that name in the last structured result that
-had it; `resources/read` and `prompts/get` stand for a tool, and so does `end`, which ends the
-session behind the client's back).
+Run by the SDK's own interpreter, by `loaded.py`. The configuration is an object with `command` or
+`url`, `mode` (auto, legacy or a revision) and optionally `token`, `answers` (to elicitations, in
+order) and `calls` (pairs of tool and arguments, made instead of the conversation with the fixtures;
+an argument `$name` is the member of that name in the last structured result that had it;
+`resources/read` and `prompts/get` stand for a tool, and so does `end`, which ends the session
+behind the client's back).
 Imports nothing of the server.
 """
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import warnings
 from typing import Any
 
@@ -26,7 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp import Client, MCPError, StdioServerParameters, types
 
 warnings.simplefilter("ignore")
-CONFIG = json.loads(sys.argv[1])
+CONFIG: dict[str, Any] = {}
 REPORT: dict[str, Any] = {"logs": [], "updated": [], "progress": []}
 NOTIFIED = asyncio.Event()
 
@@ -253,4 +252,6 @@ async def main() -> None:
     print(json.dumps(REPORT))
 
 
-asyncio.run(main())
+def converse(config: dict[str, Any]) -> None:
+    CONFIG.update(config)
+    asyncio.run(main())

@@ -1,22 +1,28 @@
-// A conversation of the official TypeScript SDK with a server, printed as JSON on stdout.
+// Conversations of the official TypeScript SDK with servers, one after another.
 //
-// `typescript_sdk.mjs CONFIG`, where CONFIG is a JSON object with `modules` (the folder of the
-// installed packages), `sdk` (1 or 2), `command` or `url`, `mode` (legacy, auto or a revision;
-// SDK 2 only) and optionally `token`, `sampled` (what its model writes, one text a request),
-// `answer` (to every elicitation), `answers` (to the first ones, in order) and `calls` (pairs of tool
-// and arguments, made instead of the conversation with the fixtures; `resources/read` and
-// `prompts/get` stand for a tool, and so does `end`, which ends the session behind the client's back).
+// Reads a JSON object on each line of its input, with `config`, `environment` and `cwd`, and answers
+// with one that has `status`, `out` (what the client saw, as JSON), `err` and `goes_on` (whether it
+// takes further ones: not after one that failed, which may leave something open).
+//
+// A configuration has `modules` (the folder of the installed packages), `sdk` (1 or 2), `command` or
+// `url`, `mode` (legacy, auto or a revision; SDK 2 only) and optionally `token`, `sampled` (what its
+// model writes, one text a request), `answer` (to every elicitation), `answers` (to the first ones,
+// in order) and `calls` (pairs of tool and arguments, made instead of the conversation with the
+// fixtures; `resources/read` and `prompts/get` stand for a tool, and so does `end`, which ends the
+// session behind the client's back).
 
 import { createRequire } from "node:module";
 import path from "node:path";
+import { createInterface } from "node:readline";
+import { inspect } from "node:util";
 
-const config = JSON.parse(process.argv[2]);
-const require = createRequire(path.join(config.modules, "here.js"));
-const report = { logs: [], updated: [], progress: [], faults: [], asked: [] };
 const uri = "test://watched-resource";
+let config = {};
+let report = {};
 let notified = () => {};
 
 function packages() {
+  const require = createRequire(path.join(config.modules, "here.js"));
   if (config.sdk === 1) {
     const base = "@modelcontextprotocol/sdk";
     const types = require(`${base}/types.js`);
@@ -77,7 +83,8 @@ function open({ Client, Stdio, Http, name }) {
     report.updated.push(note.params.uri);
     notified();
   });
-  client.onerror = (error) => report.faults.push(String(error));
+  const { faults } = report;
+  client.onerror = (error) => faults.push(String(error));
   const [program, ...rest] = config.command ?? [];
   const headers = config.token ? { Authorization: `Bearer ${config.token}` } : {};
   const transport = config.command
@@ -221,9 +228,29 @@ async function talk() {
   return report;
 }
 
-const late = setTimeout(() => {
-  console.error("no end after 240 s", JSON.stringify(report));
-  process.exit(1);
-}, 240_000);
-console.log(JSON.stringify(await talk()));
-clearTimeout(late);
+async function converse(request) {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, request.environment);
+  process.chdir(request.cwd);
+  config = request.config;
+  report = { logs: [], updated: [], progress: [], faults: [], asked: [] };
+  notified = () => {};
+  const late = setTimeout(() => {
+    console.error("no end after 240 s", JSON.stringify(report));
+    process.exit(1);
+  }, 240_000);
+  try {
+    return { status: 0, out: JSON.stringify(await talk()), err: "", goes_on: true };
+  } catch (error) {
+    return { status: 1, out: "", err: inspect(error), goes_on: false };
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const answer = await converse(JSON.parse(line));
+  await new Promise((written) => process.stdout.write(`${JSON.stringify(answer)}\n`, written));
+  if (!answer.goes_on) break;
+}
+process.exit(0);

@@ -14,7 +14,7 @@ import pytest
 from support.certificates import Authority
 from support.cloud_backing import Backing, backing_server, proxy_of
 from support.cloud_surface import SELECT, CloudClient
-from support.command_line import serving, tidegate
+from support.command_line import STARTED, serving, tidegate
 from support.free_ports import claim_port
 from support.postgres_surface import PostgresShop
 from tidegate.errors import Code, TidegateError
@@ -45,7 +45,8 @@ def test_a_proxy_on_stdio_says_what_is_behind_and_answers(
     backing, authority = secure
     dsn = backing.dsn().replace("127.0.0.1", "localhost")
     dsn += f"?sslmode=verify-full&sslrootcert={authority.file}"
-    with serving(("serve", "--surface", "cloud", "--proxy", dsn), tmp_path) as proxy:
+    words = ("serve", "--surface", "cloud", "--proxy", dsn)
+    with serving(words, tmp_path, program=STARTED) as proxy:
         assert "the backing server is Tidegate" in proxy.until("backing")
         answer = proxy.ask("tools/call", tool("run_select_query", sql=SELECT))
         assert len(answer["result"]["structuredContent"]["rows"]) == 2
