@@ -6,6 +6,7 @@ what differs counts if each world gives its own reply again and again, from data
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -17,7 +18,6 @@ from hidden_data import worlds
 from hidden_data.reads import Read, Reads
 from hidden_data.roads import World, settled, world
 
-PROGRAM = ("-m", "tidegate")
 AGAIN = 3
 """Further databases of each world in which what differs must differ again."""
 
@@ -64,7 +64,7 @@ class Hunt:
     """Two worlds of some engines, and further copies of both."""
 
     def __init__(
-        self, engines: Sequence[str], seed: int, directory: Path, program: Sequence[str] = PROGRAM
+        self, engines: Sequence[str], seed: int, directory: Path, program: Sequence[str] | None
     ) -> None:
         self._engines = engines
         self._seed = seed
@@ -90,9 +90,9 @@ class Hunt:
                 self._others.append((self._world("a", number), self._world("b", number)))
             yield self._others[number - 1]
 
-    def ask(self, engine: str, count: int) -> Tally:
+    def ask(self, engine: str, count: int, most_finds: int) -> Tally:
         """Compare `count` generated reads, each by one road, and then what the product says of
-        tables by itself."""
+        tables by itself. Ends with `most_finds`."""
         random = Random(f"{self._seed}{engine}")
         reads = Reads(random, engine)
         roads = [each for each in self.first.statements if each != "postgres" or engine == each]
@@ -113,6 +113,8 @@ class Hunt:
                 continue
             if self._is_steady(engine, road, read, first, second):
                 finds.append(Find(engine, road, repr(read), *around(first, second)))
+                if len(finds) == most_finds:
+                    return Tally(engine, number + 1, answered, refused, unsteady, tuple(finds))
             else:
                 unsteady += 1
         said = dict(self.second.metadata(engine))
@@ -139,13 +141,18 @@ def is_refused(reply: str) -> bool:
 
 
 def hunt(
-    engines: Sequence[str], count: int, seed: int, program: Sequence[str] = PROGRAM
+    engines: Sequence[str],
+    count: int,
+    seed: int,
+    program: Sequence[str] | None = None,
+    most_finds: int = sys.maxsize,
 ) -> Iterator[Tally]:
-    """Hunt on some engines, one after the other; `program` is what Python runs as the server."""
+    """Hunt on some engines, one after the other; `program` is what Python runs as the server. On
+    each engine it ends with `most_finds`."""
     with tempfile.TemporaryDirectory(prefix="hidden-") as directory:
         chase = Hunt(engines, seed, Path(directory), program)
         try:
             for engine in engines:
-                yield chase.ask(engine, count)
+                yield chase.ask(engine, count, most_finds)
         finally:
             chase.close()

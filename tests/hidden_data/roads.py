@@ -238,7 +238,7 @@ class World:
 
 @contextmanager
 def world(
-    directory: Path, urls: Mapping[str, str], program: Sequence[str] = ("-m", "tidegate")
+    directory: Path, urls: Mapping[str, str], program: Sequence[str] | None
 ) -> Iterator[World]:
     """Serve the databases of a world, by their engines' names, under its rules. `program` is what
     Python runs."""
