@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,9 +54,11 @@ class WireServer(NamedTuple):
 
 
 @contextmanager
-def wire_server(folder: Path, *options: str, **settings: Any) -> Iterator[WireServer]:
+def wire_server(
+    folder: Path, *options: str, program: Sequence[str] | None = None, **settings: Any
+) -> Iterator[WireServer]:
     """Serve `shop` (SQLite) and what `sources` adds, to the tokens `reader`, `writer` and `proxy`,
-    which may write and name the callers for whom it speaks."""
+    which may write and name the callers for whom it speaks. `program` is as in `serving`."""
     shop = sqlite3.connect(folder / "shop.db")
     shop.executescript(SHOP)
     shop.close()
@@ -78,7 +80,7 @@ def wire_server(folder: Path, *options: str, **settings: Any) -> Iterator[WireSe
     config = folder / "settings.json"
     config.write_text(json.dumps({"sources": declared, **settings}))
     words = ("serve", "--config", str(config), "--pg", "127.0.0.1:0", *options)
-    with serving(words, state) as process:
+    with serving(words, state, program=program) as process:
         http_port = 0
         while "postgresql://" not in (line := process.until("serving")):
             http_port = int(line.rsplit(":", 1)[1].removesuffix("/mcp\n"))

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from support.command_line import environment
+from support.command_line import STARTED, environment
 from support.eventually import HANG_S, PATIENCE_S
 from support.postgres_surface import PostgresShop
 from support.wire_server import WireServer, wire_server
@@ -35,10 +35,11 @@ START = struct.pack("!I", 196_608) + b"user\0writer\0database\0shop\0\0"
 
 @pytest.fixture(scope="module")
 def small(postgres: PostgresShop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireServer]:
-    """A server for few clients."""
+    """A server for few clients, started by itself: a fork has its memory in common with others."""
     sources = [{"name": "pg", "url": postgres.url, "access": "write"}]
     pg = {"max_logins": LOGINS, "max_connections": SESSIONS}
-    with wire_server(tmp_path_factory.mktemp("small"), sources=sources, pg=pg) as served:
+    folder = tmp_path_factory.mktemp("small")
+    with wire_server(folder, program=STARTED, sources=sources, pg=pg) as served:
         yield served
 
 
