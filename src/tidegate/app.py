@@ -143,13 +143,16 @@ class App:
         def console() -> str:
             return config.console.origin or self.console_address
 
+        def served_console() -> str:
+            return console() if self.console_address else ""
+
         self.approvals = Approvals(
             self.state.approvals,
             config.approvals,
             note=self.server_audit.record_as,
             note_done=self.server_audit.record_done_as,
             identities=Identities(self.name_of, self.operators.list, self.tokens.revoked),
-            console=console,
+            console=served_console,
         )
         self.webhook = WebhookSender(
             self.state.webhook,

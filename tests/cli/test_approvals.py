@@ -43,7 +43,7 @@ def question(run: Run, refusal: str) -> str:
     assert "approval.needed" in refusal
     (waiting,) = run("approvals", "list", "--json").json["approvals"]
     assert waiting["id"] not in refusal and "tidegate approvals" not in refusal
-    assert "in the Inbox that `tidegate console` opens" in refusal
+    assert "in the Inbox, which `tidegate console` on the server's machine opens" in refusal
     return waiting["id"]
 
 

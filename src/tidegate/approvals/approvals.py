@@ -19,6 +19,7 @@ from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.approvals.four_eyes import NO_OTHER, counts_still, why_not
+from tidegate.approvals.place import OPENED, name_inbox
 from tidegate.config.model import ApprovalSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import Cancellation
@@ -46,6 +47,8 @@ MAX_PENDING = 1_000
 MAX_PENDING_PER_ACTOR = 50
 NO_DETAILS: Mapping[str, str] = MappingProxyType({})
 _SWEEP_S = 60.0
+MANY_WAIT = "They wait in "
+"""How the advice begins where too many questions wait."""
 _LOOK_S = 0.25
 _WAITING = 0.1
 
@@ -71,14 +74,9 @@ class ApprovalNeeded(TidegateError):
         client_may_ask: bool,
         form_s: float = FORM_S,
         message: str = "",
-        console: str = "",
+        place: str = OPENED,
     ) -> None:
-        """`console` is the address of the console; empty if this process serves none."""
-        place = (
-            f"the Inbox at {console}/console"
-            if console
-            else "the Inbox that `tidegate console` opens on the server's machine"
-        )
+        """`place` is where a person can answer, as `name_inbox` says it."""
         super().__init__(
             Code.APPROVAL_NEEDED,
             message or "A person must approve this call",
@@ -165,8 +163,13 @@ class Approvals:
             client_may_ask=client_may_ask,
             form_s=self.settings.wait_s or FORM_S,
             message=message,
-            console=self._console(),
+            place=self.place,
         )
+
+    @property
+    def place(self) -> str:
+        """Where a person can answer, for the middle of a sentence."""
+        return name_inbox(self._console())
 
     async def approve(
         self,
@@ -485,7 +488,14 @@ class Approvals:
             asked_at=now,
         )
         while True:
-            question = self._store.admit(asked, self._bounds(now))
+            try:
+                question = self._store.admit(asked, self._bounds(now))
+            except TidegateError as error:
+                if error.code is Code.LIMIT_RATE:
+                    raise error.with_hint(
+                        f"{MANY_WAIT}{self.place}. Ask the user to have some answered there."
+                    ) from None
+                raise
             if question.id == asked.id:
                 self._record("asked", question, approval_request.actor.id)
             elif question.state == "denied":

@@ -109,7 +109,8 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     callers of whom no operator is the owner, so that there are two people to each call; `off` takes
     any. From the second operator on, `off` means `own`.
 
-    `webhook`: a server of yours that gets a message when a call waits.
+    `webhook`: a server of yours, or a channel of Slack or Teams, that gets a message when a call
+    waits.
     """
 
     grant_ttl_s: Seconds = 86_400.0
@@ -244,6 +245,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             check_allowed_host(host)
         for origin in self.allowed_origins:
             check_allowed_origin(origin)
+        origin = self.console.origin
+        if origin is not None and not _ORIGIN.fullmatch(origin):
+            raise invalid(
+                f"`console.origin` is `{origin[:80]}`, which is no origin.",
+                hint="Write it like https://gate.example.com or https://gate.example.com:8443.",
+            )
         if self.oauth is not None and not self.auth:
             raise invalid("With `oauth` there is authentication: `auth` cannot be false.")
         if self.http is not None:
@@ -265,11 +272,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_console(self, host: str) -> None:
         origin = self.console.origin
-        if origin is not None and not _ORIGIN.fullmatch(origin):
-            raise invalid(
-                f"`console.origin` is `{origin}`, which is no origin.",
-                hint="Write it like https://gate.example.com or https://gate.example.com:8443.",
-            )
         if host in LOOPBACK:
             return
         if origin is None or not (self.tls is not None or self.trusted_proxies):

@@ -245,6 +245,11 @@ async def answer_approval(
         or source.approval != "any"
         or source.id != question.subject.source_id
     ):
-        raise TidegateError(Code.APPROVAL_NEEDED, "The answer must come from the inbox")
+        place = None if services.approvals is None else services.approvals.place
+        raise TidegateError(
+            Code.APPROVAL_NEEDED,
+            "An answer in the caller's client does not count for this source",
+            hint=place and f"The question waits in {place}. Ask the user to answer it there.",
+        )
     by = f"the person at {call.client or 'the client'} of {call.actor.name}"
     await services.approvals.record_client_answer(question, call.actor.id, allow, by)

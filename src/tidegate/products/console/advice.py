@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate.approvals.approvals import MANY_WAIT
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import BY_OPERATOR
 from tidegate.surfaces.hints import Guide
@@ -56,9 +57,6 @@ HINTS: Mapping[str, str] = {
     "Change the index by its own tools, such as datalevin_add_document.": (
         "Queries run here; tools of an agent change the index."
     ),
-    "Ask the user to have the operator of the gate answer them.": (
-        "Answer some of them in the Inbox."
-    ),
     BY_OPERATOR: "Ask the person who cancelled it before you run it again.",
     "Send it again.": "Run it again.",
     "Send the call again.": "Run it again.",
@@ -81,6 +79,8 @@ def advice(error: TidegateError) -> str:
         return f"The reason: {error.hint}"  # the words of the person who denied it
     if error.hint.startswith("The question waits in "):
         return "Answer it in the Inbox, then run it again."
+    if error.hint.startswith(MANY_WAIT):
+        return "Answer some of them in the Inbox."
     if error.hint in HINTS:
         return HINTS[error.hint]
     hint = GUIDE.hint(error)

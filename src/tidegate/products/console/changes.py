@@ -87,7 +87,7 @@ class Changes:
         why = await asyncio.to_thread(self._approvals.why_not, question, operator)
         if why is not None:
             raise TidegateError(
-                Code.APPROVAL_NEEDED, f"{why}. It waits in the inbox; nothing was changed."
+                Code.APPROVAL_NEEDED, f"{why}. It waits in the Inbox; nothing was changed."
             )
 
         def resolve() -> None:

@@ -22,10 +22,13 @@ class RequestChecks:
     def __init__(self, host: str, port: int, *, tls: bool, origin: str | None = None) -> None:
         scheme = "https" if tls else "http"
         self._origins: set[str] = set()
+        self._address = "" if origin is None else origin.rstrip("/").lower()
+        if origin is not None:
+            self._origins.add(self._address)
         if host in LOOPBACK:
             self._origins |= {f"{scheme}://{name}:{port}" for name in _NAMES}
-        if origin is not None:
-            self._origins.add(origin.rstrip("/").lower())
+            listens_at = "[::1]" if host == "::1" else "127.0.0.1"
+            self._address = f"{scheme}://{listens_at}:{port}"
         self._hosts = {urlsplit(each).netloc for each in self._origins}
 
     def check_page(self, headers: Mapping[bytes, bytes]) -> None:
@@ -56,9 +59,7 @@ class RequestChecks:
     @property
     def address(self) -> str:
         """Where the console is, without a path."""
-        return next((each for each in sorted(self._origins) if "127.0.0.1" in each), "") or next(
-            iter(self._origins), ""
-        )
+        return self._address
 
     @staticmethod
     def _host(headers: Mapping[bytes, bytes]) -> str:

@@ -81,11 +81,7 @@ class SqliteApprovalStore:
             every: int = connection.execute(_WAITING).get
             of_actor: int = connection.execute(f"{_WAITING} AND actor = ?", (question.actor,)).get
             if every >= bounds.most or of_actor >= bounds.most_of_actor:
-                raise TidegateError(
-                    Code.LIMIT_RATE,
-                    "Too many requests for approval are pending.",
-                    hint="Ask the user to have the operator of the gate answer them.",
-                )
+                raise TidegateError(Code.LIMIT_RATE, "Too many requests for approval are pending.")
             marks = ", ".join("?" * len(QUESTION_COLUMNS))
             connection.execute(
                 f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})",

@@ -39,6 +39,11 @@ LOOK_ELSEWHERE = (
     " and the MCP client does not support elicitation. Restart the server in 'full_access' mode if"
     " you trust this client, or use an elicitation-capable client"
 )
+WAITS = (
+    ". The question waits in the Inbox, which `tidegate console` on the server's machine opens. Ask"
+    " the user to answer it there, then send the same call again."
+)
+"""What is said after the document's words while a question waits."""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +106,7 @@ async def test_what_needs_approval_is_refused_where_no_person_can_be_asked(
         for statement in asked:
             text = await client.bad("run_select_query", sql=statement)
             assert text == refused(
-                "run_select_query", f"server is in '{mode}' mode{LOOK_ELSEWHERE}"
+                "run_select_query", f"server is in '{mode}' mode{LOOK_ELSEWHERE}{WAITS}"
             )
     assert desk.writes == []
     assert {line["decision"] for line in recorded(tmp_path)} == {"needs_approval_unavailable"}
@@ -112,8 +117,8 @@ async def test_what_needs_approval_is_refused_where_no_person_can_be_asked(
     ("action", "why", "decision"),
     [
         ("decline", "user declined approval", "needs_approval_declined"),
-        ("cancel", "approval prompt was dismissed", "needs_approval_cancelled"),
-        ("shrug", 'unexpected elicitation action "shrug"', "needs_approval_declined"),
+        ("cancel", f"approval prompt was dismissed{WAITS}", "needs_approval_cancelled"),
+        ("shrug", f'unexpected elicitation action "shrug"{WAITS}', "needs_approval_declined"),
     ],
 )
 async def test_what_a_person_does_not_accept_is_not_sent(
@@ -148,13 +153,8 @@ async def test_a_form_that_nobody_answers_ends_the_call_and_frees_its_place(
     async with opened(tmp_path, settings, desk, approvals={"wait_s": 0.2}) as app:
         client = CloudClient(app, reply=answering(""))
         text = await client.bad("run_mutation_query", sql=DELETE)
-        assert text.startswith(
-            refused(
-                "run_mutation_query",
-                "elicitation transport error: no one answered the form within 0.2 s",
-            )
-        )
-        assert "The question still waits for the operator" in text
+        why = "elicitation transport error: no one answered the form within 0.2 s"
+        assert text == refused("run_mutation_query", f"{why}{WAITS}")
         assert len(client.asked) == 1
         assert "requestId" in client.notes[-1]  # the client can close the form
         await client.good("server_info")
@@ -355,6 +355,6 @@ async def test_with_a_wait_the_refusal_says_that_the_question_is_still_there(
         assert text.startswith(
             refused("run_mutation_query", "server is in 'safe' mode and the MCP")
         )
-        assert text.endswith("waits for the operator: send the same call again later")
+        assert text.endswith(WAITS)
         assert len(app.approvals.list()) == 1
     assert desk.writes == []

@@ -12,6 +12,7 @@ from products.datalog.contract.test_surface_session import Client, Gate
 from support.datalog import Datalog
 from support.surface_client import READER, WRITER
 from tidegate.app import App
+from tidegate.approvals.place import OPENED
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.model.source_settings import Mask
@@ -87,7 +88,10 @@ def outcome(call: Client, tool: str, ids: dict[str, str]) -> str:
         name for name in ids
         if f"{name}:string*" in next(spec.arguments for spec in SPECS if spec.name == tool).split()
     )  # fmt: skip
-    return call.reply(tool, **{name: ids[name]}, **ROWS[tool]).get("code", "ok")
+    reply = call.reply(tool, **{name: ids[name]}, **ROWS[tool])
+    if reply.get("code") == ASK:
+        assert f"The question waits in {OPENED}." in str(reply)
+    return reply.get("code", "ok")
 
 
 def test_every_tool_is_allowed_and_refused_by_caller_and_setting(

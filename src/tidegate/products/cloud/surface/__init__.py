@@ -71,7 +71,7 @@ def surface(
             prompts=prompts,
         ),
         Refusals(
-            render_error=error_renderer(settings.mode, waits=config.approvals.wait_s > 0),
+            render_error=error_renderer(settings.mode),
             unknown_tool=unknown_tool,
         ),
         CallConventions(

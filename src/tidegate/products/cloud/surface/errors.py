@@ -21,34 +21,32 @@ _LOOK_ELSEWHERE = (
 )
 
 
-def error_renderer(mode: str, *, waits: bool) -> Callable[[TidegateError, ToolContext], ToolResult]:
-    """Shows the errors of a server in `mode`. `waits`: a call waits for an answer in the inbox, so
-    the reply says that the question is still there."""
+def error_renderer(mode: str) -> Callable[[TidegateError, ToolContext], ToolResult]:
+    """Shows the errors of a server in `mode`."""
 
     def render(error: TidegateError, context: ToolContext) -> ToolResult:
         text = error_text(error, context.tool, mode, can_ask=context.can_ask)
-        if waits and isinstance(error, ApprovalNeeded):
-            text += ". The question still waits for the operator: send the same call again later"
         return ToolResult(content=[text_block(text)], structured=False, is_error=True)
 
     return render
 
 
 def error_text(error: TidegateError, tool: str, mode: str, *, can_ask: bool) -> str:
-    """The text of an error, without its hint where the document has words of its own."""
+    """The text of an error. Where the document has words of its own these come first, without our
+    hint, unless a question waits: then the hint names the place where a person can answer."""
     refused = f'tool "{tool}" refused: '
     by_mode = error.details.get("rule") == STATEMENT_RULES
     if error.code is Code.APPROVAL_DECLINED:
         return f"{refused}user declined approval" + (f": {error.hint}" if _reason(error) else "")
     if isinstance(error, ApprovalNeeded):
         if error.dismissed:
-            return f"{refused}approval prompt was dismissed"
+            return f"{refused}approval prompt was dismissed. {error.hint}"
         if error.problem:
-            return refused + _problem(error)
+            return f"{refused}{_problem(error)}. {error.hint}"
         if by_mode and not can_ask:
             return (
                 f"{refused}server is in '{mode}' mode and the MCP client does not support"
-                f" elicitation. {_LOOK_ELSEWHERE}"
+                f" elicitation. {_LOOK_ELSEWHERE}. {error.hint}"
             )
     if by_mode and error.code is Code.POLICY_READ_ONLY:
         return f"{refused}server is in '{mode}' mode"
