@@ -10,10 +10,10 @@ import json
 import queue
 import ssl
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from support.certificates import Authority
 from support.eventually import HANG_S
@@ -117,11 +117,19 @@ def status(code: int, **headers: str) -> Answer:
     return answer
 
 
-@contextmanager
-def receiving(folder: Path, *answers: Answer) -> Generator[Receiver]:
+ReceiverT = TypeVar("ReceiverT", bound=Receiver)
+
+
+def receiving(folder: Path, *answers: Answer) -> AbstractContextManager[Receiver]:
     """A receiver on 127.0.0.1 with a certificate of its own authority."""
+    return running(Receiver, folder, *answers)
+
+
+@contextmanager
+def running(kind: type[ReceiverT], folder: Path, *answers: Answer) -> Generator[ReceiverT]:
+    """A receiver of this kind on 127.0.0.1 with a certificate of its own authority."""
     folder.mkdir(exist_ok=True)
-    receiver = Receiver(folder, answers)
+    receiver = kind(folder, answers)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

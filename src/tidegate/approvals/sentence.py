@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidegate.model.changes import UndoChange
 from tidegate.model.statements import DryRun
 from tidegate.store.records import PendingApproval
@@ -10,18 +12,19 @@ IN_CONSOLE = "console"
 """The surface of what a person does in the console."""
 
 
-def sentence_of(question: PendingApproval) -> str:
-    """What the caller wants, in one sentence."""
+def sentence_of(question: PendingApproval, name: Callable[[str], str] = str) -> str:
+    """What the caller wants, in one sentence. `name` gives the form in which it holds the names of
+    the caller, the tables and the source."""
     subject = question.subject
     # What a person does in the console is the person's, not the page's.
     client = "" if subject.surface == IN_CONSOLE else subject.client.partition("/")[0]
     who = client or subject.actor_name
-    return f"{who} wants to {_what(question)} on {subject.source}"
+    return f"{name(who)} wants to {_what(question, name)} on {name(subject.source)}"
 
 
-def _what(question: PendingApproval) -> str:
+def _what(question: PendingApproval, name: Callable[[str], str]) -> str:
     subject, dry_run = question.subject, question.dry_run
-    where = f" of {', '.join(subject.tables[:3])}" if subject.tables else ""
+    where = f" of {', '.join(map(name, subject.tables[:3]))}" if subject.tables else ""
     if len(subject.tables) > 3:
         where += f" and {len(subject.tables) - 3} more"
     if dry_run is not None and dry_run.affected is not None:

@@ -1,7 +1,7 @@
 """Sends one message over HTTPS, once, by the rule of `http_client`.
 
-No redirect is followed, no proxy is used, and of the reply no more is read than its head. No text
-here holds the URL.
+No redirect is followed, no proxy is used, and of the reply no more is read than its head, except
+for the word that Slack answers. No text here holds the URL.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from tidegate.errors import Code, TidegateError
 from tidegate.http_client.client import HttpClient
 from tidegate.http_client.rules import ClientRules, HttpRequest, RequestFailed
 from tidegate.retrying_http import retry_after
-from tidegate.webhook.signature import read_secret, sign
+from tidegate.webhook.chat import render
+from tidegate.webhook.chat_replies import read_reply
+from tidegate.webhook.references import read_secret, read_url
+from tidegate.webhook.signature import make_headers
 
 TIMEOUT_S = 10.0
 """For one attempt: looking up the name, connecting, and the head of the reply."""
 MOST_HEAD = 16_384
+MOST_BODY = 262_144
+"""Of a reply of Slack. One word is expected, and errors on the way there are pages."""
 GONE = 410
 
 
@@ -45,20 +50,20 @@ class Attempt(NamedTuple):
 async def deliver(
     settings: WebhookSettings, id: str, body: bytes, *, timeout_s: float = TIMEOUT_S
 ) -> Attempt:
-    """Send a message. Raises only CancelledError."""
+    """Send a message of `messages`, in the format of the settings. Raises only CancelledError."""
     began = time.perf_counter()
+    reads_body = settings.format == "slack"
     rules = ClientRules(
-        max_bytes=0,
+        max_bytes=MOST_BODY if reads_body else 0,
         total_s=timeout_s,
         max_head_bytes=MOST_HEAD,
-        reads_body=False,
+        reads_body=reads_body,
         ca_file=settings.ca_file,
         ca_setting="approvals.webhook.ca_file",
         networks_setting="approvals.webhook.addresses",
     )
     try:
-        request = _request(settings, read_secret(settings.secret), id, body)
-        reply = await HttpClient(rules).send(request)
+        reply = await HttpClient(rules).send(_request(settings, id, body))
     except RequestFailed as failure:
         hint = f". {failure.hint}" if failure.code is Code.HOST_REFUSED else ""
         return Attempt(None, f"it {failure.what}{hint}")
@@ -66,30 +71,35 @@ async def deliver(
         return Attempt(None, error.without_secrets().message)
     elapsed_ms = (time.perf_counter() - began) * 1000
     after = retry_after(reply.headers.get("retry-after"))
-    return Attempt(reply.status, _reason(reply.status), after, reply.peer, elapsed_ms)
+    reason = _reason(settings.format, reply.status, reply.body)
+    return Attempt(reply.status, reason, after, reply.peer, elapsed_ms)
 
 
-def _reason(status: int) -> str:
+def _reason(format: str, status: int, body: bytes) -> str:
+    if 300 <= status < 400:
+        return f"it answered with a redirect ({status}), which is not followed"
+    if format != "standard":
+        return read_reply(format, status, body)
     if 200 <= status < 300:
         return ""
     if status == GONE:
         return "it answered 410: it wants no more messages"
-    if 300 <= status < 400:
-        return f"it answered with a redirect ({status}), which is not followed"
     return f"it answered with HTTP status {status}"
 
 
-def _request(settings: WebhookSettings, key: bytes, id: str, body: bytes) -> HttpRequest:
-    now = int(time.time())
+def _request(settings: WebhookSettings, id: str, body: bytes) -> HttpRequest:
+    """Raises: TidegateError CONFIG_INVALID."""
+    url, _ = read_url(settings)
+    credentials = ()
+    if settings.is_chat:
+        body = render(settings.format, body)
+    else:
+        credentials = make_headers(read_secret(settings.secret), id, body)
     return HttpRequest(
-        url=settings.url,
+        url=url,
         verb="POST",
         headers=(("Content-Type", "application/json"),),
-        credentials=(
-            ("webhook-id", id),
-            ("webhook-timestamp", str(now)),
-            ("webhook-signature", sign(key, id, now, body)),
-        ),
+        credentials=credentials,
         body=body,
         networks=settings.addresses,
     )

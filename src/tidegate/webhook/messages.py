@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from tidegate.approvals.approvals import QUESTION_TTL_S
-from tidegate.approvals.render import visible
+from tidegate.approvals.place import link_inbox
 from tidegate.approvals.sentence import sentence_of
 from tidegate.secrets import mask_shapes
 from tidegate.store.records import PendingApproval, WebhookMessage, WebhookState
+from tidegate.webhook.names import show_name
 
 ASKED, DECIDED, DIGEST, TEST = (
     "approval.asked", "approval.decided", "approval.digest", "webhook.test",
@@ -94,7 +95,7 @@ def _fields(question: PendingApproval) -> dict[str, Any]:
     decided_at = question.decided_at or question.ended_at
     return {
         "id": question.id,
-        "sentence": mask_shapes(visible(sentence_of(question)))[:_MOST_SENTENCE],
+        "sentence": mask_shapes(sentence_of(question, show_name))[:_MOST_SENTENCE],
         "source": question.subject.source,
         "state": state,
         "asked_at": _time(question.asked_at),
@@ -111,8 +112,7 @@ def _state(question: PendingApproval) -> str:
 
 
 def _link(address: str, id: str) -> str | None:
-    place = f"/{id}" if id else ""
-    return f"{address.rstrip('/')}/console#/inbox{place}" if address else None
+    return link_inbox(address, id) if address else None
 
 
 def _time(at: float) -> str:

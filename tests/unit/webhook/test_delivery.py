@@ -23,7 +23,8 @@ from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
 from tidegate.http_client.connections import find_refused
 from tidegate.webhook.delivery import Attempt, deliver
-from tidegate.webhook.signature import read_secret, sign
+from tidegate.webhook.references import read_secret
+from tidegate.webhook.signature import sign
 
 BODY = b'{"type":"webhook.test","data":{}}'
 

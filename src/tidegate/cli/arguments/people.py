@@ -24,10 +24,10 @@ def add_webhook(commands: Commands) -> None:
     )
     testing = actions.add_parser(
         "test",
-        help="send a signed test message, and show what came back",
-        description="Send one signed message of the type webhook.test to the webhook of the "
-        "settings (approvals.webhook), and show what came back. Fails if the message was not taken "
-        "with a status from 200 to 299.",
+        help="send a test message, and show what came back",
+        description="Send one message of the type webhook.test to the webhook of the "
+        "settings (approvals.webhook), in its format, and show what came back. Fails if the "
+        "message was not taken.",
     )
     testing.set_defaults(module="webhook")
     home_options(testing)

@@ -198,14 +198,17 @@ def _check_other(server: RunningServer) -> Finding:
 
 
 def check_webhook(settings: WebhookSettings | None) -> Iterator[Finding]:
-    """The webhook of the settings: whether it can sign. Sends nothing."""
+    """The webhook of the settings: whether it has its URL and can sign. Sends nothing."""
     if settings is None:
         return
-    from tidegate.webhook.signature import read_secret
+    from tidegate.webhook.references import read_secret, read_url
 
     try:
-        read_secret(settings.secret)
+        _, parts = read_url(settings)
+        if not settings.is_chat:
+            read_secret(settings.secret)
     except TidegateError as error:
         yield failed("webhook", error)
         return
-    yield ok("webhook", "it can sign; `tidegate webhook test` sends a message")
+    can = f"it has its URL at {parts.origin}" if settings.is_chat else "it can sign"
+    yield ok("webhook", f"{can}; `tidegate webhook test` sends a message")

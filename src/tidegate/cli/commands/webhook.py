@@ -1,4 +1,4 @@
-"""`tidegate webhook test`: sends a signed message, and says what came back."""
+"""`tidegate webhook test`: sends a message, and says what came back."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidegate.cli.terminal import show, show_json
 from tidegate.errors import Code, TidegateError
 from tidegate.webhook import messages
 from tidegate.webhook.delivery import deliver
+from tidegate.webhook.references import read_url
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -25,6 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
             "There is no webhook in the settings.",
             hint="Set `approvals.webhook` in a settings file, and name the file by --config.",
         )
+    _, parts = read_url(settings)
     report: dict[str, Any] = {}
 
     async def send(app: App) -> None:
@@ -34,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         report.update(
             sent=attempt.is_sent,
             id=message.id,
-            origin=settings.parts.origin,
+            origin=parts.origin,
             address=attempt.address,
             status=attempt.status,
             elapsed_ms=round(attempt.elapsed_ms, 1),
