@@ -26,7 +26,7 @@ REVIEWED = {
         " audit/activity_lines.py audit/activity_writing.py cli/arguments/people.py"
         " cli/arguments/serving.py cli/commands/demo.py cli/commands/operator.py"
         " cli/commands/serve.py cli/commands/webhook.py cli/settings.py config/model.py errors.py"
-        " identity/operators.py serve/status.py webhook/messages.py workspace/workspace.py",
+        " identity/operators.py serve/status.py approvals/place.py workspace/workspace.py",
     ),
     "where there is no source, a person is sent to the console, which says how to add one": (
         "console", "cli/first_source.py surfaces/core/__init__.py",

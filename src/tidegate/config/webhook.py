@@ -19,12 +19,12 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An https URL. It is read from a settings file alone, and is never shown whole, as it may hold
     a token. It may be a reference (`${ENV:NAME}` or `${FILE:/path}`) to the whole URL; that of a
     channel must be one, as it alone lets one post there."""
-    format: Literal["standard", "slack", "teams"] = "standard"
-    """`standard`: a signed message for a server of yours; `slack`: for an incoming webhook of
-    Slack; `teams`: for a webhook of a Teams workflow."""
     secret: str = ""
     """For `standard`, which needs it, alone: a reference to the secret that signs each message,
     `whsec_` and the Base64 of 24 to 64 bytes."""
+    format: Literal["standard", "slack", "teams"] = "standard"
+    """`standard`: a signed message for a server of yours; `slack`: for an incoming webhook of
+    Slack; `teams`: for a webhook of a Teams workflow."""
     events: tuple[Literal["asked", "decided"], ...] = ("asked", "decided")
     """When there is a message: `asked`, `decided` or both."""
     digest_minutes: Annotated[int, msgspec.Meta(ge=0, le=1_440)] = 0

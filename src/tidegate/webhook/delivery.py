@@ -16,8 +16,7 @@ from tidegate.http_client.rules import ClientRules, HttpRequest, RequestFailed
 from tidegate.retrying_http import retry_after
 from tidegate.webhook.chat import render
 from tidegate.webhook.chat_replies import read_reply
-from tidegate.webhook.references import read_secret, read_url
-from tidegate.webhook.signature import make_headers
+from tidegate.webhook.credentials import make_headers, read_secret, read_url
 
 TIMEOUT_S = 10.0
 """For one attempt: looking up the name, connecting, and the head of the reply."""

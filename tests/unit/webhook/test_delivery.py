@@ -22,9 +22,8 @@ from support.webhook_receiver import KEY, PATH, SECRET, Answer, Receiver, receiv
 from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
 from tidegate.http_client.connections import find_refused
+from tidegate.webhook.credentials import read_secret, sign
 from tidegate.webhook.delivery import Attempt, deliver
-from tidegate.webhook.references import read_secret
-from tidegate.webhook.signature import sign
 
 BODY = b'{"type":"webhook.test","data":{}}'
 

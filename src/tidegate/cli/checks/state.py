@@ -201,7 +201,7 @@ def check_webhook(settings: WebhookSettings | None) -> Iterator[Finding]:
     """The webhook of the settings: whether it has its URL and can sign. Sends nothing."""
     if settings is None:
         return
-    from tidegate.webhook.references import read_secret, read_url
+    from tidegate.webhook.credentials import read_secret, read_url
 
     try:
         _, parts = read_url(settings)

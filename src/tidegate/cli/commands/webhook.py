@@ -12,8 +12,8 @@ from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import show, show_json
 from tidegate.errors import Code, TidegateError
 from tidegate.webhook import messages
+from tidegate.webhook.credentials import read_url
 from tidegate.webhook.delivery import deliver
-from tidegate.webhook.references import read_url
 
 
 def run(arguments: argparse.Namespace) -> int:
