@@ -129,6 +129,17 @@ def test_each_surface_names_the_place(server: Server, surface: str, revision: st
     assert waiting(server.state)
 
 
+def test_one_of_several_statements_names_the_place(server: Server) -> None:
+    with HttpPeer(server.http, MODERN, path="/mcp/core", capabilities={}) as peer:
+        peer.token = server.token
+        first, second = json.loads(
+            peer.call("query", {"sql": READ, "also": [f"{READ} LIMIT 1"], "source": "towns"}).text
+        )
+    for told in (first["error"], second["error"]):
+        check_place(told, server.place, server.state)
+        assert "in a call of its own" in told
+
+
 @pytest.mark.parametrize("prepares", [True, False])
 def test_the_wire_protocol_names_the_place(server: Server, prepares: bool) -> None:
     where = f"host=127.0.0.1 port={server.pg} dbname=towns user=agent password={server.token}"

@@ -85,6 +85,7 @@ class ApprovalNeeded(TidegateError):
             details={"effect": question.subject.effect, "rule": question.subject.rule},
         )
         self.question = question
+        self.place = place
         self.client_may_ask = client_may_ask
         self.form_s = form_s
         self.dismissed = False

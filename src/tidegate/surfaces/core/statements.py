@@ -195,10 +195,7 @@ async def _query_all(
             try:
                 return await _query(context, sql, share, source, None)
             except TidegateError as error:
-                hint = _SEND_ALONE.get(error.code)
-                if hint is not None:
-                    error = error.with_hint(hint)
-                return b'{"error":' + msgspec.json.encode(error_text(error)) + b"}"
+                return b'{"error":' + msgspec.json.encode(error_text(_to_be_alone(error))) + b"}"
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(sql)) for sql in statements]
@@ -212,6 +209,22 @@ async def _advised(
     from tidegate.search.suggestions import advise
 
     return await advise(error, context, source, sql, find="Find it with search.")
+
+
+def _to_be_alone(error: TidegateError) -> TidegateError:
+    """The error of one of several statements, with the advice to send it alone."""
+    hint = _SEND_ALONE.get(error.code)
+    if hint is None:
+        return error
+    if error.code is Code.APPROVAL_NEEDED:
+        from tidegate.approvals.approvals import ApprovalNeeded  # imported by what has raised it
+
+        if isinstance(error, ApprovalNeeded):
+            hint = (
+                f"The question waits in {error.place}. Ask the user to answer it there, then send"
+                " the statement in a call of its own."
+            )
+    return error.with_hint(hint)
 
 
 def _answer(page: Page, source: str | None, note: str = "") -> bytes:
