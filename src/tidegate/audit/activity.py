@@ -33,6 +33,7 @@ from tidegate.audit.activity_reading import new_lines
 from tidegate.audit.activity_writing import add_batch
 from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
+from tidegate.system.private_files import open_file
 
 MOST_COUNTED = 10_000
 """Counts and facets stop there; the reply reports it."""
@@ -322,7 +323,7 @@ def _as_seen(
 def _open(path: Path) -> apsw.Connection:
     """A connection to the index; one of another version or a damaged one is built again."""
     for _ in range(2):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(open_file(path, "read and write"))
         connection = apsw.Connection(os.fspath(path))
         try:
             connection.set_busy_timeout(5_000)

@@ -9,7 +9,6 @@ crash between two steps does not look like tampering.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Generator
@@ -30,14 +29,16 @@ from tidegate.audit.segment import (
     lock_for_append,
     number_of,
     segments,
-    sync_directory,
     tail_of,
 )
 from tidegate.audit.writer import GroupCommit, Writer
 from tidegate.config.model import AuditSettings
 from tidegate.errors import TidegateError
+from tidegate.system.file_locks import wait_for_lock
+from tidegate.system.private_files import open_file, replace_file, sync_directory
 
 _LOCK_TIMEOUT_S = 1.0
+_LOCK_POLL_S = 0.005
 
 
 class LatestCheckpoint:
@@ -60,13 +61,10 @@ class LatestCheckpoint:
 
         Raises: OSError; TimeoutError if another process keeps the lock for more than a second.
         """
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_file(self._lock, "read and write")
         try:
-            until = time.monotonic() + _LOCK_TIMEOUT_S
-            while not _locked(descriptor):
-                if time.monotonic() > until:
-                    raise TimeoutError(f"`{self._lock}` is held by another process")
-                time.sleep(0.005)
+            if not wait_for_lock(descriptor, _LOCK_TIMEOUT_S, _LOCK_POLL_S):
+                raise TimeoutError(f"`{self._lock}` is held by another process")
             yield self.read()
         finally:
             os.close(descriptor)
@@ -74,23 +72,13 @@ class LatestCheckpoint:
     def save(self, checkpoint: Checkpoint) -> None:
         """Make this the newest checkpoint; called within `locked`. Raises: OSError."""
         text = encode_control_record(checkpoint) + b"\n"
-        made = self.path.with_suffix(".new")
-        _write(made, text, os.O_TRUNC)
-        made.replace(self.path)
+        replace_file(self.path, text)
         if self._anchor is not None:
-            _write(self._anchor, text, os.O_APPEND)
+            _append(self._anchor, text)
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _write(path: Path, text: bytes, how: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+def _append(path: Path, text: bytes) -> None:
+    descriptor = open_file(path, "append")
     try:
         if os.write(descriptor, text) != len(text):
             raise OSError(f"no space left for a checkpoint in `{path}`")

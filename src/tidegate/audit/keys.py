@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tidegate.audit.control_records import Checkpoint
-from tidegate.config.atomic_files import create_once, replace_file
 from tidegate.errors import Code, TidegateError
+from tidegate.system.file_rights import is_open_to_others
+from tidegate.system.private_files import create_once, make_private_directory, replace_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -39,7 +40,7 @@ class Keys:
     def prepare(self) -> None:
         """Create the private key if it does not exist. Raises: TidegateError STATE_FAILED."""
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(self.directory)
             if not self._path.exists():
                 create_once(self._path, _new_private().encode())
         except OSError as error:
@@ -93,7 +94,7 @@ class Keys:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         try:
-            if os.name == "posix" and self._path.stat().st_mode & 0o077:
+            if is_open_to_others(self._path.stat()):
                 raise TidegateError(
                     Code.STATE_FAILED,
                     f"Other users can read the audit log's key `{self._path}`.",
@@ -115,7 +116,8 @@ class Keys:
         path = self.directory / f"{fingerprint(self._public)}.pub"
         try:
             if not path.exists():
-                replace_file(path, f"{public_text(self._public)}\n".encode(), 0o644)
+                text = f"{public_text(self._public)}\n"
+                replace_file(path, text.encode(), all_may_read=True)
         except OSError as error:
             raise self._failed("cannot be written", error) from error
 

@@ -33,6 +33,7 @@ from tidegate.audit.writer import GroupCommit, Writer, unavailable
 from tidegate.config.model import AuditSettings
 from tidegate.errors import TidegateError
 from tidegate.paths import expand
+from tidegate.system.descriptors import open_nowhere
 
 RECOVER_S = 1.0
 LONGEST_RECOVER_S = 300.0
@@ -400,5 +401,4 @@ class AuditLog:
 
 def _placeholder(directory: Path) -> SegmentLock:
     """A segment that nothing is written to, for the time in which none can be opened."""
-    descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    return SegmentLock(directory / "000000.jsonl", descriptor, Tail(0, 0, chain.START, b""))
+    return SegmentLock(directory / "000000.jsonl", open_nowhere(), Tail(0, 0, chain.START, b""))

@@ -9,11 +9,11 @@ processes.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -22,12 +22,19 @@ import msgspec
 
 from tidegate.audit import chain
 from tidegate.audit.control_records import PeerPosition, SegmentEnd, SegmentHeader, TruncatedWrite
+from tidegate.system.descriptors import read_at
+from tidegate.system.file_locks import try_lock
+from tidegate.system.private_files import (
+    create_file,
+    make_private_directory,
+    open_existing,
+    sync_directory,
+    write_new_file,
+)
 
 # The longest line is shorter than the last window, because every text in an event is limited.
 _WINDOWS = (8_192, 262_144)
 _CHECKED_BYTES = 524_288
-PLAIN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Flags against files that another user put into the directory: symbolic links and pipes."""
 _NAME = re.compile(r"\d{6,}\.jsonl")
 _TIME = re.compile(rb'\{"seq":\d+,"time":"([^"]{20,40})"')
 
@@ -79,11 +86,11 @@ def number_of(path: Path | str) -> int:
 def tail_of(path: Path) -> Tail | None:
     """The end of the segment at `path`; None if it cannot be read or does not verify."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | PLAIN)
+        descriptor = open_existing(path)
     except OSError:
         return None
     try:
-        return read_tail(descriptor) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        return read_tail(descriptor)
     finally:
         os.close(descriptor)
 
@@ -93,7 +100,7 @@ def read_tail(descriptor: int) -> Tail | None:
     length = os.fstat(descriptor).st_size
     for size in _WINDOWS:
         start = max(0, length - size)
-        window = os.pread(descriptor, length - start, start)
+        window = read_at(descriptor, length - start, start)
         whole, _, torn = window.rpartition(b"\n")
         if start == 0 or whole.count(b"\n") > 1:
             return _read_end(whole, torn, length, from_start=start == 0)
@@ -107,7 +114,7 @@ def end_verifies(descriptor: int, size: int) -> bool:
     Raises: OSError.
     """
     begin = max(0, size - _CHECKED_BYTES)
-    window = os.pread(descriptor, size - begin, begin)
+    window = read_at(descriptor, size - begin, begin)
     lines = window.split(b"\n")[:-1]
     if begin:
         # The first line is incomplete.
@@ -206,7 +213,7 @@ def acquire(
     not continued, because it is not the one that was signed; an empty hash matches any. `fresh`
     begins a new segment in any case. Raises: OSError.
     """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(directory)
     expected = {end.segment: end for end in ends}
     paths = segments(directory)
     tails = {
@@ -245,7 +252,7 @@ def create(directory: Path, floor: int) -> tuple[Path, int]:
         number += 1
         path = directory / f"{number:06}.jsonl"
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(create_file(path))
         except FileExistsError:
             continue
         # Another process that searches for an unlocked segment may have taken this one.
@@ -261,26 +268,14 @@ def lock_for_append(path: Path) -> int | None:
     The operating system releases the lock when the process ends, however it ends.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | PLAIN)
+        descriptor = open_existing(path, access="read and append")
     except OSError:
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("not a file")
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def sync_directory(directory: Path) -> None:
-    """Make changes of names in the directory survive a power failure. Raises: OSError."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):
+        if try_lock(descriptor):
+            return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _as_signed(tail: Tail | None, end: PeerPosition | None) -> Tail | None:
@@ -322,7 +317,7 @@ def _segment_lock(
         path,
         descriptor,
         tail,
-        time_of(os.pread(descriptor, 128, 0)) if tail.size else None,
+        time_of(read_at(descriptor, 128, 0)) if tail.size else None,
         previous,
         # An earlier process may have ended between moving it aside and recording that.
         _describe(aside) if is_file(aside) else None,
@@ -335,14 +330,7 @@ def _segment_lock(
 def _keep_aside(path: Path, torn: bytes) -> None:
     # An existing file is not written to: it may be a link to a file elsewhere, such as a key.
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600)
-    try:
-        written = 0
-        while written < len(torn):
-            written += os.write(descriptor, torn[written:])
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_new_file(path, torn)
     sync_directory(path.parent)
 
 

@@ -6,7 +6,6 @@ The records are shown as they are in the files; `verify` says whether they were 
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ import msgspec
 
 from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
+from tidegate.system.descriptors import read_at
 
 _BLOCK = 65_536
 
@@ -116,22 +116,20 @@ class Tail:
 def _backwards(path: Path, size: int) -> Iterator[Record]:
     """The records of a segment, last one first."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = path.open("rb", buffering=0)
     except FileNotFoundError:
         return
-    try:
+    with file:
         rest, at = b"", size
         while at > 0:
             begin = max(0, at - _BLOCK)
-            lines = (os.pread(descriptor, at - begin, begin) + rest).split(b"\n")
+            lines = (read_at(file.fileno(), at - begin, begin) + rest).split(b"\n")
             rest = lines.pop(0) if begin else b""
             for line in reversed(lines):
                 record = _record(line)
                 if record is not None:
                     yield record
             at = begin
-    finally:
-        os.close(descriptor)
 
 
 def _record(line: bytes) -> Record | None:

@@ -18,6 +18,7 @@ from tidegate.audit import chain
 from tidegate.audit.control_records import PeerPosition
 from tidegate.audit.segment import SegmentLock
 from tidegate.errors import Code, TidegateError
+from tidegate.system.descriptors import sync_content
 
 
 class Writer:
@@ -214,7 +215,7 @@ class GroupCommit:
         if target > self._synced and self.failure is None:
             try:
                 for descriptor in (*full, self._descriptor):
-                    os.fdatasync(descriptor)
+                    sync_content(descriptor)
                     if os.fstat(descriptor).st_nlink == 0:
                         self.failure = "the file was removed"
             except OSError as error:

@@ -10,18 +10,18 @@ import asyncio
 import hmac
 import os
 import secrets
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from tidegate import __version__
 from tidegate.bridge.handshake_file import CHALLENGE, PAGE, Handshake, HandshakeFile, untrusted
 from tidegate.bridge.http_client import NotSent, WireError, send_request
 from tidegate.errors import Code, TidegateError
+from tidegate.system.descriptors import open_pipe
+from tidegate.system.private_files import open_file
+from tidegate.system.processes import ask_to_end, start_apart
 
 START_S = 30.0
 PROOF_S = 10.0
@@ -102,8 +102,7 @@ class Discovery:
 
         Raises: TidegateError BRIDGE_NO_SERVER if it does not end.
         """
-        with suppress(ProcessLookupError):
-            os.kill(found.pid, signal.SIGTERM)
+        ask_to_end(found.pid)
         loop = asyncio.get_running_loop()
         late = loop.time() + patience_s
         while (now := self.read()) is not None and now.instance == found.instance:
@@ -174,19 +173,15 @@ class Discovery:
 
     async def _start(self) -> None:
         """Start a server that continues after this process, and wait until it can be found."""
-        read_end, write_end = os.pipe()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        log = os.open(self.files.log, flags, 0o600)
+        read_end, write_end = open_pipe()
+        log = open_file(self.files.log, "overwrite", follow=False)
         # -P: modules in the client's working directory must not be imported.
         command = [sys.executable, "-P", "-m", "tidegate", "serve", "--http", "127.0.0.1:0"]
         try:
-            process = subprocess.Popen(  # noqa: ASYNC220  milliseconds; our own words
+            process = start_apart(
                 [*command, "--for-bridge", str(write_end), *self._arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                pass_fds=[write_end],
-                start_new_session=True,
+                errors=log,
+                inherited=[write_end],
             )
         finally:
             os.close(write_end)

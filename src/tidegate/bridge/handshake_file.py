@@ -7,7 +7,6 @@ without a locked lock is stale. A reader refuses a file that another user could 
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import json
 import os
@@ -18,8 +17,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
+from tidegate.system.file_locks import is_locked, take_lock, try_lock
+from tidegate.system.file_rights import is_open_to_others, is_ours
+from tidegate.system.private_files import (
+    NotAFileError,
+    make_private_directory,
+    open_existing,
+    open_file,
+    replace_file,
+)
+from tidegate.system.processes import owner_of
 
 VERSION = 1
 PAGE = "/v1/bridge"
@@ -112,7 +120,7 @@ class HandshakeFile:
     def prepare(self) -> None:
         """Create the directory. Raises: TidegateError STATE_FAILED, BRIDGE_UNTRUSTED."""
         try:
-            self.directory.mkdir(mode=0o700, exist_ok=True)
+            make_private_directory(self.directory, parents=False)
         except OSError as error:
             raise _failed(f"cannot be created: {error.strerror}", self.directory) from None
         self.check()
@@ -136,21 +144,22 @@ class HandshakeFile:
         Without `wait`, returns None if another process holds it. Raises: TidegateError
         STATE_FAILED.
         """
-        return self._flock(name, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        descriptor = self._open_lock(name)
+        with suppress(OSError):
+            if wait:
+                take_lock(descriptor)
+                return descriptor
+            if try_lock(descriptor):
+                return descriptor
+        os.close(descriptor)
+        return None
 
-    def _flock(self, name: str, how: int) -> int | None:
+    def _open_lock(self, name: str) -> int:
         path = self.directory / f"{name}.lock"
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            descriptor = os.open(path, flags, 0o600)
+            return open_file(path, "read and write", follow=False)
         except OSError as error:
             raise _failed(f"cannot be opened: {error.strerror}", path) from None
-        try:
-            fcntl.flock(descriptor, how)
-        except OSError:
-            os.close(descriptor)
-            return None
-        return descriptor
 
     def write(self, handshake: Handshake) -> None:
         """Replace the file atomically. Raises: TidegateError STATE_FAILED."""
@@ -170,20 +179,18 @@ class HandshakeFile:
         Raises: TidegateError BRIDGE_UNTRUSTED for a file that cannot be trusted, STATE_FAILED.
         """
         self.check()
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            descriptor = os.open(self.file, flags)
+            descriptor = open_existing(self.file)
         except FileNotFoundError:
             return None
+        except NotAFileError:
+            raise untrusted("is not a regular file", self.file) from None
         except OSError as error:
             if self.file.is_symlink():
                 raise untrusted("is a symbolic link", self.file) from None
             raise _failed(f"cannot be read: {error.strerror}", self.file) from None
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise untrusted("is not a regular file", self.file)
-            _check_owner(found, self.file)
+            _check_owner(os.fstat(file.fileno()), self.file)
             text = file.read(_MAX_BYTES)
         handshake = self._decode(text)
         if not self._is_held():
@@ -216,23 +223,21 @@ class HandshakeFile:
         return handshake
 
     def _is_held(self) -> bool:
-        """Whether a server holds the lock. Readers take a shared lock, so that they do not take
-        each other for a server."""
-        descriptor = self._flock("server", fcntl.LOCK_SH | fcntl.LOCK_NB)
-        if descriptor is None:
-            return True
-        os.close(descriptor)
-        return False
+        """Whether a server holds the lock."""
+        descriptor = self._open_lock("server")
+        try:
+            return is_locked(descriptor)
+        finally:
+            os.close(descriptor)
 
     def _check_life(self, handshake: Handshake, now: float) -> None:
         if handshake.pid < 2:
             raise untrusted("names a process that cannot be a server", self.file)
-        try:
-            os.kill(handshake.pid, 0)
-        except PermissionError:
-            raise untrusted("names a process of another user", self.file) from None
-        except (ProcessLookupError, OverflowError):
-            raise untrusted("names a process that has ended", self.file) from None
+        owner = owner_of(handshake.pid)
+        if owner is None:
+            raise untrusted("names a process that has ended", self.file)
+        if owner == "others":
+            raise untrusted("names a process of another user", self.file)
         if not now < handshake.expires_at:  # also false for NaN
             raise untrusted("has expired", self.file)
 
@@ -245,9 +250,9 @@ def untrusted(problem: str, path: Path) -> TidegateError:
 
 
 def _check_owner(found: os.stat_result, path: Path) -> None:
-    if found.st_uid != os.geteuid():
+    if not is_ours(found):
         raise untrusted("belongs to another user", path)
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if is_open_to_others(found):
         raise untrusted("is open to other users", path)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
-from contextlib import suppress
 from typing import Any
 
 from tidegate.bridge.bridge_session import BridgeSession
@@ -15,6 +13,7 @@ from tidegate.bridge.relay import GRACE_S, Relay
 from tidegate.edges.line_io import Output, feed
 from tidegate.errors import TidegateError
 from tidegate.identity.bridge_tokens import Share
+from tidegate.system.processes import on_notice
 
 
 async def serve(discovery: Discovery, surface: str | None, share: Share) -> None:
@@ -26,9 +25,7 @@ async def serve(discovery: Discovery, surface: str | None, share: Share) -> None
     session = BridgeSession(discovery, surface, share)
     relay = Relay(session, output.write)
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    on_notice({"end": stop.set, "interrupt": stop.set})
     stopped: asyncio.Task[Any] = asyncio.ensure_future(stop.wait())
     transport = await feed(relay, sys.stdin.buffer)
     output.hold_back(transport)

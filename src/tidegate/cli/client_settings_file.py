@@ -6,8 +6,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tidegate.config.atomic_files import write_draft
 from tidegate.errors import Code, TidegateError
+from tidegate.system.file_rights import keep_rights
+from tidegate.system.private_files import write_draft
 
 BACKUP = ".tidegate.bak"
 
@@ -70,9 +71,7 @@ class ClientSettingsFile:
         made = write_draft(path, content)
         try:
             if self._seen is not None:
-                if os.name == "posix" and self._seen.st_uid != os.geteuid():
-                    os.chown(made, self._seen.st_uid, self._seen.st_gid)
-                made.chmod(self._seen.st_mode & 0o777)
+                keep_rights(made, self._seen)
             made.replace(path)
         except OSError:
             with suppress(OSError):

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from tidegate.app import App
-from tidegate.cli.terminal import ask_secret, open_terminal, write_to_terminal
+from tidegate.cli.terminal import ask_secret
 from tidegate.errors import Code, TidegateError
+from tidegate.system.terminals import open_terminal, write_to_screen
 
 _TRIES = 3
 
@@ -48,7 +49,7 @@ def _require_word(word: str, what: str, *, input_is_taken: bool) -> None:
             " and give it with --passphrase-file.",
         )
     with terminal:
-        write_to_terminal(f"This will {what}.\nType {word} to agree: ", terminal)
+        write_to_screen(terminal, f"This will {what}.\nType {word} to agree: ")
         typed = terminal.readline().strip()
     if typed != word:
         raise TidegateError(
@@ -63,12 +64,12 @@ def _require_passphrase(app: App, what: str, file: str | None, *, input_is_taken
             return
     elif terminal := open_terminal(input_is_taken=input_is_taken):
         with terminal:
-            write_to_terminal(f"This will {what}.\n", terminal)
+            write_to_screen(terminal, f"This will {what}.\n")
             for _ in range(_TRIES):
                 typed = ask_secret("Operator's passphrase: ", terminal)
                 if app.operator_passphrase.matches(typed):
                     return
-                write_to_terminal("That is not the passphrase.\n", terminal)
+                write_to_screen(terminal, "That is not the passphrase.\n")
     else:
         raise TidegateError(
             Code.OPERATOR_CONSENT,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.cli.terminal import print_status
@@ -18,6 +16,7 @@ from tidegate.identity.builtin_actors import cli
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Call, Progress, Request
+from tidegate.system.processes import forget_notices, on_notice
 
 if TYPE_CHECKING:
     from tidegate.app import App
@@ -46,9 +45,7 @@ async def ask(
     Raises: TidegateError, KeyboardInterrupt.
     """
     cancellation = Cancellation()
-    loop = asyncio.get_running_loop()
-    with suppress(NotImplementedError):  # a loop without signals: Ctrl-C then ends the process
-        loop.add_signal_handler(signal.SIGINT, cancellation.cancel)
+    on_notice({"interrupt": cancellation.cancel})
     call = Call(
         *(cli(), "cli", tool, request, source),
         cancellation=cancellation,
@@ -65,8 +62,7 @@ async def ask(
             raise
         raise shown from None
     finally:
-        with suppress(NotImplementedError):
-            loop.remove_signal_handler(signal.SIGINT)
+        forget_notices("interrupt")
     if not isinstance(payload, expected):
         raise TidegateError(Code.INTERNAL, f"Unexpected reply: {type(payload).__name__}.")
     return payload

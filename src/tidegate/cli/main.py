@@ -14,6 +14,7 @@ from importlib import import_module
 from io import TextIOWrapper
 
 from tidegate.errors import ERRORS, Code, TidegateError
+from tidegate.system.descriptors import STDOUT, lead_to, open_missing_streams, open_nowhere
 
 OK = 0
 INTERRUPTED = 130
@@ -87,11 +88,7 @@ def _keep_streams() -> None:
 
     Raises: OSError if standard output is closed.
     """
-    for number, mode in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, mode)  # gets the lowest free number, which is this one
+    open_missing_streams()
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, if closed
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for as long as we run
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
@@ -105,7 +102,7 @@ def _keep_streams() -> None:
 
 def _drop_output() -> None:
     """Redirect stdout to /dev/null, so that Python's flush at exit does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    lead_to(STDOUT, open_nowhere())
 
 
 def _run(words: Sequence[str]) -> int:

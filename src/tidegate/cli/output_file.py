@@ -15,6 +15,7 @@ from tidegate.cli.parquet import ParquetWriter
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
 from tidegate.results.formats import Writer, writer
+from tidegate.system.private_files import create_file, draft_of
 
 OutputFormat = Literal["csv", "json", "jsonl", "sql", "parquet"]
 ALL_ROWS = 2**40
@@ -75,9 +76,9 @@ def open_output(
             f"There is already a file {path}.",
             hint="Use another name, or --overwrite.",
         )
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    draft = draft_of(target)
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = create_file(draft)
     except OSError as error:  # says which file was named, not the draft's name
         raise OSError(error.errno, error.strerror, str(target)) from None
     try:

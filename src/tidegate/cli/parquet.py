@@ -7,7 +7,6 @@ text.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from tidegate.model.results import Column
 from tidegate.results.formats import unique
 from tidegate.results.json_values import text
 from tidegate.sql.dialects import find
+from tidegate.system.private_files import private_umask
 
 _quote = find("postgres").quote  # as DuckDB writes it, whose engine may not be here
 
@@ -95,16 +95,15 @@ class ParquetWriter:
             if column.kind in (*_TYPES, "decimal") and self._expression(place) == f"c{place}"
         ]
         path = str(self._path).replace("'", "''")
-        before = os.umask(0o077)  # DuckDB replaces the file; only its owner may read it
+        copy = f"COPY (SELECT {shown} FROM rows) TO '{path}' (FORMAT parquet)"
         try:
             self._database.execute("SET TimeZone = 'UTC'")
-            self._database.execute(f"COPY (SELECT {shown} FROM rows) TO '{path}' (FORMAT parquet)")
+            with private_umask():  # DuckDB replaces the file
+                self._database.execute(copy)
         except self._duckdb.IOException as error:
             raise TidegateError(
                 Code.STATE_FAILED, "The Parquet file could not be written: is the disk full?"
             ) from error
-        finally:
-            os.umask(before)
 
     def close(self) -> None:
         """Remove the temporary database. Safe to call twice."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -64,13 +63,6 @@ async def has_ended(arguments: argparse.Namespace, pid: int) -> bool:
 
 
 def _directory(arguments: argparse.Namespace) -> Path:
-    """The state directory. Raises: TidegateError UNSUPPORTED."""
-    if os.name != "posix":
-        raise TidegateError(
-            Code.UNSUPPORTED,
-            "This needs a system with file owners and modes.",
-            hint="Look for the process `tidegate`.",
-        )
     return state_directory(load_for_state(arguments).state)
 
 

@@ -7,7 +7,6 @@ import re
 import sys
 import unicodedata
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, TextIO
 
 import msgspec
@@ -60,53 +59,16 @@ def ask_line(question: str, proposed: str = "") -> str:
     return line.strip() or proposed
 
 
-def open_terminal(*, input_is_taken: bool) -> TextIO | None:
-    """Where a person can be asked: standard input if it is a terminal. Where a command reads
-    something else from it (`input_is_taken`), the terminal that the command was started on. None
-    if there is neither. The caller closes it."""
-    if sys.stdin.isatty():
-        return open(os.dup(sys.stdin.fileno()), encoding="utf-8")  # noqa: PTH123
-    if input_is_taken:
-        with suppress(OSError):
-            return open("/dev/tty", encoding="utf-8")  # noqa: PTH123
-    return None
-
-
 def ask_secret(prompt: str, terminal: TextIO | None = None) -> str:
     """What a person types at the terminal, by default standard input, without its being shown.
     Empty at the end of the input."""
+    from tidegate.system.terminals import hidden_typing, write_to_screen
+
     source = terminal or sys.stdin
-    try:
-        import termios
-    except ImportError:  # Windows
-        import getpass
-
-        return getpass.getpass(prompt)
-    number = source.fileno()
-    before = termios.tcgetattr(number)
-    hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
     # Not `getpass`, which prefers the controlling terminal to standard input.
-    termios.tcsetattr(number, termios.TCSADRAIN, hidden)
-    try:
-        write_to_terminal(prompt, source)
+    with hidden_typing(source):
+        write_to_screen(source, prompt)
         return source.readline().rstrip("\n")
-    finally:
-        termios.tcsetattr(number, termios.TCSADRAIN, before)
-        write_to_terminal("\n", source)
-
-
-def write_to_terminal(text: str, terminal: TextIO | None = None) -> None:
-    """Where the person looks even if standard output and standard error go into files."""
-    with suppress(OSError):
-        name = os.ttyname((terminal or sys.stdin).fileno())
-        number = os.open(name, os.O_WRONLY | os.O_NOCTTY)
-        try:
-            os.write(number, text.encode())
-        finally:
-            os.close(number)
-        return
-    sys.stderr.write(text)
-    sys.stderr.flush()
 
 
 def show(text: str = "") -> None:

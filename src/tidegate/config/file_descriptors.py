@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 
 from tidegate.errors import Code, TidegateError
+from tidegate.system.descriptors import open_nowhere
+from tidegate.system.limits import most_open_files, open_file_limit, raise_open_files
 
 OTHERS = 256
 """Descriptors for all but the clients of one listener: files, databases, clients of HTTP."""
@@ -17,18 +18,15 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 def descriptor_exhaustion() -> str:
     """A sentence if no further file or connection can be opened now; else empty."""
     try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
+        os.close(open_nowhere())
     except OSError as error:
         if error.errno not in _EXHAUSTED:
             return ""
-        if error.errno == errno.ENFILE or sys.platform == "win32":
+        if error.errno == errno.ENFILE:
             return "the system has no file descriptor left: no further client is accepted"
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return (
-            f"all {limit} file descriptors are in use: no further client is accepted; raise the"
-            " limit of open files (`ulimit -n`, or LimitNOFILE of its unit)"
+            f"all {open_file_limit()} file descriptors are in use: no further client is accepted;"
+            " raise the limit of open files (`ulimit -n`, or LimitNOFILE of its unit)"
         )
     return ""
 
@@ -39,22 +37,12 @@ def ensure_descriptors(clients: int, settings: str) -> None:
 
     Raises: TidegateError CONFIG_INVALID if the system's limit is lower.
     """
-    if sys.platform == "win32":
-        return
-    import resource
-
     needed = clients + OTHERS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    try:
-        if hard != resource.RLIM_INFINITY and hard < needed:
-            raise ValueError
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    except (ValueError, OSError):
+    now = open_file_limit()
+    if now < needed and not raise_open_files(needed):
         raise TidegateError(
             Code.CONFIG_INVALID,
-            f"This process may open {soft} files (`ulimit -n`) and no more than {hard}, and"
-            f" {needed} are needed for {settings} and {OTHERS} others.",
+            f"This process may open {now} files (`ulimit -n`) and no more than"
+            f" {most_open_files()}, and {needed} are needed for {settings} and {OTHERS} others.",
             hint="Lower these settings, or raise the limit of open files.",
-        ) from None
+        )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand, of_platform
+from tidegate.system.file_rights import is_ours, may_all_write, name_owner
+from tidegate.system.private_files import make_private_directory
 
 
 def state_path(configured: str | None) -> Path:
@@ -36,7 +38,7 @@ def state_directory(configured: str | None) -> Path:
     """
     path = state_path(configured)
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path)
         status = path.stat()
     except OSError as error:
         raise TidegateError(
@@ -44,14 +46,14 @@ def state_directory(configured: str | None) -> Path:
             f"Cannot make the state directory `{path}`: {error.strerror}.",
             hint="Name another one with `--state` or TIDEGATE_STATE.",
         ) from None
-    if os.name == "posix" and status.st_uid != os.geteuid():
+    if not is_ours(status):
         raise TidegateError(
             Code.STATE_FAILED,
-            f"The state directory `{path}` belongs to another account (user id {status.st_uid}).",
+            f"The state directory `{path}` belongs to another account ({name_owner(status)}).",
             hint="Run Tidegate as that account, or use another directory.",
             details={"path": str(path)},
         )
-    if os.name == "posix" and status.st_mode & 0o002:
+    if may_all_write(status):
         raise TidegateError(
             Code.STATE_FAILED,
             f"Every user can write in the state directory `{path}`.",

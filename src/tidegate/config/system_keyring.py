@@ -9,11 +9,9 @@ an answer that does not come in time is an error.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
 from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Any, TypeVar
@@ -21,6 +19,7 @@ from typing import Any, TypeVar
 from tidegate.config.installation import EXTRAS, add_command
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import UNRESOLVED, at_hand, keyring_entries_of, redact
+from tidegate.system.file_rights import find_runtime_socket
 
 SERVICE = "tidegate"
 """The service of our entries in the keyring; the name of an entry is its user."""
@@ -143,12 +142,8 @@ def _library() -> ModuleType:
 
 def _find_bus() -> None:
     """Name the session's bus where the process has no environment, as a client's child."""
-    if sys.platform != "linux" or _BUS in os.environ:
-        return
-    path = Path(f"/run/user/{os.getuid()}/bus")
-    with suppress(OSError):
-        if path.is_socket() and path.stat().st_uid == os.getuid():
-            os.environ[_BUS] = f"unix:path={path}"
+    if _BUS not in os.environ and (path := find_runtime_socket("bus")) is not None:
+        os.environ[_BUS] = f"unix:path={path}"
 
 
 def _explained(error: BaseException) -> BaseException:

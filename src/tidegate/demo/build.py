@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.demo import rows as shop
+from tidegate.system.processes import owner_of
 
 VERSION = 1
 """Raise it when the content changes: older files are then made again."""
@@ -59,18 +60,8 @@ def _sweep(path: Path) -> None:
     """Remove what killed runs left; a part whose process still runs is kept."""
     for left in path.parent.glob(f"{path.name}.*.part"):
         pid = left.name.split(".")[-2]
-        if pid.isdigit() and not _lives(int(pid)):
+        if pid.isdigit() and owner_of(int(pid)) is None:
             left.unlink(missing_ok=True)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _fill(connection: sqlite3.Connection, advance: Advance) -> None:

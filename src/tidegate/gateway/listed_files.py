@@ -19,8 +19,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
+
+from tidegate.system.disks import file_systems, is_on_disk
 
 MOST_NAMES = 50_000
 """How many names are read of the folder that a database is in."""
@@ -269,8 +270,8 @@ class _Walk:
 
     def _check_system(self, state: os.stat_result) -> None:
         """Raises: _Unfit in a file system of the kernel."""
-        if os.major(state.st_dev):
-            return  # a disk
+        if is_on_disk(state):
+            return
         if self._systems is None:
             self._systems = _kernel_systems()
         kind = self._systems.get(state.st_dev)
@@ -282,15 +283,7 @@ class _Walk:
 
 def _kernel_systems() -> dict[int, str]:
     """The devices of the kernel's own file systems, where the system lists its mounts."""
-    found: dict[int, str] = {}
-    with suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
-            mount, _, source = line.partition(" - ")
-            kind = source.partition(" ")[0]
-            if kind in _KERNEL:
-                major, minor = mount.split(" ")[2].split(":")
-                found[os.makedev(int(major), int(minor))] = kind
-    return found
+    return {device: kind for device, kind in file_systems().items() if kind in _KERNEL}
 
 
 def _too_many(most: int) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
+from tidegate.system.private_files import replace_file
 
 SHORTEST = 8
 COST_BITS = 15

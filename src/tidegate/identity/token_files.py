@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -30,6 +29,7 @@ from tidegate.config.loading import parse_yaml
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
 from tidegate.store.records import TokenEntry
+from tidegate.system.file_rights import Stamp, is_open_to_others, stamp_of
 
 logger = logging.getLogger("tidegate.identity")
 
@@ -47,8 +47,6 @@ _KEYS = frozenset(
     }
 )  # fmt: skip
 _MOST_BYTES = 16 * 1024 * 1024
-
-Stamp = tuple[int, ...] | None
 
 
 class TokenFiles:
@@ -80,13 +78,13 @@ class TokenFiles:
         """Read every file, whether it has changed or not. Raises: TidegateError CONFIG_INVALID for
         the first that cannot be used, AUDIT_UNAVAILABLE."""
         for path in self._paths:
-            self._seen[path] = _stamp(path)
+            self._seen[path] = stamp_of(path)
             self._replace(path, self._read(path))
 
     def generation(self) -> int:
         """A number that grows with every change of a file. Checks the files: microseconds."""
         for path in self._paths:
-            stamp = _stamp(path)
+            stamp = stamp_of(path)
             if path not in self._seen or stamp != self._seen[path]:
                 self._seen[path] = stamp
                 self._reload(path)
@@ -136,14 +134,14 @@ class TokenFiles:
         """The tokens of a file by their SHA-256. Raises: TidegateError CONFIG_INVALID."""
         try:
             with path.open("rb") as file:
-                mode = os.fstat(file.fileno()).st_mode
+                status = os.fstat(file.fileno())
                 content = file.read(_MOST_BYTES + 1)
         except OSError as error:
             raise invalid(
                 f"Cannot read the token file `{path}`: {error.strerror}.",
                 hint="Check the path and who may read it.",
             ) from None
-        if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        if is_open_to_others(status):
             raise invalid(
                 f"The token file `{path}` is open to other accounts.",
                 hint=f"Run `chmod 600 {path}`.",
@@ -202,18 +200,6 @@ class TokenFiles:
             tags=_names(fields.get("tags"), path, where),
             tables=tables,
         )
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - on the path of every call
-    except OSError:
-        return None
-    # The mode and the owner say whether the file may be used at all.
-    return (
-        *(status.st_mtime_ns, status.st_size, status.st_ino),
-        *(status.st_mode, status.st_uid, status.st_gid),
-    )
 
 
 def _table(value: Any, path: Path, where: str) -> dict[Any, Any]:

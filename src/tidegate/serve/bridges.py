@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,7 +30,7 @@ def open_handshake(
 
     config = app.config
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    if not config.bridge.enabled or host not in LOOPBACK or os.name != "posix":
+    if not config.bridge.enabled or host not in LOOPBACK:
         return None
     return HandshakeWriter(
         HandshakeFile(app.directory),

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
 from tidegate.identity.revocation import RevocationWatcher
 from tidegate.serve.running_servers import RunningServers
+from tidegate.system.processes import forget_notices, on_notice
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -174,11 +174,14 @@ def run(
 
     async def main() -> None:
         shutdown = Shutdown()
-        handlers = dict(_signal_handlers(shutdown, reread))
+        on_notice(
+            {
+                "end": shutdown.ask,
+                "interrupt": shutdown.ask,
+                "reread": reread or _no_settings_file,
+            }
+        )
         loop = asyncio.get_running_loop()
-        for number, handler in handlers.items():
-            with suppress(NotImplementedError):  # a system without signals
-                loop.add_signal_handler(number, handler)
         edges = open_edges(shutdown)
         # What is loaded now stays: the garbage collector need not scan it for every caller.
         gc.freeze()
@@ -188,10 +191,7 @@ def run(
             await serve(app, edges, shutdown, announce, prepare)
         finally:
             # What comes now must not kill a process that has ended in good order.
-            for number in handlers:
-                with suppress(NotImplementedError):
-                    loop.remove_signal_handler(number)
-                    signal.signal(number, signal.SIG_IGN)
+            forget_notices("end", "interrupt", "reread", ignore=True)
 
     if fast:
         try:
@@ -202,15 +202,6 @@ def run(
             uvloop.run(main())
             return
     asyncio.run(main())
-
-
-def _signal_handlers(
-    shutdown: Shutdown, reread: Callable[[], None] | None
-) -> Iterator[tuple[signal.Signals, Callable[[], None]]]:
-    yield signal.SIGTERM, shutdown.ask
-    yield signal.SIGINT, shutdown.ask
-    if hasattr(signal, "SIGHUP"):
-        yield signal.SIGHUP, reread or _no_settings_file
 
 
 def _no_settings_file() -> None:

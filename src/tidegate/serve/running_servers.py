@@ -15,6 +15,9 @@ from pathlib import Path
 import msgspec
 
 from tidegate import __version__
+from tidegate.system.file_locks import is_locked, take_lock
+from tidegate.system.file_rights import is_ours
+from tidegate.system.private_files import create_file, make_private_directory, open_existing
 
 STDIO = "stdio"
 _MAX_BYTES = 16_384
@@ -65,18 +68,13 @@ class RunningServers:
                 os.close(descriptor)
 
     def _write(self, entry: RunningServer) -> tuple[int | None, Path | None]:
-        if os.name != "posix":
-            return None, None
-        import fcntl
-
         name = f"{entry.pid}.{os.urandom(4).hex()}.json"
         draft, path = self.directory / f".{name}", self.directory / name
         descriptor = None
         try:
-            self.directory.mkdir(mode=0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(draft, flags, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            make_private_directory(self.directory, parents=False)
+            descriptor = create_file(draft)
+            take_lock(descriptor)
             os.write(descriptor, msgspec.json.encode(entry))
             draft.replace(path)  # locked before its name is there
         except OSError:
@@ -97,18 +95,14 @@ class RunningServers:
         return any(each.pid == pid for each in self.read())
 
     def _read(self, path: Path) -> RunningServer | None:
-        import fcntl
-
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = open_existing(path)
         except OSError:
             return None
         try:
-            if os.fstat(descriptor).st_uid != os.geteuid():
+            if not is_ours(os.fstat(descriptor)):
                 return None
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
+            if is_locked(descriptor):
                 return msgspec.json.decode(os.read(descriptor, _MAX_BYTES), type=RunningServer)
             with suppress(OSError):
                 path.unlink()

@@ -14,6 +14,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+from tidegate.system.descriptors import write_at
+from tidegate.system.disks import allocate, free_bytes
+from tidegate.system.private_files import open_file
+
 T = TypeVar("T")
 
 SIZE = 524_288
@@ -36,8 +40,7 @@ class DiskReserve:
     def fill(self) -> None:
         """Take the space again, as far as there is some. Never raises."""
         with self._lock, suppress(OSError):
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-            file = os.open(self._path, flags, 0o600)
+            file = open_file(self._path, "read and write", follow=False)
             try:
                 for start in range(os.fstat(file).st_size, SIZE, STEP):
                     _allocate(file, start, min(STEP, SIZE - start))
@@ -53,9 +56,8 @@ class DiskReserve:
     def release(self) -> bool:
         """Give up a step if the disk has not that much; False if there is nothing to give up."""
         with self._lock, suppress(OSError):
-            disk = os.statvfs(self._path)
             size = self._path.stat().st_size
-            if size and disk.f_bavail * disk.f_frsize < STEP:
+            if size and free_bytes(self._path) < STEP:
                 os.truncate(self._path, max(0, size - STEP))
                 self._released = True
                 return True
@@ -78,8 +80,6 @@ def is_full(error: OSError) -> bool:
 
 def _allocate(file: int, start: int, count: int) -> None:
     """Raises: OSError."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, start, count)
-    else:
+    if not allocate(file, start, count):
         # Random, because a file system that compresses keeps no space for zeros.
-        os.pwrite(file, os.urandom(count), start)
+        write_at(file, os.urandom(count), start)

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets import files_of, keyring_entries_of
+from tidegate.system.private_files import close_to_others, make_private_directory, replace_file
 
 Place = Literal["file", "keyring"]
 
@@ -77,8 +77,8 @@ class Passwords:
         name = f"{source}.{os.urandom(4).hex()}"
         kept = _Kept(self.directory / (f"{name}{_IN_KEYRING}" if place == "keyring" else name))
         try:
-            self.directory.mkdir(mode=0o700, exist_ok=True)
-            self.directory.chmod(0o700)
+            make_private_directory(self.directory, parents=False)
+            close_to_others(self.directory)
             replace_file(kept.path, b"" if place == "keyring" else password.encode())
         except OSError as error:
             raise TidegateError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
-from tidegate.config.atomic_files import create_once
 from tidegate.errors import Code, TidegateError
+from tidegate.system.file_rights import is_open_to_others
+from tidegate.system.private_files import create_once
 
 _BYTES = 32
 
@@ -22,11 +22,11 @@ def read_or_create_secret(path: Path) -> str:
         if not path.exists():
             create_once(path, os.urandom(_BYTES).hex().encode())
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
+            status = os.fstat(file.fileno())
             text = file.read(_BYTES * 2 + 1).decode("ascii", "replace")
     except OSError as error:
         raise _failed(f"cannot be used: {error.strerror}", path) from error
-    if stat.S_IMODE(mode) & 0o077:
+    if is_open_to_others(status):
         raise _failed("can be read by others", path)
     if len(text) != _BYTES * 2 or not text.isalnum():
         raise _failed("does not hold a secret of ours", path)

@@ -24,7 +24,7 @@ from support.loop_server import loop_server
 from support.memory_engine.engine import MemoryEngine
 from tidegate.engines.api import StatementDescription, can_prepare, has_blocks
 from tidegate.engines.registry import engine_of
-from tidegate.engines.ssh.port_forwarder import PortForwarder, is_ours
+from tidegate.engines.ssh.port_forwarder import PortForwarder
 from tidegate.engines.ssh.tunnel import Tunnel, TunnelledEngine
 from tidegate.engines.ssh.url import parse_route
 from tidegate.errors import Code, TidegateError
@@ -33,6 +33,7 @@ from tidegate.model.requests import Query
 from tidegate.model.results import Limits
 from tidegate.model.statements import Statement
 from tidegate.model.transactions import TransactionModes
+from tidegate.system.descriptors import is_own_connection
 
 pytestmark = pytest.mark.skipif(not ssh_server.available(), reason="needs openssh-server")
 
@@ -330,7 +331,7 @@ async def test_the_near_end_is_for_our_own_user_alone(sshd):
 
 
 def test_a_connection_that_the_kernel_does_not_know_is_not_ours():
-    assert not is_ours(1, 2)
+    assert not is_own_connection(1, 2)
 
 
 async def test_what_was_sent_before_the_line_ended_still_comes_through():

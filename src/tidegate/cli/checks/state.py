@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
 from tidegate.serve.running_servers import RunningServer, RunningServers
 from tidegate.store.passwords import Passwords
+from tidegate.system.file_rights import is_open_to_others
 
 _PRIVATE = ("state.db", "operator.json", "mask.key", "audit-key/signing.key")
 _LOCK_WAIT_MS = 2_000
@@ -44,7 +44,7 @@ def check_directory(directory: Path, agents: Collection[str]) -> Iterator[Findin
     private = [directory / name for name in _PRIVATE]
     for folder in ("passwords", "bridge"):
         private += [directory / folder, *(directory / folder).glob("*")]
-    opened = [path for path in private if path.exists() and _is_open(path)]
+    opened = [path for path in private if path.exists() and is_open_to_others(path.stat())]
     for path in opened[:_MOST_FAULTS]:
         text = f"other accounts may read or write `{path}`"
         yield fault("state", text, f"chmod go-rwx {path}")
@@ -52,10 +52,6 @@ def check_directory(directory: Path, agents: Collection[str]) -> Iterator[Findin
         yield fault("state", f"`{directory}` cannot be written", f"chmod u+rwx {directory}")
     elif not opened:
         yield ok("state", f"{directory}, for this account alone to write")
-
-
-def _is_open(path: Path) -> bool:
-    return os.name == "posix" and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
 def check_database(directory: Path) -> Iterator[Finding]:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from tidegate.cli.settings import config_path, load_for_state, settings_digest
 from tidegate.cli.terminal import print_status
 from tidegate.config.state import state_directory
-from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import Share
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Forward messages until the end of the input; returns 0."""
-    if os.name != "posix":
-        raise TidegateError(
-            Code.UNSUPPORTED,
-            "The bridge needs a system with file owners and modes, such as Linux or macOS.",
-            hint="Use `tidegate serve`, which speaks MCP on stdio.",
-        )
     import asyncio
 
     from tidegate.bridge.discovery import Discovery

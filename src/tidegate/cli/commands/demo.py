@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import fcntl
 import os
 import secrets
 import shutil
-import signal
 import sqlite3
 import sys
 import tempfile
@@ -17,7 +15,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 from typing import NamedTuple
 
 from tidegate.app import App
@@ -40,6 +37,9 @@ from tidegate.serve.edges import open_http
 from tidegate.serve.lifecycle import Shutdown, serve
 from tidegate.store.records import TokenRights
 from tidegate.surfaces.registry import SURFACES
+from tidegate.system.file_locks import take_lock
+from tidegate.system.private_files import make_private_directory, open_directory, write_new_file
+from tidegate.system.processes import interrupt_when_asked_to_end, on_notice
 
 HOST = "127.0.0.1"
 NAME = "shop"
@@ -56,7 +56,7 @@ Session = Callable[[DemoMcpClient], DemoSession]
 
 def run(arguments: argparse.Namespace) -> int:
     """Create the sample, serve it and show the calls; returns 0 if every answer is as expected."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_when_asked_to_end()
     if not 0 <= arguments.port <= 65_535:
         raise TidegateError(Code.ARGUMENT_INVALID, f"--port {arguments.port} is not 0 to 65535.")
     with _state(arguments.state) as state:
@@ -104,16 +104,12 @@ def _config(state: Path, sources: tuple[SourceSettings, ...]) -> Config:
     )
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 @contextmanager
 def _state(given: str | None) -> Generator[Path]:
     """The state directory of the demo; a temporary one is removed at the end."""
     if given is not None:
         path = expand(given).absolute()
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path)
         yield path
         return
     path = Path(tempfile.mkdtemp(prefix="tidegate-demo-"))
@@ -126,9 +122,9 @@ def _state(given: str | None) -> Generator[Path]:
 @contextmanager
 def _alone(state: Path) -> Generator[None]:
     """Lock the state against another demo, as both use the same source and token."""
-    descriptor = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_directory(state)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        take_lock(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -180,8 +176,7 @@ def _token(app: App, state: Path, name: str, scope: Scope, names: frozenset[str]
     if any(entry.name == name and entry.revoked_at is None for entry in app.tokens.list()):
         app.tokens.revoke(name)
     plaintext, _ = app.tokens.create(name, TokenRights(scope, names))
-    with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(plaintext + "\n")
+    write_new_file(kept, f"{plaintext}\n".encode())
     return plaintext
 
 
@@ -191,8 +186,7 @@ async def _serve(
     """Serve, show the calls, and keep serving unless `once`."""
     shutdown = Shutdown()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, shutdown.ask)
+    on_notice({"end": shutdown.ask, "interrupt": shutdown.ask})
     open_at: asyncio.Future[str] = loop.create_future()
     edge = open_http(app, HOST, port)
     serving = asyncio.ensure_future(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import signal
-from contextlib import suppress
 
 from tidegate.bridge.handshake_file import Handshake
 from tidegate.cli.running_server import (
@@ -19,6 +16,7 @@ from tidegate.cli.running_server import (
 from tidegate.cli.terminal import show
 from tidegate.errors import Code, TidegateError
 from tidegate.serve.running_servers import RunningServer
+from tidegate.system.processes import ask_to_end
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,8 +60,7 @@ async def _end_found(arguments: argparse.Namespace) -> None:
 
 
 async def _end(arguments: argparse.Namespace, server: RunningServer) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(server.pid, signal.SIGTERM)
+    ask_to_end(server.pid)
     if not await has_ended(arguments, server.pid):
         raise TidegateError(
             Code.BRIDGE_NO_SERVER,

@@ -7,7 +7,6 @@ files that cannot be used changes nothing.
 from __future__ import annotations
 
 import ssl
-import stat
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.hashes import MD5, SHA1, SHA256
 
 from tidegate.config.errors import invalid
 from tidegate.config.model import TlsSettings
+from tidegate.system.file_rights import may_all_read, may_all_write
 
 
 class ServerCertificate:
@@ -135,7 +135,8 @@ def _load(settings: TlsSettings) -> tuple[ssl.SSLContext, datetime]:
     cert, key = Path(settings.cert), Path(settings.key)
     certificate = _certificate(_read(cert, "certificate"), cert)
     _read(key, "key")
-    if key.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
+    status = key.stat()
+    if may_all_read(status) or may_all_write(status):
         raise invalid(
             f"Every account can read or write the key `{key}`.", hint=f"Run `chmod o-rwx {key}`."
         )

@@ -9,6 +9,7 @@ from shlex import quote
 from tidegate.engines.common.account import AccountFacts, ReadingRequest, Risk
 from tidegate.engines.common.url import file_of
 from tidegate.errors import TidegateError
+from tidegate.system.file_rights import may_all_read, may_all_write, own_account_name
 
 
 def path_of(url: str) -> Path | None:
@@ -26,19 +27,17 @@ def file_risks(facts: AccountFacts) -> list[Risk]:
     if path is None:
         return []
     found: list[Risk] = []
+    account = f"this account ({own_account_name()})"
     if os.access(path, os.W_OK):
-        found.append(
-            Risk(f"this account ({_account()}) may write {path.name}: any program of it could")
-        )
+        found.append(Risk(f"{account} may write {path.name}: any program of it could"))
     if os.access(path.parent, os.W_OK):
-        found.append(
-            Risk(f"this account ({_account()}) may replace or delete files in {path.parent.name}/")
-        )
-    if path.stat().st_mode & 0o002:
+        found.append(Risk(f"{account} may replace or delete files in {path.parent.name}/"))
+    status = path.stat()
+    if may_all_write(status):
         found.append(
             Risk(f"every account of this machine may write {path.name}", f"chmod o-w {path.name}")
         )
-    if path.stat().st_mode & 0o004:
+    if may_all_read(status):
         found.append(
             Risk(
                 f"every account of this machine may read {path.name} past the gate",
@@ -63,11 +62,3 @@ def file_script(request: ReadingRequest, note: str) -> list[str]:
         f" && chmod g+rx {folder}",
         f"# {note}",
     ]
-
-
-def _account() -> str:
-    try:
-        import pwd
-    except ImportError:  # Windows
-        return os.environ.get("USERNAME", "?")
-    return pwd.getpwuid(os.geteuid()).pw_name

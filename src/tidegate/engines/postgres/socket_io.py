@@ -9,18 +9,16 @@ and counts what arrives. It inspects no byte, so the connection may be encrypted
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import select
 import socket
-import sys
-import termios
 
 import psycopg
 from psycopg import pq
 from psycopg.pq.abc import PGconn
 
 from tidegate.engines.common.errors import lost, too_large
+from tidegate.system.descriptors import duplicate, lead_to, waiting_bytes
 
 PORTION = 65_536
 """Bytes that are passed on at once; more than the pair holds would have to wait."""
@@ -34,14 +32,14 @@ class ReadLimit:
     def __init__(self, connection: PGconn) -> None:
         self._connection = connection
         self._place = connection.socket
-        self.source = os.dup(self._place)
+        self.source = duplicate(self._place)
         """The server's socket: call `take` when it is readable."""
         self.taken = 0
         """Bytes that were passed on."""
         inside, self._hand = socket.socketpair()
         inside.setblocking(False)
         self._hand.setblocking(False)
-        os.dup2(inside.fileno(), self._place, inheritable=False)
+        lead_to(self._place, inside.fileno())
         inside.close()
 
     def take(self) -> None:
@@ -65,14 +63,9 @@ class ReadLimit:
     def close(self, *, restore: bool) -> None:
         """Step aside; `restore` gives libpq, if it lives, its socket back."""
         if restore:
-            os.dup2(self.source, self._place, inheritable=False)
+            lead_to(self._place, self.source)
         os.close(self.source)
         self._hand.close()
-
-
-def waiting_bytes(place: int) -> int:
-    """How many bytes have arrived at a socket and were not read."""
-    return int.from_bytes(fcntl.ioctl(place, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 MAX_BYTES = 128 * 2**20

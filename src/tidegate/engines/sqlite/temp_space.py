@@ -7,10 +7,10 @@ so the working threads are checked now and then.
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from tidegate.engines.common.running_statement import RunningStatement, RunningStatements
 from tidegate.engines.sqlite.worker_thread import WorkerThread
+from tidegate.system.limits import written_bytes
 
 MOST_BYTES = 2 * 1024**3
 LOOK_S = 0.5
@@ -52,10 +52,4 @@ class TempSpaceLimit:
 
 def _written_by(thread_id: int | None) -> int | None:
     """Bytes that a thread of ours has written in its life."""
-    if thread_id is None:
-        return None
-    try:
-        counts = Path(f"/proc/self/task/{thread_id}/io").read_bytes()
-    except OSError:
-        return None
-    return int(counts.partition(b"wchar:")[2].split(None, 1)[0])
+    return None if thread_id is None else written_bytes(thread_id)

@@ -7,8 +7,6 @@ executor. A thread starts when it is first needed.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -18,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 from tidegate.engines.common.errors import lost
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
+from tidegate.system.limits import give_way
 
 Result = TypeVar("Result")
 Task = tuple[Callable[[SqliteSession], Any], "asyncio.Future[Any]"]
@@ -183,7 +182,5 @@ class WorkerThread:
 
 def _give_way() -> None:
     """Have this thread wait for the event loop's, where the system can order single threads."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            own = os.getpriority(os.PRIO_PROCESS, get_native_id())
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), own + NICENESS)
+    with suppress(OSError):
+        give_way(get_native_id(), NICENESS)

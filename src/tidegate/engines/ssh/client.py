@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from tidegate.engines.ssh.url import SshRoute
 from tidegate.errors import Code, TidegateError
+from tidegate.system.processes import ended_with_us
 
 ALIVE_S = 5
 """How often `ssh` asks whether the SSH server is still there; it gives up after three times."""
@@ -93,7 +93,7 @@ def command_to(route: SshRoute, near: Path) -> list[str]:
         options.append("GlobalKnownHostsFile=/dev/null")
     if "ssh_key" in route.files:
         options += [f"IdentityFile={_quoted(route.files['ssh_key'])}", "IdentitiesOnly=yes"]
-    command = [*_dies_with_us(), program, "-N", "-T"]
+    command = [*ended_with_us(), program, "-N", "-T"]
     if "ssh_config" in route.files:
         command += ["-F", route.files["ssh_config"]]
     for option in options:
@@ -109,14 +109,6 @@ def environment() -> dict[str, str]:
     """The environment that `ssh` is given."""
     seen = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     return {**seen, "SHELL": "/bin/sh"}  # that of a service's account may run nothing
-
-
-def _dies_with_us() -> list[str]:
-    """What has `ssh` end when this process is killed, where there is such a program."""
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
-    if setpriv is None or "busybox" in os.path.realpath(setpriv):  # which cannot do it
-        return []
-    return [setpriv, "--pdeathsig", "TERM"]
 
 
 def _quoted(path: str) -> str:

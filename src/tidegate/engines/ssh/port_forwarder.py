@@ -8,20 +8,15 @@ connection is checked.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from tidegate.errors import TidegateError
+from tidegate.system.descriptors import is_own_connection
 
 CHUNK_BYTES = 262_144
 LOOPBACK = "127.0.0.1"
-KERNEL_TABLE = Path("/proc/net/tcp")
-
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -63,7 +58,7 @@ class PortForwarder:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
         try:
-            if not is_ours(writer.get_extra_info("peername")[1], self.port):
+            if not is_own_connection(writer.get_extra_info("peername")[1], self.port):
                 return
             back, onward = await self._dial()
             writers.append(onward)
@@ -94,21 +89,3 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(CHUNK_BYTES):
             writer.write(data)
             await writer.drain()
-
-
-def is_ours(peer_port: int, own_port: int) -> bool:
-    """Whether the connecting socket belongs to our user, by the kernel's table of connections.
-
-    On systems without that table the database's own login is the only protection.
-    """
-    try:
-        table = KERNEL_TABLE.read_text("ascii")
-    except OSError:
-        return True
-    (address,) = struct.unpack("=I", socket.inet_aton(LOOPBACK))
-    wanted = [f"{address:08X}:{peer_port:04X}", f"{address:08X}:{own_port:04X}"]
-    for line in table.splitlines():
-        fields = line.split()
-        if fields[1:3] == wanted:
-            return int(fields[7]) == os.geteuid()
-    return False

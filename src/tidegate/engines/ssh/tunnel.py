@@ -39,6 +39,7 @@ from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, Statement
 from tidegate.model.transactions import TransactionModes
+from tidegate.system.processes import APART
 
 END_S = 0.5
 """How long `ssh` may take to end after a signal."""
@@ -64,13 +65,7 @@ class Tunnel:
     @classmethod
     async def open(cls, route: SshRoute) -> Tunnel:
         """Log in to the SSH server. Raises: TidegateError SOURCE_UNREACHABLE, SOURCE_URL,
-        ENGINE_MISSING, UNSUPPORTED, within the route's time."""
-        if not hasattr(asyncio, "open_unix_connection"):
-            raise TidegateError(
-                Code.UNSUPPORTED,
-                "This system has no Unix sockets, which a tunnel needs.",
-                hint="Open the tunnel by other means, and name its near end in the URL.",
-            )
+        ENGINE_MISSING, within the route's time."""
         _check_files(route)
         try:
             tunnel = cls(route)
@@ -161,7 +156,7 @@ class Tunnel:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 env=environment(),
-                start_new_session=True,
+                **APART,
             )
         if self._closed:
             raise closed()

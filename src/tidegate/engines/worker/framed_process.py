@@ -8,10 +8,7 @@ is given by name, so no secret of ours.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +17,8 @@ from typing import Any, Self, cast
 from tidegate.engines.common.errors import PROCESS
 from tidegate.engines.worker.frames import HEADER, MOST_BYTES
 from tidegate.errors import Code, TidegateError
-
-if sys.platform != "win32":
-    import fcntl
+from tidegate.system.descriptors import widen_pipe
+from tidegate.system.processes import APART, has_ended, kill
 
 SPARE_BYTES = 65_536
 """What a frame may have in addition to its body."""
@@ -67,7 +63,7 @@ class FramedProcess(asyncio.SubprocessProtocol):
                 stderr=subprocess.DEVNULL,
                 env=environment,
                 cwd=directory,
-                start_new_session=True,
+                **APART,
             )
         )
         try:
@@ -103,11 +99,7 @@ class FramedProcess(asyncio.SubprocessProtocol):
     def check(self) -> bool:
         """Whether it lives, after a check of the process itself: the event loop may not know
         yet."""
-        if not self._gone and hasattr(os, "waitid"):
-            try:  # without collecting it, which is for the event loop's watcher
-                self._gone = os.waitid(os.P_PID, self.pid, _EXITED) is not None
-            except ChildProcessError:
-                self._gone = True
+        self._gone = self._gone or has_ended(self.pid)
         return not self._gone
 
     def close(self) -> None:
@@ -115,12 +107,7 @@ class FramedProcess(asyncio.SubprocessProtocol):
         self._gone = True
         if self._ended.done():
             return
-        with suppress(ProcessLookupError):
-            if sys.platform == "win32":
-                self._transport.kill()
-            else:
-                # Not by the transport: it would collect the process before its watcher does.
-                os.kill(self.pid, signal.SIGKILL)
+        kill(self.pid)  # not by the transport: it would collect the process before its watcher does
 
     async def closed(self) -> None:
         await asyncio.shield(self._ended)
@@ -178,12 +165,8 @@ def _widen(pipe: asyncio.BaseTransport | None) -> None:
     uvloop has pairs of sockets instead, which take enough, and names no file.
     """
     file = None if pipe is None else pipe.get_extra_info("pipe")
-    if sys.platform == "linux" and file is not None:
-        with suppress(OSError):  # the user's pipes have all the memory that they may
-            fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-
-
-_EXITED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
+    if file is not None:
+        widen_pipe(file.fileno(), PIPE_BYTES)
 
 
 def lost() -> TidegateError:

@@ -6,7 +6,6 @@ Runs in the worker. The worker exits when the gate exits, even during a request.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from threading import Thread
@@ -25,6 +24,7 @@ from tidegate.engines.worker.frames import (
     pack,
 )
 from tidegate.errors import Code, TidegateError
+from tidegate.system.descriptors import take_streams, widen_pipe
 
 PIPE_BYTES = 1_048_576
 """A page should fit into the pipe, so that it is written without waiting for the gate."""
@@ -108,17 +108,8 @@ def _answer(service: Service, request: WorkerRequest) -> WorkerReply:
 
 def _own_descriptors() -> tuple[int, int]:
     """The pipes of the gate, out of reach of what prints or reads."""
-    source, target = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
-    os.close(nothing)
-    if sys.platform == "linux":
-        import fcntl
-        from contextlib import suppress
-
-        with suppress(OSError):  # an unprivileged user may be near the limit of all pipes
-            fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    source, target = take_streams()
+    widen_pipe(target, PIPE_BYTES)
     return source, target
 
 

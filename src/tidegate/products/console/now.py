@@ -9,7 +9,6 @@ this process; the figures have the calls of all processes on this state.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -31,6 +30,7 @@ from tidegate.policy.data_rules import hides_something
 from tidegate.products.console.activity_counts import count_calls
 from tidegate.products.console.cards import color_of
 from tidegate.products.console.sign_in import actor_of
+from tidegate.system.disks import free_bytes
 from tidegate.webhook.sender import WebhookHealth
 
 MOST_CALLS = 50
@@ -245,10 +245,9 @@ def _problems(record: RecordCondition, signed_in: SignedIn) -> dict[str, str]:
 
 def _free_bytes(directory: Path) -> int | None:
     try:
-        disk = os.statvfs(directory)
-    except (OSError, AttributeError):
+        return free_bytes(directory)
+    except OSError:
         return None
-    return disk.f_bavail * disk.f_frsize
 
 
 def _urgency(condition: SourceCondition) -> tuple[int, str]:

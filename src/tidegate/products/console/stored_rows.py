@@ -7,7 +7,6 @@ memory is where each row begins, and where what was cut is.
 
 from __future__ import annotations
 
-import os
 import threading
 from array import array
 from bisect import bisect_left
@@ -22,6 +21,7 @@ from tidegate.products.console.cells import BYTES_SHOWN, MOST_SHOWN, cell_of, te
 from tidegate.products.console.exact_values import SHOWN, pack, unpack
 from tidegate.products.console.result_quota import ResultQuota, unwritable
 from tidegate.results.json_values import text_rows
+from tidegate.system.descriptors import read_at, write_at
 
 MOST_BYTES = 128 * 1_048_576
 """Bytes of one result in files."""
@@ -226,7 +226,7 @@ class StoredRows:
             if self._rows is None or offset >= end:
                 return b"[]"
             begin = self._ends[offset - 1] if offset else 0
-            data = os.pread(self._rows.fileno(), self._ends[end - 1] - begin, begin)
+            data = read_at(self._rows.fileno(), self._ends[end - 1] - begin, begin)
         return b"[" + data[:-1] + b"]"
 
     def cell(self, row: int, column: int) -> tuple[bytes | None, bool] | None:
@@ -247,7 +247,7 @@ class StoredRows:
             key = row << 16 | column
             place = bisect_left(keys, key)
             if place < len(keys) and keys[place] == key and self._whole is not None:
-                data = os.pread(self._whole.fileno(), sizes[place], begins[place])
+                data = read_at(self._whole.fileno(), sizes[place], begins[place])
             else:
                 data = bytes.fromhex(fields["text"])
         return data, "binary" in fields
@@ -294,7 +294,7 @@ class StoredRows:
             if self._exact is None or not ends:
                 return []
             first = self._exact_ends[begin - 1] if begin else 0
-            data = os.pread(self._exact.fileno(), ends[-1] - first, first)
+            data = read_at(self._exact.fileno(), ends[-1] - first, first)
         begins = [first, *ends[:-1]]
         return [data[a - first : b - first] for a, b in zip(begins, ends, strict=True)]
 
@@ -341,5 +341,5 @@ def _write(file: IO[bytes], data: bytes, at: int) -> None:
     """Raises: OSError."""
     view = memoryview(data)
     while view:
-        written = os.pwrite(file.fileno(), view, at)
+        written = write_at(file.fileno(), view, at)
         view, at = view[written:], at + written

@@ -5,7 +5,6 @@ Loads the model at the first text. The operating system bounds its memory.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 import msgspec
@@ -14,6 +13,7 @@ from tidegate.engines.worker.frames import unpack
 from tidegate.engines.worker.worker_main import Answer, serve
 from tidegate.errors import Code, TidegateError
 from tidegate.search.embeddings.local_model import LocalModel
+from tidegate.system.limits import bound_memory
 
 MEMORY_BYTES = 1_500_000_000
 """Three times what the largest batch takes."""
@@ -37,12 +37,7 @@ class Worker:
         }
 
     def setup(self, setup: Setup) -> None:
-        if sys.platform == "linux":
-            import resource
-
-            hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-            bound = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
-            resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
+        bound_memory(MEMORY_BYTES)
         self._path = setup.path
 
     def embed(self, texts: list[str]) -> list[list[float]]:

@@ -23,6 +23,8 @@ import apsw
 from tidegate.errors import Code, TidegateError
 from tidegate.store import disk_reserve
 from tidegate.store.disk_reserve import DiskReserve
+from tidegate.system.disks import allocate, free_bytes
+from tidegate.system.private_files import open_file
 
 APPLICATION_ID = 0x54474442
 """Marks the file as ours in its header: `TGDB`."""
@@ -58,7 +60,7 @@ def prepare(path: Path) -> None:
     """
     # Not left to SQLite, which would let others read it. The -wal and -shm files get its mode.
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(open_file(path, "read and write"))
     except OSError as error:
         if error.errno not in READ_ONLY or not path.exists():
             raise
@@ -106,27 +108,19 @@ def reserve_room(connection: apsw.Connection, path: Path) -> bool:
     Returns whether the log has it. Raises: apsw.Error if the database cannot be opened.
     """
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # so that there is a log
-    allocate = getattr(os, "posix_fallocate", None)
-    if allocate is None:
-        return False
     try:
-        log = os.open(f"{path}-wal", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            if os.fstat(log).st_size < _RESERVED:
-                allocate(log, 0, _RESERVED)
-        finally:
-            os.close(log)
+        with open(f"{path}-wal", "r+b", buffering=0) as log:  # noqa: PTH123 - on the path of changes
+            size = os.fstat(log.fileno()).st_size
+            return size >= _RESERVED or allocate(log.fileno(), 0, _RESERVED)
     except OSError:
         return False
-    return True
 
 
 def make_room(connection: apsw.Connection, path: Path, reserve: DiskReserve | None = None) -> None:
     """Where the disk is full, let the write-ahead log begin again. It then overwrites itself and
     needs no space, so that a right can still be taken away. What it needs at first, and what the
     database needs to grow, is given up by `reserve`."""
-    disk = os.statvfs(path)
-    if disk.f_bavail * disk.f_frsize >= _ROOM:
+    if free_bytes(path) >= _ROOM:
         if reserve is not None:
             reserve.fill_again()
         return

@@ -13,7 +13,6 @@ import msgspec
 from tidegate.cli.progress import progress
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import print_status, show, show_json
-from tidegate.config.atomic_files import replace_file
 from tidegate.config.model import Config
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
@@ -24,6 +23,7 @@ from tidegate.products.cloud.documents.registry import Registry
 from tidegate.products.cloud.documents.registry_folder import RegistryFolder
 from tidegate.products.cloud.documents.yaml_reader import MOST_BYTES, read_yaml
 from tidegate.products.cloud.settings import CloudSettings
+from tidegate.system.private_files import make_private_directory, replace_file
 
 FAULTY = 1
 
@@ -75,7 +75,7 @@ def _import(arguments: argparse.Namespace) -> int:
         )
     try:
         services = target / "services"
-        services.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(services)
         _write(services / f"{arguments.service}.yaml", made.service)
         _write(target / "provider.yaml", made.provider)
     except OSError as error:

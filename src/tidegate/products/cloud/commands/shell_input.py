@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.products.cloud.language.cloud_sql import LANGUAGE
+from tidegate.system.private_files import open_file
 
 Names = Callable[[str], list[str]]
 """The first column of a statement's rows; empty if it fails."""
@@ -102,7 +103,6 @@ class History:
         line = " ".join(statement.split())
         if LANGUAGE.redact(line, "cloud") != line:
             return None
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(open_file(self._path, "append"), "w", encoding="utf-8") as file:
             file.write(f"{line};\n")
         return f"{line};"

@@ -13,7 +13,6 @@ from tidegate.app import App
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import load_for_statement
 from tidegate.cli.terminal import print_status, show, show_json
-from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
@@ -26,6 +25,7 @@ from tidegate.products.cloud.documents.snapshots import (
     read_snapshot,
 )
 from tidegate.results.notes import cut_note, partial_note
+from tidegate.system.private_files import replace_file
 
 _MOST_ROWS = 1_000_000
 _MOST_BYTES = 512 * 1_048_576

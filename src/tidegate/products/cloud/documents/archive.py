@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.documents.signatures import Verifier
+from tidegate.system.private_files import make_private_directory
 
 MOST_FILES: Final = 20_000
 MOST_UNPACKED_BYTES: Final = 1_073_741_824
@@ -50,12 +51,12 @@ def unpack_provider(
                     raise _refused(name, f"{path} has no signature")
                 verifier.verify(content, signature, f"{name} {path}")
     target = src / provider / version
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_directory(target.parent)
     directory = Path(tempfile.mkdtemp(prefix=f".{version}-", dir=target.parent))
     try:
         for path, content in files.items():
             file = directory / path
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_directory(file.parent)
             file.write_bytes(content)
         _replace(directory, target)
     finally:

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from tidegate.config.atomic_files import replace_file
 from tidegate.config.file_permissions import require_private_file
 from tidegate.paths import expand
 from tidegate.products.cloud.documents.yaml_reader import read_yaml
+from tidegate.system.file_rights import only_we_write
+from tidegate.system.private_files import make_private_directory, replace_file
 
 _FORMAT: Final = b"1"
 """Of the files; a reader of YAML that reads differently is another format."""
@@ -32,8 +33,7 @@ def _own_content(path: Path) -> bytes:
     """What a file holds that no other account could write: one may have been put there while the
     directory was open to others. Raises: OSError."""
     with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+        if not only_we_write(os.fstat(file.fileno())):
             raise PermissionError(path)
         return file.read()
 
@@ -65,7 +65,7 @@ class DocumentCache:
         return values
 
     def _keep(self, path: Path, content: bytes) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         replace_file(path, content)
         files = list(path.parent.glob(f"*{_SUFFIX}"))
         if len(files) <= _MOST_FILES:

@@ -7,7 +7,6 @@ rotation and before the first line of a process. Several processes may write to 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import threading
@@ -23,6 +22,8 @@ import msgspec
 
 from tidegate.audit.event import escape_invisible
 from tidegate.errors import Code, TidegateError
+from tidegate.system.file_locks import end_lock, take_lock
+from tidegate.system.private_files import make_private_directory, open_file
 
 MAX_PENDING: Final = 1_000
 """Lines that are kept in memory while the file cannot be written."""
@@ -110,10 +111,10 @@ class CallFile:
     def _flush(self) -> None:
         descriptor = self._opened()
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            take_lock(descriptor)
             if not self._is_current(descriptor):  # another process has rotated it meanwhile
                 descriptor = self._reopened()
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                take_lock(descriptor)
             if not self._has_begun:
                 self._remove_old()
                 self._has_begun = True
@@ -123,14 +124,14 @@ class CallFile:
                 if size and size + len(line) > self._max_bytes:
                     self._rotate()
                     descriptor = self._reopened()
-                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                    take_lock(descriptor)
                     size = os.fstat(descriptor).st_size
                 self._append(descriptor, line, size)
                 self._pending.popleft()
         except OSError:
             self._close()
             raise
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        end_lock(descriptor)
 
     def _append(self, descriptor: int, line: bytes, size: int) -> None:
         """Write a whole line or nothing."""
@@ -151,9 +152,8 @@ class CallFile:
 
     def _reopened(self) -> int:
         self._close()
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._descriptor = os.open(self.path, flags, 0o600)
+        make_private_directory(self.path.parent)
+        self._descriptor = open_file(self.path, "append")
         self._opened_file = _identity(os.fstat(self._descriptor))
         return self._descriptor
 

@@ -20,6 +20,7 @@ from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import LINK_S
+from tidegate.system.private_files import write_new_file
 
 HOST = "127.0.0.1"
 PAGE = "console.html"
@@ -125,9 +126,7 @@ def write_redirect(page: Path, link: str) -> None:
         f'<meta http-equiv="refresh" content="0;url={html.escape(link)}">'
         "<p>Opening the console.</p>"
     )
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(page, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    write_new_file(page, text.encode())
 
 
 def _has_browser() -> bool:

@@ -26,6 +26,7 @@ from tidegate.products.datalog.engine.directory import DATA, VERSION, users_of
 from tidegate.products.datalog.engine.library import find_library
 from tidegate.products.datalog.engine.url import place_of
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
+from tidegate.system.private_files import close_to_others, create_file, make_private_directory
 
 _LIMITS = Limits(max_bytes=16 * 1024 * 1024, timeout_s=3_600.0)
 _STORE = DatalogTarget("kv")
@@ -46,7 +47,7 @@ async def maintain(app: App, arguments: argparse.Namespace) -> int:
 async def _copy(app: App, arguments: argparse.Namespace) -> dict[str, Any]:
     _directory_of(app, arguments.source)
     path = _new(arguments.directory)
-    path.mkdir(mode=0o700, exist_ok=True)
+    make_private_directory(path, parents=False)
     asked = {"path": str(path), "compact": arguments.compact}
     try:
         await _ask(app, arguments, DatalogOperation.COPY, asked)
@@ -59,7 +60,7 @@ async def _copy(app: App, arguments: argparse.Namespace) -> dict[str, Any]:
 async def _dump(app: App, arguments: argparse.Namespace) -> dict[str, Any]:
     _directory_of(app, arguments.source)
     path = _new(arguments.file)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.close(create_file(path))
     try:
         size = await _ask(app, arguments, DatalogOperation.DUMP, {"path": str(path)})
     except BaseException:
@@ -127,7 +128,7 @@ async def _migrate(app: App, arguments: argparse.Namespace) -> dict[str, Any]:
             hint="Stop it, and run the command again.",
         )
     shutil.copytree(directory, path, ignore=shutil.ignore_patterns("lock.mdb"), dirs_exist_ok=True)
-    path.chmod(0o700)
+    close_to_others(path)
     (path / VERSION).write_text(ours)
     return {"migrated": found, "to": ours, "copied": str(path)}
 

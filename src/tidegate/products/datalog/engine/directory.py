@@ -8,21 +8,19 @@ the locks of the engine itself show other programs.
 from __future__ import annotations
 
 import os
-import re
 import stat
-import struct
-import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
+from tidegate.system.file_locks import part_lock_holders, try_lock
+from tidegate.system.private_files import open_directory
+from tidegate.system.processes import program_of
 
 DATA = "data.mdb"
 LOCK = "lock.mdb"
 VERSION = "VERSION"
-
-_MOST_LOCKS = 200
 
 
 def check_directory(path: str, version: str, *, creates: bool) -> None:
@@ -123,18 +121,18 @@ def held_for_change(path: str, own_pid: int) -> Generator[None]:
 
     Raises: TidegateError SOURCE_LOCKED, which names the process that has it.
     """
-    import fcntl
-
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = open_directory(Path(path))
     except FileNotFoundError:  # it is about to be made
         yield
         return
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            has_lock = try_lock(handle)
         except OSError:
-            raise _locked(path, None) from None
+            has_lock = False
+        if not has_lock:
+            raise _locked(path, None)
         others = users_of(path) - {own_pid}
         if others:
             raise _locked(path, min(others))
@@ -146,59 +144,12 @@ def held_for_change(path: str, own_pid: int) -> Generator[None]:
 def users_of(path: str) -> set[int]:
     """The processes that have the data of a directory open, as far as the system says. The engine
     locks a byte for each of them in its lock file."""
-    lock = Path(path) / LOCK
-    found: set[int] = set()
-    with suppress(OSError):
-        if sys.platform == "linux":
-            status = lock.stat()
-            name = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-            for line in Path("/proc/locks").read_text().splitlines():
-                fields = line.replace("->", " ").split()
-                if len(fields) > 5 and fields[1] in ("POSIX", "OFDLCK") and fields[5] == name:
-                    found.add(int(fields[4]))
-    with suppress(OSError):
-        found |= _asked_users(lock)
-    return {pid for pid in found if pid > 0}
-
-
-def _asked_users(lock: Path) -> set[int]:
-    """Those that the system says would keep us from locking parts of the file."""
-    import fcntl
-
-    found: set[int] = set()
-    with lock.open("rb") as file:
-        begin = 0
-        for _ in range(_MOST_LOCKS):
-            answer = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, _packed(fcntl.F_WRLCK, begin))
-            kind, start, length, pid = _unpacked(answer)
-            if kind == fcntl.F_UNLCK:
-                break
-            found.add(pid)
-            if length == 0:
-                break
-            begin = start + length
-    return found
-
-
-def _packed(kind: int, begin: int) -> bytes:
-    """`struct flock` for all of a file from a place on."""
-    if sys.platform == "linux":
-        return struct.pack("hhqqi4x", kind, os.SEEK_SET, begin, 0, 0)
-    return struct.pack("qqihh", begin, 0, 0, kind, os.SEEK_SET)
-
-
-def _unpacked(answer: bytes) -> tuple[int, int, int, int]:
-    """The type, start, length and process of a lock."""
-    if sys.platform == "linux":
-        kind, _, start, length, pid = struct.unpack("hhqqi4x", answer)
-    else:
-        start, length, pid, kind, _ = struct.unpack("qqihh", answer)
-    return kind, start, length, pid
+    return part_lock_holders(Path(path) / LOCK)
 
 
 def _locked(path: str, pid: int | None) -> TidegateError:
     who = f"The process {pid}" if pid is not None else "Another Tidegate"
-    name = _name_of(pid)
+    name = program_of(pid)
     return TidegateError(
         Code.SOURCE_LOCKED,
         f"{who}{f' ({name})' if name else ''} has {path} open, and two processes that change one"
@@ -206,9 +157,3 @@ def _locked(path: str, pid: int | None) -> TidegateError:
         hint="Retry when it has ended, or make the change through it.",
         details={"path": path, **({} if pid is None else {"pid": pid})},
     )
-
-
-def _name_of(pid: int | None) -> str:
-    with suppress(OSError):
-        return re.sub(r"[^\w.-]", "", Path(f"/proc/{pid}/comm").read_text())[:40]
-    return ""

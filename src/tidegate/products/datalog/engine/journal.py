@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
+from tidegate.system.private_files import open_file
 
 MOST_JOURNALED = 256 * 1024 * 1024
 """Bytes of the report of a transaction that is kept."""
@@ -99,8 +100,7 @@ class Journal:
                 continue
 
     def _opened(self) -> int:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(self._path, flags, 0o600)
+        return open_file(self._path, "append", follow=False)
 
 
 def inverse(record: Record, types: Mapping[str, str]) -> list[list[Any]]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator
@@ -29,6 +28,9 @@ from tidegate.products.datalog.engine.directory import DATA, LOCK
 from tidegate.products.datalog.engine.startup_cache import require_private
 from tidegate.products.datalog.engine.url import Place
 from tidegate.products.datalog.engine.workers import Worker
+from tidegate.system.file_copies import copy_file, stored_bytes
+from tidegate.system.file_locks import take_lock, try_lock
+from tidegate.system.private_files import create_file, open_existing
 
 HEADER_BYTES = 65_536
 """The beginning of `data.mdb`, which has both headers whatever the size of a page is."""
@@ -45,11 +47,8 @@ ROOM_LEFT = 256 * 1024 * 1024
 DRAFT_S = 3600
 """After how many seconds a directory that no process holds yet is one that was left."""
 
-_CHUNK = 16 * 1024 * 1024
 _NOT_COPIED = frozenset({LOCK, "write-protocol.lock"})
 _HELD = "held"
-_FICLONE = 0x40049409
-"""`ioctl` by which a file system has one file share the blocks of another until either changes."""
 
 
 class Mark(NamedTuple):
@@ -224,8 +223,6 @@ def copies_root() -> Path:
 def _new_root() -> tuple[Path, int]:
     """A directory for one process's copies, and the handle that shows that it is in use. Removes
     those of processes that have ended. Raises: TidegateError STATE_FAILED."""
-    import fcntl
-
     root = copies_root()
     require_private(root)
     for path in root.iterdir():
@@ -234,16 +231,16 @@ def _new_root() -> tuple[Path, int]:
                 if path.stat().st_mtime < time.time() - DRAFT_S:
                     shutil.rmtree(path, ignore_errors=True)
                 continue
-            handle = os.open(path / _HELD, os.O_RDWR)
+            handle = open_existing(path / _HELD, access="read and append")
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
+                if try_lock(handle):
+                    shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(handle)
     # It is locked before it has its name, so that no process takes it for one that was left.
     draft = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
-    handle = os.open(draft / _HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    handle = create_file(draft / _HELD)
+    take_lock(handle)
     path = root / draft.name.removeprefix(".new-")
     draft.rename(path)
     return path, handle
@@ -255,7 +252,7 @@ def _copy_directory(original: Path, copy: Path, most: int) -> Mark:
         mark = _mark_of(original)
         _check_size(original, mark, copy, most)
         for name, *_ in mark.files:
-            _copy_file(original / name, copy / name)
+            copy_file(original / name, copy / name)
         if _header_of(copy) == mark.header and _mark_of(original) == mark:
             return mark
     raise TidegateError(
@@ -266,7 +263,7 @@ def _copy_directory(original: Path, copy: Path, most: int) -> Mark:
 
 
 def _check_size(original: Path, mark: Mark, copy: Path, most: int) -> None:
-    size = sum([_stored(original / name) for name, *_ in mark.files])
+    size = sum([stored_bytes(original / name) for name, *_ in mark.files])
     if size > most:
         raise TidegateError(
             Code.LIMIT_BYTES,
@@ -309,59 +306,8 @@ def _mark_of(directory: Path) -> Mark:
 
 
 def _header_of(directory: Path) -> bytes:
-    handle = os.open(directory / DATA, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(handle, HEADER_BYTES, 0)
-    finally:
-        os.close(handle)
-
-
-def _stored(path: Path) -> int:
-    """The bytes that a file takes on the disk: one that LMDB maps may be mostly holes."""
-    status = path.stat()
-    return min(status.st_size, status.st_blocks * 512)
-
-
-def _copy_file(original: Path, copy: Path) -> None:
-    """Copy a file, sharing its blocks where the file system can, and without its holes."""
-    import fcntl
-
-    source = os.open(original, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.ioctl(target, _FICLONE, source)
-            except OSError:
-                _copy_data(source, target)
-        finally:
-            os.close(target)
-    finally:
-        os.close(source)
-
-
-def _copy_data(source: int, target: int) -> None:
-    size = os.fstat(source).st_size
-    os.truncate(target, size)
-    end = 0
-    while end < size:
-        try:
-            begin = os.lseek(source, end, os.SEEK_DATA)
-            end = os.lseek(source, begin, os.SEEK_HOLE)
-        except OSError:  # what is left is a hole
-            return
-        while begin < end:
-            copied = _copy_range(source, target, begin, min(_CHUNK, end - begin))
-            if not copied:
-                return
-            begin += copied
-
-
-def _copy_range(source: int, target: int, begin: int, size: int) -> int:
-    if sys.platform == "linux":
-        with suppress(OSError):  # not between these two file systems
-            return os.copy_file_range(source, target, size, begin, begin)
-    return os.pwrite(target, os.pread(source, size, begin), begin)
+    with (directory / DATA).open("rb", buffering=0) as file:
+        return file.read(HEADER_BYTES)
 
 
 def _uncopied(directory: Path, name: str) -> TidegateError:

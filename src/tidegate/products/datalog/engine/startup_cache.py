@@ -29,6 +29,10 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import of_platform
 from tidegate.products.datalog.engine.library import MAIN, PROGRAM, Library
+from tidegate.system.file_locks import is_locked, try_lock, wait_for_lock
+from tidegate.system.file_rights import is_ours
+from tidegate.system.private_files import close_to_others, make_private_directory, replace_file
+from tidegate.system.processes import start_apart
 
 CLASSES = "classes.jar"
 BUILT = "built.json"
@@ -40,6 +44,11 @@ USUAL_S = 90.0
 
 MOST_S = 900.0
 """When a step of a build is given up."""
+
+WAIT_S = 2.0
+"""How often it is said that another process builds."""
+
+POLL_S = 0.2
 
 UNUSED_DAYS = 60
 """After how many days without use a build for another library or Java is removed."""
@@ -127,7 +136,7 @@ class StartupCache:
 
             try:
                 shutil.rmtree(self.directory, ignore_errors=True)
-                self.directory.mkdir(mode=0o700)
+                make_private_directory(self.directory, parents=False, is_new=True)
                 say(0.05, "Compiling the library")
                 self._compile()
                 say(0.65, "Making the cache of the JVM")
@@ -138,9 +147,7 @@ class StartupCache:
                     if (self.directory / name).is_file()
                 }
                 built = Built(sizes, options, time.monotonic() - began)
-                draft = self.directory / f"{BUILT}.new"
-                draft.write_bytes(msgspec.json.encode(built))
-                draft.replace(self.directory / BUILT)
+                replace_file(self.directory / BUILT, msgspec.json.encode(built))
             except OSError as error:
                 shutil.rmtree(self.directory, ignore_errors=True)
                 raise TidegateError(
@@ -167,27 +174,18 @@ class StartupCache:
             for name in ("HOME", "PATH", "LANG", "XDG_CACHE_HOME", "JAVA_HOME", "TMPDIR")
             if (value := os.environ.get(name)) is not None
         }
-        subprocess.Popen(
-            [sys.executable, "-I", "-m", __name__, self.library.java.program],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
+        command = [sys.executable, "-I", "-m", __name__, self.library.java.program]
+        start_apart(command, environment=environment)
 
     def building(self) -> bool:
         """Whether some process builds at this moment."""
-        import fcntl
-
         try:
             with self._lock_file.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return is_locked(file.fileno())
         except FileNotFoundError:
             return False
         except OSError:
             return True
-        return False
 
     def left_s(self) -> float:
         """About how many seconds a build that is under way still takes; of none, the whole."""
@@ -303,19 +301,12 @@ class StartupCache:
 
     @contextmanager
     def _locked(self, report: Report | None) -> Generator[None]:
-        import fcntl
-
         with self._lock_file.open("wb") as file:
-            waited = 0
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except OSError:
-                    if report is not None and waited % 10 == 0:
-                        report(0.0, "Waiting for another process that builds it")
-                    waited += 1
-                    time.sleep(0.2)
+            has_lock = try_lock(file.fileno())
+            while not has_lock:
+                if report is not None:
+                    report(0.0, "Waiting for another process that builds it")
+                has_lock = wait_for_lock(file.fileno(), WAIT_S, POLL_S)
             yield
 
     def _note(self, began: float, usual: float, doing: str) -> None:
@@ -368,12 +359,10 @@ def require_private(root: Path) -> None:
     Raises: TidegateError STATE_FAILED.
     """
     try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(root)
         status = root.lstat()
-        if os.name == "posix" and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
-            root.chmod(0o700)
-            return
-        if os.name != "posix":
+        if stat.S_ISDIR(status.st_mode) and is_ours(status):
+            close_to_others(root)
             return
     except OSError as error:
         raise TidegateError(

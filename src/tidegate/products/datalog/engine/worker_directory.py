@@ -9,6 +9,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from tidegate.system.file_locks import take_lock, try_lock
+from tidegate.system.file_rights import is_ours
+from tidegate.system.private_files import create_file, open_existing
+
 PREFIX = "tidegate-datalog-"
 _DRAFT = ".tidegate-datalog-"
 _HELD = "held"
@@ -23,8 +27,8 @@ def make_directory() -> Path:
     _remove_left(root)
     # It is locked before it has its name, so that no process takes it for one that was left.
     draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=root))
-    handle = os.open(draft / _HELD, os.O_RDWR | os.O_CREAT, 0o600)
-    _lock(handle)
+    handle = create_file(draft / _HELD)
+    take_lock(handle)
     directory = root / (PREFIX + draft.name.removeprefix(_DRAFT))
     draft.rename(directory)
     _locks[directory] = handle
@@ -39,31 +43,20 @@ def remove_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool:
-    """Whether no other process has the lock."""
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def _remove_left(root: Path) -> None:
     with suppress(OSError):
         for path in root.glob(f"{PREFIX}*"):
             with suppress(OSError):
-                if path not in _locks and path.lstat().st_uid == os.getuid():
+                if path not in _locks and is_ours(path.lstat()):
                     _remove_unheld(path)
 
 
 def _remove_unheld(path: Path) -> None:
     if path.is_symlink():
         return
-    handle = os.open(path / _HELD, os.O_RDWR | os.O_NOFOLLOW)
+    handle = open_existing(path / _HELD, access="read and append")
     try:
-        if _lock(handle):
+        if try_lock(handle):
             shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(handle)

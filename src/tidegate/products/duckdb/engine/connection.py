@@ -6,7 +6,6 @@ memory. Every statement has a cursor of its own, so that it leaves no temporary 
 
 from __future__ import annotations
 
-import sys
 import time
 from threading import Lock
 
@@ -16,6 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.products.duckdb.engine.catalog import SchemaFacts
 from tidegate.products.duckdb.engine.messages import Setup
 from tidegate.products.duckdb.engine.types import ExactQuery
+from tidegate.system import limits
 
 LOCKED = {
     "enable_external_access": "false",
@@ -161,10 +161,4 @@ def config_of(setup: Setup) -> dict[str, str | bool | int | float | list[str]]:
 
 def bound_memory(setup: Setup) -> None:
     """Bound this process: DuckDB does not count long strings, the operating system does."""
-    if sys.platform == "linux":
-        import resource
-
-        most = 2 * setup.memory_bytes + SPARE_BYTES
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
+    limits.bound_memory(2 * setup.memory_bytes + SPARE_BYTES)

@@ -27,6 +27,7 @@ from tidegate.products.jdbc.maven.lock_file import (
     write_lock,
 )
 from tidegate.products.jdbc.maven.repository import MOST_JAR_BYTES, open_draft, unwritable
+from tidegate.system.private_files import draft_of, make_private_directory, name_draft
 
 _CHUNK = 1_048_576
 _MOST_BUNDLE_BYTES = 4_294_967_296
@@ -46,14 +47,14 @@ def write_bundle(cache: DriverCache, target: Path, asked: Sequence[str] = ()) ->
                 f"{faults[0].path} is not what was fetched: {faults[0].problem}.",
                 hint="`tidegate driver fetch` downloads the first content.",
             )
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    draft = draft_of(target)
     try:
         with zipfile.ZipFile(draft, "x", zipfile.ZIP_STORED) as archive:
             archive.writestr(_entry(NAME), encode_lock(lock))
             for path in lock.files:
                 with archive.open(_entry(path), "w", force_zip64=True) as entry:
                     entry.write((cache.directory / path).read_bytes())
-        os.link(draft, target)  # unlike a rename it never takes the place of another file
+        name_draft(draft, target)
     except FileExistsError:
         raise TidegateError(
             Code.ARGUMENT_INVALID, f"The file {target} is there already.", hint="Name another one."
@@ -177,8 +178,8 @@ def _unpack(
     """Write a file of the bundle next to its place; returns (where it is, where it goes)."""
     pin = lock.files[path]
     target = directory / path
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    make_private_directory(target.parent)
+    draft = draft_of(target)
     drafts.callback(draft.unlink, missing_ok=True)
     try:
         entry = archive.getinfo(path)

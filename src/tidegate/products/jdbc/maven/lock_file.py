@@ -7,17 +7,17 @@ bytes. A path has one digest for all that need it, its pin.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from tidegate.config.atomic_files import replace_file
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.maven.coordinates import make_coordinate
 from tidegate.products.jdbc.maven.repository import Artifact, unwritable
+from tidegate.system.file_locks import wait_for_lock
+from tidegate.system.private_files import make_private_directory, open_file, replace_file
 
 NAME = "drivers.lock"
 VERSION = 1
@@ -151,25 +151,14 @@ def write_lock(directory: Path, lock: LockFile) -> None:
 def exclusive(directory: Path) -> Generator[None]:
     """Change the cache while no other process does. Raises: TidegateError SOURCE_BUSY,
     STATE_FAILED."""
-    import fcntl
-
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_private_directory(directory)
+        descriptor = open_file(directory / ".lock", "read and write")
     except OSError as error:
         raise unwritable(directory, error) from error
-    deadline = time.monotonic() + _LOCK_S
     try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise TidegateError(
-                        Code.SOURCE_BUSY, "Another process changes the cache of drivers."
-                    ) from None
-                time.sleep(_POLL_S)
+        if not wait_for_lock(descriptor, _LOCK_S, _POLL_S):
+            raise TidegateError(Code.SOURCE_BUSY, "Another process changes the cache of drivers.")
         yield
     finally:
         os.close(descriptor)  # which ends the lock

@@ -21,6 +21,7 @@ from tidegate.products.jdbc.maven.coordinates import Coordinate, make_coordinate
 from tidegate.products.jdbc.maven.jar_checks import check_jar
 from tidegate.products.jdbc.maven.pom import Warn
 from tidegate.products.jdbc.maven.xml_documents import read_document
+from tidegate.system.private_files import create_file, draft_of, make_private_directory
 from tidegate.xml_tree import MOST_BYTES
 
 MOST_JAR_BYTES = 268_435_456
@@ -116,7 +117,7 @@ class Repository:
             if pin is not None and target.is_file() and digest_file(target) == pin:
                 found = Artifact(path, pin, target.stat().st_size)
             else:
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private_directory(target.parent)
                 found = self._download(path, target, pin)
         except OSError as error:
             raise unwritable(target, error) from error
@@ -128,7 +129,7 @@ class Repository:
         """Raises: TidegateError, OSError."""
         is_jar = path.endswith(".jar")
         most_bytes = MOST_JAR_BYTES if is_jar else MOST_BYTES
-        draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        draft = draft_of(target)
         try:
             with open_draft(draft) as file:
                 if not self._downloader.save(path, file, most_bytes):
@@ -179,8 +180,7 @@ class Repository:
 
 def open_draft(path: Path) -> BinaryIO:
     """A new file for its owner alone. Raises: OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
+    return os.fdopen(create_file(path), "wb")
 
 
 def digest_file(path: Path, kind: str = "sha256") -> str:

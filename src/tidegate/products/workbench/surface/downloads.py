@@ -15,10 +15,9 @@ from typing import BinaryIO
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand, of_platform
+from tidegate.system.private_files import Folder
 
 _MOST_TRIES = 1_000
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Downloads:
@@ -84,7 +83,7 @@ class NewFile:
         self._home = home
         self._names = names
         self._guard = Lock()
-        self._folder: int | None = None
+        self._folder: Folder | None = None
         self._file: BinaryIO | None = None
         self._ended = False
         self._made_as: os.stat_result | None = None
@@ -122,23 +121,19 @@ class NewFile:
             return
         with suppress(OSError):
             self._file.close()
-        with suppress(OSError):
+        if self._folder is not None:
             # By the folder that was opened: the path may lead elsewhere by now.
-            there = os.stat(self.path.name, dir_fd=self._folder, follow_symlinks=False)
-            if os.path.samestat(there, self._made_as):
-                os.unlink(self.path.name, dir_fd=self._folder)
+            self._folder.remove_file(self.path.name, self._made_as)
 
     def _made(self) -> BinaryIO:
         *folders, name = self._names
         try:
-            self._folder = os.open(self._home, _DIRECTORY)
+            self._folder = Folder(self._home)
         except OSError as error:
             raise _refused(f"The Downloads directory cannot be used: {error.strerror}") from None
         try:
             for folder in folders:
-                inner = os.open(folder, _DIRECTORY, dir_fd=self._folder)
-                os.close(self._folder)
-                self._folder = inner
+                self._folder.enter(folder)
             made, descriptor = _create(self._folder, name)
         except OSError:
             raise _refused(
@@ -153,16 +148,16 @@ class NewFile:
     def _let_go(self) -> None:
         self._ended = True
         if self._folder is not None:
-            os.close(self._folder)
+            self._folder.close()
             self._folder = None
 
 
-def _create(directory: int, name: str) -> tuple[str, int]:
+def _create(folder: Folder, name: str) -> tuple[str, int]:
     stem, suffix = Path(name).stem, Path(name).suffix
     for number in range(_MOST_TRIES):
         candidate = name if number == 0 else f"{stem}-{number}{suffix}"
         try:
-            return candidate, os.open(candidate, _NEW_FILE, 0o600, dir_fd=directory)
+            return candidate, folder.create_file(candidate)
         except FileExistsError:
             continue
     raise FileExistsError(name)
