@@ -59,7 +59,7 @@ def end_lock(descriptor: int) -> None:
 
 def is_locked(descriptor: int) -> bool:
     """Whether another open file holds its lock alone, by a shared lock that is let go at once, so
-    that those who ask do not take each other for the holder. True also where it cannot be told."""
+    that those who ask do not take each other for the holder. True also where it is not known."""
     try:
         if not try_lock(descriptor, shared=True):
             return True
