@@ -35,7 +35,7 @@ LENGTH = struct.Struct("!I")
 NUMBER = struct.Struct("!i")
 """What is said of a command: the number of its process, and its exit status at its end."""
 LOADED = ("tidegate.app", "tidegate.engines.sqlite", "tidegate.store.sqlite.state")
-"""What most commands import beside the command line itself."""
+"""What most commands import beside the command line itself and the parser of SQL."""
 
 
 class LoadedCommand:
@@ -164,6 +164,7 @@ def load() -> None:
     for name in (*(each.name for each in found), *LOADED):
         importlib.import_module(name)
     make_hashes_cheap()
+    importlib.import_module("tidegate.sql.judge").judge("DELETE FROM towns", "sqlite")  # the parser
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.collect()
     gc.freeze()  # a command then copies less
