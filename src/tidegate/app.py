@@ -59,6 +59,7 @@ from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
+from tidegate.protocol.tasks import Tasks, TaskTimes
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.store.records import operator_of
@@ -154,6 +155,8 @@ class App:
             identities=Identities(self.name_of, self.operators.list, self.tokens.revoked),
             console=served_console,
         )
+        times = config.tasks
+        self.tasks = Tasks(self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s))
         self.webhook = WebhookSender(
             self.state.webhook,
             config.approvals.webhook,
@@ -397,7 +400,7 @@ class App:
         same name, a client may answer to one of them what another one asked, once."""
         shared, kind = self.state.shared, f"request state of {name}"
         seal = RequestState(partial(shared.secret, kind), partial(shared.use_once, kind))
-        return Kernel(server, settings, seal)
+        return Kernel(server, settings, seal, self.tasks)
 
     def name_of(self, actor: str) -> str:
         """The name of an actor, by its id; empty if it is not known. Never raises: a record is

@@ -83,6 +83,7 @@ class Code(Enum):
     LIMIT_RATE = "limit.rate"
     LIMIT_CHANGES = "limit.rows_changed"
     CALL_CANCELLED = "call.cancelled"
+    CALL_RUNNING = "call.running"
     RESULT_GONE = "result.gone"
     UNDO_CONFLICT = "undo.conflict"
     UNDO_UNAVAILABLE = "undo.unavailable"
@@ -118,6 +119,10 @@ class ErrorMapping(NamedTuple):
     sqlstate: str
     exit_status: int
     hint: str
+
+
+OUTCOME_UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME, Code.BRIDGE_OUTCOME})
+"""The errors after which it is not known whether the call took effect, or was recorded."""
 
 
 ERRORS: dict[Code, ErrorMapping] = {
@@ -281,6 +286,9 @@ ERRORS: dict[Code, ErrorMapping] = {
     Code.LIMIT_RATE: ErrorMapping(-32000, 429, "53400", 75, "Wait before the next call."),
     Code.LIMIT_CHANGES: ErrorMapping(
         -32602, 200, "54000", 2, "Change fewer rows at a time, such as by a narrower WHERE."
+    ),
+    Code.CALL_RUNNING: ErrorMapping(
+        -32000, 503, "55P03", 75, "Send the same call again: it waits for the one that runs."
     ),
     Code.CALL_CANCELLED: ErrorMapping(
         -32002, 200, "57014", 75, "Send the call again if still needed."

@@ -51,6 +51,7 @@ MANY_WAIT = "They wait in "
 """How the advice begins where too many questions wait."""
 _LOOK_S = 0.25
 _WAITING = 0.1
+_LEASE_S = 60.0
 
 
 FORM_S = 300.0
@@ -210,14 +211,21 @@ class Approvals:
             question = await self.attach_dry_run(question, await dry_run())
         if client_may_ask and await asyncio.to_thread(self.why_not, question, "") is not None:
             client_may_ask = False  # no yes from there counts: it is not asked
-        if client_may_ask or not call.waits or not self.settings.wait_s:
+        waiter = call.waiter
+        patience_s = None if waiter is None else waiter.patience_s
+        wait_s = self.settings.wait_s if patience_s is None else patience_s
+        if client_may_ask or not call.waits or not wait_s:
             raise self._needed(question, client_may_ask=client_may_ask)
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
-        if not await self.wait(question, call.cancellation, self.settings.wait_s):
+        if waiter is not None:
+            await waiter.begin_wait("It waits for a person's approval, in the Inbox")
+        if not await self.wait(question, call.cancellation, wait_s, lease_s=_LEASE_S):
             if call.cancellation.cancelled:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
             raise self._needed(question)
+        if waiter is not None:
+            await waiter.end_wait()
         answer = await self.find_answer(approval_request)
         if answer is None:
             message = "What a person approved was used by another call like this one"

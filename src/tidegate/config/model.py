@@ -71,6 +71,18 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise invalid("`limits.timeout_s` is above `limits.max_timeout_s`.")
 
 
+class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Calls that last. After `after_s` seconds, or as soon as it waits for a person, a call of a
+    client that knows tasks becomes one. Any other client gets a reply after `answer_s`, which is to
+    be less than it waits itself, and the call goes on. A result waits for `keep_s`; that is also
+    the longest that a task waits for a person.
+    """
+
+    after_s: Seconds = 20.0
+    answer_s: Seconds = 50.0
+    keep_s: Seconds = 3_600.0
+
+
 class AuditSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How calls are put on record, and what happens to one that cannot be.
 
@@ -224,6 +236,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audit: AuditSettings = AuditSettings()
     approvals: ApprovalSettings = ApprovalSettings()
     undo: UndoSettings = UndoSettings()
+    tasks: TaskSettings = TaskSettings()
     bridge: BridgeSettings = BridgeSettings()
     masks: tuple[Mask, ...] = ()
     filters: tuple[RowFilter, ...] = ()

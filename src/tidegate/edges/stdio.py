@@ -18,7 +18,7 @@ from tidegate.protocol.jsonrpc import NO_ID, error_frame
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import INVALID_REQUEST
 from tidegate.protocol.session import Session
-from tidegate.protocol.transport import TransportContext
+from tidegate.protocol.transport import Answer, TransportContext
 
 HASTE_S = 1.0
 """How long calls may take to answer once there is no grace left, and again once cancelled."""
@@ -94,11 +94,18 @@ class StdioClient(Lines):
 
     async def _serve(self, frame: bytes) -> None:
         transport = TransportContext(
-            self.actor, self, session=self._session, cancellation=Cancellation()
+            self.actor,
+            self,
+            session=self._session,
+            cancellation=Cancellation(),
+            early=self._answer,
         )
         answer = await self._kernel.serve(frame, transport)
         if answer is not None:
-            self.send(answer.frame)
+            self._answer(answer)
+
+    def _answer(self, answer: Answer) -> None:
+        self.send(answer.frame)
 
 
 class StdioEdge:

@@ -14,7 +14,7 @@ from tidegate.approvals.approval_request import ApprovalRequest
 from tidegate.approvals.approvals import ApprovalDeclined, ApprovalNeeded
 from tidegate.engines.api import can_plan
 from tidegate.engines.registry import language_of
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import OUTCOME_UNKNOWN, Code, TidegateError
 from tidegate.gateway.context import CallContext, Services
 from tidegate.gateway.masking import separable_under, without_values
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
@@ -25,8 +25,6 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.records import ApprovedRun
 
-_UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME, Code.BRIDGE_OUTCOME})
-"""The errors after which it is not known whether the call took effect, or was recorded."""
 _MOST_MESSAGE = 500
 _REFUSALS = ("policy.", "limit.rows_changed")
 DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
@@ -105,7 +103,7 @@ async def release_grant(ctx: CallContext, error: TidegateError) -> None:
         return
     _note(ctx, grant="")
     if ctx.sent and error.code is not Code.SOURCE_BUSY:
-        state = "unknown" if error.code in _UNKNOWN else "failed"
+        state = "unknown" if error.code in OUTCOME_UNKNOWN else "failed"
         await _keep_run(ctx, grant, state, message=error.without_secrets().message)
         return
     with suppress(TidegateError):  # the state cannot be written: the person is asked again

@@ -106,7 +106,10 @@ class Gateway:
                     waiting = action(ctx)
                     if waiting is not None:
                         await waiting
-            return Reply(ctx.payload, ctx.call_id, ctx.approval.granted)
+            return Reply(
+                *(ctx.payload, ctx.call_id, ctx.approval.granted),
+                *(ctx.source, ctx.identity, ctx.data_rules),
+            )
         except TidegateError as error:
             error.call_id, error.approved = ctx.call_id, ctx.approval.granted
             if error.code is Code.CALL_CANCELLED and call.cancellation.reason == OPERATOR:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from tidegate.config.model import Config
 from tidegate.engines.registry import entry_of
 from tidegate.errors import Code, TidegateError
-from tidegate.gateway.context import CallContext, Handler
+from tidegate.gateway.context import NO_SOURCE, CallContext, Handler
+from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.execution import fetch_more
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.profiles import Profiles
@@ -23,6 +24,7 @@ from tidegate.model.requests import (
     FetchMore,
     ListSources,
     ReadProfiles,
+    ReleaseResult,
     Request,
     ShowStatus,
     Switch,
@@ -106,6 +108,27 @@ def from_records(answer: RequestHandler) -> Handler:
     return handle
 
 
+async def release_result(ctx: CallContext) -> None:
+    """Raises: TidegateError RESULT_GONE if a source, or what its caller may see of it, is another
+    one by now; SOURCE_UNKNOWN, POLICY_SOURCE."""
+    request, call = ctx.call.request, ctx.call
+    if not isinstance(request, ReleaseResult):
+        raise TypeError(type(request).__name__)
+    for basis in request.basis:
+        if basis.source is NO_SOURCE:
+            continue
+        now = ctx.services.connections.find(basis.source.name, call.actor, basis.session).source
+        under = CallContext.begin(ctx.services, call, ctx.call_id)
+        under.source = now
+        bind_caller(under)
+        if (now, under.identity, under.data_rules) != basis[:3]:
+            raise TidegateError(
+                Code.RESULT_GONE,
+                f"The source {now.name}, or what this caller may see of it, was changed after the"
+                " result was read",
+            )
+
+
 async def read_profiles(ctx: CallContext) -> Profiles:
     from tidegate.gateway import profiles  # imported lazily: only calls for profiles need it
 
@@ -120,6 +143,7 @@ HANDLERS: dict[type[Request], Handler] = {
     ShowStatus: show_status,
     FetchMore: fetch_more,
     ReadProfiles: read_profiles,
+    ReleaseResult: release_result,
 }
 """By the class of request. `Handlers` adds those that the application gives."""
 

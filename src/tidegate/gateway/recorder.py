@@ -34,6 +34,8 @@ async def record_intent(ctx: CallContext) -> None:
     """
     audit = ctx.services.audit
     if ctx.judgement.effect > Effect.READ or ctx.call.request.recorded_first:
+        if ctx.call.waiter is not None and ctx.may_change:
+            await ctx.call.waiter.note_change()
         try:
             await audit.durable(audit.append(_event(ctx, "intent"), awaited=True))
         except TidegateError as error:

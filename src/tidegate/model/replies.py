@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.model.data_rules import DataRules
 from tidegate.model.results import Column
 from tidegate.model.schema import Status
-from tidegate.model.sources import Source
+from tidegate.model.sources import Identity, Source
 
 
 class ConnectionState(msgspec.Struct, frozen=True):
@@ -105,8 +106,12 @@ class EndedTransaction(msgspec.Struct, frozen=True):
 
 class Reply(msgspec.Struct, frozen=True):
     """What the gate answers. Its sender knows which payload belongs to its request, and checks it;
-    the surface renders it in its product's shape. `approved`: a person had approved the call."""
+    the surface renders it in its product's shape. `approved`: a person had approved the call.
+    `source`, `identity` and `data_rules` are what it was answered under."""
 
     payload: Any
     call_id: str = ""
     approved: bool = False
+    source: Source | None = None
+    identity: Identity | None = None
+    data_rules: DataRules | None = None

@@ -8,15 +8,16 @@ with the gateway.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.cancellation import Cancellation
-from tidegate.model.data_rules import EngineRules
+from tidegate.model.data_rules import DataRules, EngineRules
 from tidegate.model.results import Cells, Limits, RowSink
 from tidegate.model.schema import Table
+from tidegate.model.sources import Identity, Source
 from tidegate.model.statements import Effect, Judgement, Statement
 
 
@@ -27,6 +28,16 @@ def metadata(name: str, reason: str) -> Judgement:
 
 
 METADATA = metadata("metadata", "reads names, not data")
+
+
+class Basis(NamedTuple):
+    """What a reply was answered under: the source, who its caller was to the database, what was
+    hidden, and the session whose temporary sources it saw."""
+
+    source: Source
+    identity: Identity | None
+    data_rules: DataRules | None
+    session: str
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -254,6 +265,17 @@ class FetchMore(Request, frozen=True):
     max_rows: int
 
 
+class ReleaseResult(Request, frozen=True):
+    """Give out a result that waited for its caller, if the caller may still have it: what it was
+    read under, the `basis`, holds still. The answer is nothing."""
+
+    kind: ClassVar[str] = "release"
+    judgement: ClassVar[Judgement | None] = metadata("release", "shows a result that waited")
+    spans_sources: ClassVar[bool] = True
+
+    basis: tuple[Basis, ...] = ()
+
+
 class ListSources(Request, frozen=True):
     """List the sources that the actor may see, by name; temporary ones come last.
 
@@ -339,6 +361,27 @@ Progress = Callable[[float, str], None]
 """Reports (share done between 0 and 1, what is being done)."""
 
 
+class Waiter(Protocol):
+    """What an edge does for a call that lasts."""
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long the call may wait for a person; None: as long as the settings say."""
+        ...
+
+    async def begin_wait(self, what: str) -> None:
+        """The call waits for a person, and has sent nothing."""
+        ...
+
+    async def end_wait(self) -> None:
+        """The call goes on. Raises: TidegateError."""
+        ...
+
+    async def note_change(self) -> None:
+        """What is sent next may change data. Raises: TidegateError."""
+        ...
+
+
 class Call(msgspec.Struct, frozen=True):
     """One request as the gate sees it, whatever edge and tool it came through.
 
@@ -355,7 +398,8 @@ class Call(msgspec.Struct, frozen=True):
     every other caller.
     `transaction` is the id of the transaction that it belongs to, empty if it belongs to none.
     `reason` is what the caller says that the call is for, shown to a person who is to approve it.
-    With `waits` it may wait for that person's answer, as the settings say.
+    With `waits` it may wait for that person's answer, as the settings say, or as long as `waiter`
+    can, which is told what the call does when it lasts.
     """
 
     actor: Actor
@@ -378,3 +422,4 @@ class Call(msgspec.Struct, frozen=True):
     transaction: str = ""
     reason: str = ""
     waits: bool = True
+    waiter: Waiter | None = None

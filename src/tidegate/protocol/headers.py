@@ -15,7 +15,16 @@ from tidegate.protocol.model import HEADER_MISMATCH, RpcError
 
 Headers = Mapping[bytes, bytes]
 
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "task_id",
+    "tasks/update": "task_id",
+    "tasks/cancel": "task_id",
+}
+"""The parameter that `Mcp-Name` repeats, by method."""
+_WRITTEN = {"task_id": "taskId"}
 _PREFIX, _SUFFIX = b"=?base64?", b"?="
 
 
@@ -30,7 +39,7 @@ def check_standard(headers: Headers, version: str, method: str, name: str | None
     if headers.get(b"mcp-method") != method.encode():
         raise mismatch("Mcp-Method must equal the method")
     if name is not None and decode_value(headers.get(b"mcp-name")) != name:
-        raise mismatch(f"Mcp-Name must equal params.{NAMED[method]}")
+        raise mismatch(f"Mcp-Name must equal params.{_WRITTEN.get(NAMED[method], NAMED[method])}")
 
 
 def check_parameters(

@@ -12,6 +12,7 @@ import logging
 from tidegate.protocol import initialization, jsonrpc
 from tidegate.protocol import params as p
 from tidegate.protocol.jsonrpc import Message, Unreadable
+from tidegate.protocol.long_calls import LongCalls
 from tidegate.protocol.methods import METHODS, Method, bare
 from tidegate.protocol.model import (
     INTERNAL_ERROR,
@@ -35,6 +36,7 @@ from tidegate.protocol.request_context import (
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.sessions import Sessions
+from tidegate.protocol.tasks import Tasks
 from tidegate.protocol.transport import Answer, TransportContext
 
 logger = logging.getLogger("tidegate.protocol")
@@ -48,15 +50,24 @@ class Kernel:
     """Serves one `Server` to every client, over every transport."""
 
     def __init__(
-        self, server: Server, settings: Settings, seal: RequestState | None = None
+        self,
+        server: Server,
+        settings: Settings,
+        seal: RequestState | None = None,
+        tasks: Tasks | None = None,
     ) -> None:
+        """With `tasks` a call that lasts is answered before it has ended."""
         self.sessions = Sessions()
         self._served = ServedServer(server, settings, self.sessions.states)
+        if tasks is not None:
+            meta = self._served.server_meta
+            self._served.long_calls = LongCalls(server, meta, tasks, self._refuse)
         known = {name: bare(method) for name, method in server.methods.items()} | METHODS
         self._methods = {
             name: method
             for name, method in known.items()
-            if method.capability is None or self._served.has(method.capability)
+            if (method.capability is None or self._served.has(method.capability))
+            and (tasks is not None or not name.startswith("tasks/"))
         }
         self._round_trips = MultiRoundTrip(seal or RequestState())
 
@@ -227,6 +238,7 @@ class Kernel:
             if request.id in running:
                 raise RpcError(INVALID_REQUEST, "This request id is in use", status=400)
             running[request.id] = request.cancellation
+            request.running = running
         withdrawn = False
         try:
             result = await method.handle(self._served, request, params)
@@ -238,8 +250,8 @@ class Kernel:
                 withdrawn = running.get(request.id) is not request.cancellation
                 if not withdrawn:
                     del running[request.id]
-        if withdrawn:
-            return None  # a cancelled request gets no result; an error may be sent
+        if withdrawn or request.task is not None:
+            return None  # a cancelled request gets no result, and a task was answered before
         if request.stream is not None and request.stream.started:
             return Answer(result)
         return Answer(jsonrpc.result_frame(request.id, result))

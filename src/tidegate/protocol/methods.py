@@ -15,11 +15,13 @@ import msgspec
 from tidegate.protocol import params as p
 from tidegate.protocol import render
 from tidegate.protocol.jsonrpc import encode, result_frame
+from tidegate.protocol.long_calls import EXTENSION
 from tidegate.protocol.model import INVALID_PARAMS, LOG_LEVELS, BareMethod, RpcError, ToolResult
 from tidegate.protocol.request import McpRequest
 from tidegate.protocol.revisions import MODERN, Revision
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.subscriptions import listen
+from tidegate.protocol.task_methods import cancel_task, get_task, update_task
 
 MOST_FORMS = 16
 """Forms of one result that are tried, each of which its server calls shorter than the one before:
@@ -51,9 +53,12 @@ def _cacheable(served: ServedServer, request: McpRequest, fields: dict[str, Any]
 
 
 async def discover(served: ServedServer, request: McpRequest, params: p.Params) -> bytes:
+    capabilities = render.capabilities(served.server.capabilities, request.wire)
+    if served.long_calls is not None:
+        capabilities["extensions"] = {**capabilities.get("extensions", {}), EXTENSION: {}}
     fields: dict[str, Any] = {
         "supportedVersions": [v for v in served.settings.revisions.accepted if v in MODERN],
-        "capabilities": render.capabilities(served.server.capabilities, request.wire),
+        "capabilities": capabilities,
     }
     if served.server.instructions is not None:
         fields["instructions"] = served.server.instructions
@@ -123,7 +128,35 @@ async def list_prompts(served: ServedServer, request: McpRequest, params: p.Page
 
 
 async def call_tool(served: ServedServer, request: McpRequest, params: p.CallTool) -> bytes:
-    result = await served.server.call_tool(request, params.name, params.given)
+    calls = served.long_calls
+    if calls is None:
+        result = await served.server.call_tool(request, params.name, params.given)
+        return _rendered(served, request, result)
+    request.called, request.calls = params, calls
+    if calls.same and (same := calls.find_same(request)) is not None:
+        return _rendered(served, request, await calls.join(request, same))
+    calls.open[request] = calls.looks
+    if not calls.looking:
+        calls.look_later()
+    try:
+        result = await served.server.call_tool(request, params.name, params.given)
+    except BaseException as error:
+        if request.task is None:
+            raise
+        calls.settle(request, error)
+        if isinstance(error, Exception):
+            return b""
+        raise
+    finally:
+        del calls.open[request]
+        request.work = None  # it leads back here: a cycle for each call
+    if request.task is not None:
+        calls.settle(request, result)
+        return b""
+    return _rendered(served, request, result)
+
+
+def _rendered(served: ServedServer, request: McpRequest, result: ToolResult) -> bytes:
     if request.stream is not None and request.stream.started:
         return request.stream.end(_text_of(result), is_error=result.is_error)
     shown = render.tool_result(result, request.wire, served.server_meta)
@@ -223,4 +256,7 @@ METHODS: dict[str, Method] = {
     "ping": Method(p.Params, ping, "handshake"),
     "server/discover": Method(p.Params, discover, "modern"),
     "subscriptions/listen": Method(p.Listen, listen, "modern"),
+    "tasks/get": Method(p.TaskId, get_task, "modern"),
+    "tasks/update": Method(p.UpdateTask, update_task, "modern"),
+    "tasks/cancel": Method(p.TaskId, cancel_task, "modern"),
 }

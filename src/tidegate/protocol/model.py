@@ -16,6 +16,8 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.protocol.session_state import SessionState
 
 if TYPE_CHECKING:  # which needs the frames, and they need the errors here
+    from tidegate.protocol.long_calls import Resumed
+    from tidegate.protocol.tasks import Task, Work
     from tidegate.protocol.text_stream import TextStream
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -232,6 +234,11 @@ class Context(Protocol):
         one, whose `id` is the handle that the client sends with later calls."""
         ...
 
+    waits_for: str
+    """For what the call waits, as a sentence; empty if it does not."""
+    work: Work | None
+    """What the server knows of this call, as it goes on."""
+
     def find_state(self, handle: str) -> SessionState | None:
         """The state under a handle that `new_state` minted for the same actor, and use it for this
         request. None if there is none (any more)."""
@@ -273,6 +280,21 @@ class Context(Protocol):
         call then returns is the rest of it. None where results are sent whole."""
         ...
 
+    @property
+    def patience_s(self) -> float | None:
+        """How long the call may wait for a person; None: as long as the settings say. This and the
+        next three are `model.requests.Waiter`."""
+        ...
+
+    async def begin_wait(self, what: str) -> None: ...
+    async def end_wait(self) -> None: ...
+    async def note_change(self) -> None: ...
+
+    async def resume(self, id: str) -> Resumed:
+        """Wait for a call of this actor that was answered before it had ended, as long as a reply
+        may take. Raises: RpcError, which is then its outcome."""
+        ...
+
     async def close_stream(self, retry_ms: int | None = None) -> None:
         """End the HTTP response stream early; the client comes back for the rest (2025-11-25)."""
         ...
@@ -308,6 +330,16 @@ class Server(Protocol):
     async def call_tool(
         self, context: Context, name: str, arguments: dict[str, Any]
     ) -> ToolResult: ...
+    def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
+        """The reply to a call that goes on, for a client that knows no tasks; `id` resumes it
+        (`Context.resume`). Raises: RpcError, which is then the reply."""
+        ...
+
+    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
+        """The result of a call that went on after its reply, if its actor may still have it, else
+        the refusal. Raises: RpcError, which is then the outcome."""
+        ...
+
     async def resources(self, context: Context) -> Sequence[Resource]: ...
     def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]: ...
     async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]: ...

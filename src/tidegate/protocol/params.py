@@ -97,6 +97,14 @@ class Initialize(Params, kw_only=True):
     protocol_version: str | None = None
 
 
+class TaskId(Params, kw_only=True):
+    task_id: str
+
+
+class UpdateTask(TaskId, kw_only=True):
+    input_responses: dict[str, Any] | None = None
+
+
 class Filter(msgspec.Struct, rename="camel", omit_defaults=True):
     """Which changes a listener wants to be notified of."""
 
@@ -104,6 +112,7 @@ class Filter(msgspec.Struct, rename="camel", omit_defaults=True):
     prompts_list_changed: bool = False
     resources_list_changed: bool = False
     resource_subscriptions: list[str] = []
+    task_ids: list[str] = []
 
 
 class Listen(Params, kw_only=True):

@@ -165,6 +165,7 @@ def _repeat(template: _Template, id: bytes, text: str, transport: TransportConte
             sender=transport.sender,
             address=transport.address,
             cancellation=transport.cancellation,
+            early=transport.early,
         ),
     )
 
@@ -201,7 +202,9 @@ def _template_of(frame: bytes, call: OpenedCall) -> _Template | None:
     arguments = {**given, argument: ""}
     params = structs.replace(call.params, arguments=arguments)
     # The stream of the call ends with it.
-    request = structs.replace(call.request, sender=_NoSender(), cancellation=Cancellation())
+    request = structs.replace(
+        call.request, sender=_NoSender(), cancellation=Cancellation(), early=None
+    )
     template = _Template(cut, argument, arguments, call.message.method, params, request)
     return template if _is_proven(template) else None
 

@@ -10,7 +10,9 @@ import msgspec
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.protocol import elicitation_results
+from tidegate.protocol import params as p
 from tidegate.protocol.jsonrpc import notification_frame
+from tidegate.protocol.long_calls import NO_SUCH_CALL, LongCalls, Resumed, declares_tasks
 from tidegate.protocol.model import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -24,7 +26,9 @@ from tidegate.protocol.model import (
 from tidegate.protocol.revisions import Revision
 from tidegate.protocol.session import AskFailed, MessageSender, Session
 from tidegate.protocol.session_state import SessionState, SessionStates
+from tidegate.protocol.tasks import Task, Work
 from tidegate.protocol.text_stream import ReplyBody, TextStream
+from tidegate.protocol.transport import Answer
 
 NOTHING: Mapping[str, Any] = {}
 PROGRESS_KEY = "progressToken"
@@ -78,6 +82,17 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     volunteered: Mapping[str, Any] = NOTHING
     body: ReplyBody | None = None
     stream: TextStream | None = None
+    early: Callable[[Answer], None] | None = None
+    called: p.CallTool | None = None
+    """The call of a tool that this is, and `calls` those that are under way with it."""
+    calls: LongCalls | None = None
+    work: Work | None = None
+    task: Task | None = None
+    """What the call became when it was answered before it had ended."""
+    running: dict[bytes, Cancellation] | None = None
+    """The calls of the connection that their client may cancel."""
+    waits_for: str = ""
+    may_change: bool = False
 
     @property
     def revision(self) -> str:
@@ -159,7 +174,9 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         """Ask several things; see `model.Context.ask_all`."""
         for ask in asks.values():
             self._require(_capability_of(ask))
-        if self.wire.modern:
+        if self.task is not None and self.wire.modern:
+            given = await self.task.ask(asks)
+        elif self.wire.modern:
             given = self._take_answers(asks)
         else:
             given = {key: await self._request(ask) for key, ask in asks.items()}
@@ -199,6 +216,49 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
             )
         except AskFailed as failure:
             raise RpcError(INVALID_PARAMS, f"The client did not answer: {failure}") from None
+
+    # What lasts (`model.requests.Waiter`)
+
+    def answer_early(self, answer: Answer) -> None:
+        """Give the reply, though the call goes on."""
+        if self.early is not None:
+            self.early(answer)
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long the call may wait for a person; None: as long as the settings say."""
+        if self.calls is None or self.called is None or not declares_tasks(self):
+            return None
+        return self.calls.tasks.times.keep_s
+
+    async def begin_wait(self, what: str) -> None:
+        """The call waits for a person, and has sent nothing."""
+        self.waits_for = what
+        if self.calls is None:
+            return
+        if self.task is None:
+            await self.calls.leave(self)
+        else:
+            await self.calls.tasks.update(self.task, waiting=what)
+
+    async def end_wait(self) -> None:
+        """The call goes on. Raises: TidegateError STATE_FAILED if that cannot be kept."""
+        self.waits_for = ""
+        if self.task is not None and self.calls is not None:
+            await self.calls.tasks.update(self.task)
+
+    async def note_change(self) -> None:
+        """What is sent next may change data. Raises: TidegateError STATE_FAILED if that cannot be
+        kept."""
+        self.may_change = True
+        if self.task is not None and self.calls is not None:
+            await self.calls.tasks.update(self.task, changes=True)
+
+    async def resume(self, id: str) -> Resumed:
+        """See `model.Context.resume`."""
+        if self.calls is None:
+            return Resumed(lost=NO_SUCH_CALL)
+        return await self.calls.resume(self, id)
 
     async def close_stream(self, retry_ms: int | None = None) -> None:
         """End the response stream early; see `model.Context.close_stream`."""

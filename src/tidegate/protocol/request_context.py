@@ -100,6 +100,7 @@ def _open_stateless(
         user_agent=_user_agent(transport),
         address=transport.address,
         cancellation=transport.cancellation,
+        early=transport.early,
         states=served.states,
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
     )
@@ -165,6 +166,7 @@ def _open_in_session(
         state_id=session.state.id,
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
         cancellation=transport.cancellation,
+        early=transport.early,
         closer=transport.closer,
         body=transport.body,
     )
@@ -190,6 +192,7 @@ def _open_alone(
         address=transport.address,
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
         cancellation=transport.cancellation,
+        early=transport.early,
         closer=transport.closer,
         body=transport.body,
     )

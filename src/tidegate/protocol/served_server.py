@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate.protocol.headers import marked_arguments
 from tidegate.protocol.jsonrpc import encode
+from tidegate.protocol.long_calls import LongCalls
 from tidegate.protocol.model import Context, Server, Settings
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session_state import SessionStates
@@ -23,6 +24,8 @@ class ServedServer:
         self.states = states
         self.settings = settings
         self.server_meta = encode({SERVER_KEY: server.info})
+        self.long_calls: LongCalls | None = None
+        """The calls under way, where those that last are answered before they have ended."""
         self.lists: dict[tuple[str, str, int], tuple[Sequence[Any], bytes]] = {}
         self.listening: set[Callable[[], None]] = set()
         accepted = settings.revisions.accepted

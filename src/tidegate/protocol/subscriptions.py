@@ -16,6 +16,7 @@ from tidegate.protocol.jsonrpc import encode, notification_frame
 from tidegate.protocol.request import McpRequest
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.session import Session
+from tidegate.protocol.task_methods import follow_tasks
 
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
@@ -49,6 +50,10 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
         if getattr(wanted, flag):
             sender.send(notification_frame(method, {"_meta": meta}))
 
+    followed, stop_tasks = follow_tasks(
+        served, request, params.notifications.task_ids, sender.send, meta
+    )
+    wanted.task_ids = followed
     acknowledgement: dict[str, Any] = {"notifications": wanted, "_meta": meta}
     sender.send(notification_frame("notifications/subscriptions/acknowledged", acknowledgement))
     stop = served.server.subscribe(changed)
@@ -58,6 +63,7 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
         await ended
     finally:
         served.listening.discard(end)
+        stop_tasks()
         stop()
     return encode({"resultType": "complete", "_meta": meta})
 

@@ -32,7 +32,8 @@ class TransportContext(msgspec.Struct, eq=False):
     `headers` and `address`, the client's, are given over HTTP only. `session` is the client's
     session, if it has one; the kernel sets it when the frame opens one. With a `body` a result may
     be sent while it is produced, and the frame of the answer is then the rest of it. `repeated` are
-    the calls that the connection has sent with the same head.
+    the calls that the connection has sent with the same head. `early` gives the reply before the
+    call has ended; the frame then gets no other.
     """
 
     actor: Actor
@@ -44,6 +45,7 @@ class TransportContext(msgspec.Struct, eq=False):
     closer: Callable[[int | None], Awaitable[None]] | None = None
     body: ReplyBody | None = None
     repeated: RepeatedCalls | None = None
+    early: Callable[[Answer], None] | None = None
 
     @property
     def names_modern(self) -> bool:

@@ -28,7 +28,7 @@ from tidegate.store.records import (
     TabEvent,
     WindowEntry,
 )
-from tidegate.store.supervision import ApprovalStore, ChangeStore, WebhookStore
+from tidegate.store.supervision import ApprovalStore, ChangeStore, TaskStore, WebhookStore
 
 MAX_AGE_S = 0.25
 """How far an answer from memory may be behind a change that another process made."""
@@ -272,6 +272,8 @@ class State(Protocol):
     def changes(self) -> ChangeStore: ...
     @property
     def webhook(self) -> WebhookStore: ...
+    @property
+    def tasks(self) -> TaskStore: ...
     @property
     def windows(self) -> WindowStore: ...
     @property

@@ -1,4 +1,5 @@
-"""State of what people supervise: requests for approval, messages about them, changes to take back.
+"""State of what people supervise: requests for approval, messages about them, changes to take back,
+calls that go on after their reply.
 
 `api.py` says what holds of every area.
 """
@@ -11,6 +12,7 @@ from typing import Literal, Protocol
 
 from tidegate.model.changes import ChangeEntry
 from tidegate.model.statements import DryRun
+from tidegate.model.tasks import TaskRecord
 from tidegate.store.records import (
     ApprovalBounds,
     ApprovalState,
@@ -219,4 +221,28 @@ class ChangeStore(Protocol):
 
     def forget(self, now: float) -> int:
         """Forget the changes that have expired; how many went."""
+        ...
+
+
+class TaskStore(Protocol):
+    """Calls that go on after their request was answered, without their results."""
+
+    def add(self, record: TaskRecord) -> None:
+        """Keep a new task."""
+        ...
+
+    def update(self, record: TaskRecord) -> None:
+        """Keep what became of a task; nothing happens to one that is not kept any more."""
+        ...
+
+    def find(self, id: str) -> TaskRecord | None:
+        """The task of that id."""
+        ...
+
+    def renew(self, server: str, until: float) -> None:
+        """Let the tasks of a process say that it is there until a time."""
+        ...
+
+    def forget(self, before: float) -> None:
+        """Drop the tasks that were made before a time."""
         ...

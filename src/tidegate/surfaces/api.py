@@ -54,6 +54,9 @@ Shrink = Callable[[ToolContext, ToolResult, int], ToolResult | None]
 """Gets a result and the size in bytes of the JSON-RPC reply that would carry it. Returns a shorter
 result, or None if this one may be sent. It is asked again about each shorter result."""
 
+StillRunning = Callable[[str], ToolResult]
+"""The reply to a call that goes on, which the given id resumes (`surfaces.long_calls`)."""
+
 Completer = Callable[[ToolContext, str, Mapping[str, str]], Awaitable[Completion]]
 """Completes one argument: gets what was typed so far and the other arguments' values."""
 

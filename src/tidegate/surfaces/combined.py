@@ -22,6 +22,7 @@ from tidegate.protocol.model import (
     ToolResult,
 )
 from tidegate.protocol.model import Tool as ListedTool
+from tidegate.protocol.tasks import Task
 from tidegate.surfaces.surface import Surface
 
 
@@ -75,6 +76,13 @@ class CombinedServer:
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
         return await self._owner.get(name, self._surfaces[0]).call_tool(context, name, arguments)
+
+    def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
+        return self._owner.get(tool, self._surfaces[0]).still_running(context, tool, id)
+
+    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
+        owner = self._owner.get(task.record.tool, self._surfaces[0])
+        return await owner.release(context, task, result)
 
     async def resources(self, context: Context) -> Sequence[Resource]:
         return [r for surface in self._surfaces for r in await surface.resources(context)]

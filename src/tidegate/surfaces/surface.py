@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import structs
 
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
+from tidegate.model.requests import ReleaseResult
 from tidegate.protocol.model import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -33,6 +34,7 @@ from tidegate.protocol.model import (
     Tool,
     ToolResult,
 )
+from tidegate.protocol.tasks import Task
 from tidegate.surfaces.api import (
     ArgumentShape,
     BeforeArguments,
@@ -42,6 +44,7 @@ from tidegate.surfaces.api import (
     OnRejectedCall,
     OnWrongArguments,
     Shrink,
+    StillRunning,
     SurfaceMethod,
     SurfacePrompt,
     SurfaceTool,
@@ -119,6 +122,7 @@ class CallConventions(msgspec.Struct, frozen=True):
     `shape` gives the schema of a tool's arguments. `before_arguments` runs before these are
     checked, and `on_wrong_arguments` where they do not fit. `approval_form` is how the person at
     the client is asked (None: as `elicitation` does), and `shrink` shortens a result.
+    `still_running` is the reply to a call that goes on (None: the error CALL_RUNNING).
     """
 
     shape: ArgumentShape = argument_shape
@@ -126,6 +130,7 @@ class CallConventions(msgspec.Struct, frozen=True):
     on_wrong_arguments: OnWrongArguments | None = None
     approval_form: ApprovalForm | None = None
     shrink: Shrink | None = None
+    still_running: StillRunning | None = None
 
 
 _COMMON_CONVENTIONS = CallConventions()
@@ -189,16 +194,44 @@ class Surface:
         tool_context = ToolContext(
             self._gate, context, self.name, name, tool.scope, conventions.approval_form
         )
+        context.work = tool_context
         try:
             if conventions.before_arguments is not None:
                 conventions.before_arguments(tool, tool_context)
             fitting = await self._fitting(tool, tool_context, arguments)
             result = await tool.run(tool_context, fitting)
         except TidegateError as error:
+            tool_context.failed_with = error.code
             self._record_own_refusal(error, tool_context)
             result = self._refusal(error, tool_context)
         if conventions.shrink is not None:
             return _shrinkable(conventions.shrink, tool_context, result)
+        return result
+
+    def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
+        """See `protocol.model.Server`. What goes on has its record: this reply needs none."""
+        if self._conventions.still_running is not None:
+            return self._conventions.still_running(id)
+        waits = context.waits_for
+        message = f"The call still runs. {waits}" if waits else "The call still runs"
+        scope = self.tools_by_name[tool].scope if tool in self.tools_by_name else _READ
+        error = TidegateError(Code.CALL_RUNNING, message)
+        return self._refusal(error, self._tool_context(context, tool, scope))
+
+    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
+        """See `protocol.model.Server`."""
+        work = task.work
+        if not isinstance(work, ToolContext):
+            return result
+        tool_context = self._tool_context(context, work.tool, work.scope)
+        try:
+            if context.actor != task.actor:
+                raise TidegateError(Code.RESULT_GONE, "The rights of this caller were changed")
+            await tool_context.handle(ReleaseResult(work.basis), None, type(None))
+        except TidegateError as error:
+            if task.record.changes and not result.is_error:
+                error.message = f"{error.message}. The change itself took effect"
+            return self._refusal(error, tool_context)
         return result
 
     def _refusal(self, error: TidegateError, tool_context: ToolContext) -> ToolResult:

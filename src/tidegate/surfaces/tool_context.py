@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
 
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import OUTCOME_UNKNOWN, Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import Reply, SourceEntry
-from tidegate.model.requests import Call, ListSources, OpenTemporary, Request
+from tidegate.model.requests import Basis, Call, ListSources, OpenTemporary, Request
 from tidegate.protocol.model import Ask, Context, Info
 from tidegate.protocol.session_state import SessionState
 
@@ -88,6 +88,10 @@ class ToolContext(msgspec.Struct, eq=False):
     """Whether the gate has refused a request of this call, and so has recorded that."""
     approved: bool = False
     """Whether a person has approved a request of this call."""
+    basis: tuple[Basis, ...] = ()
+    """What the replies of this call were read under."""
+    failed_with: Code | None = None
+    """The code of the error with which this call has ended."""
 
     @property
     def actor(self) -> Actor:
@@ -143,6 +147,9 @@ class ToolContext(msgspec.Struct, eq=False):
             self.approved = self.approved or error.approved
             raise
         self.approved = self.approved or reply.approved
+        if reply.source is not None:
+            basis = Basis(reply.source, reply.identity, reply.data_rules, call.session)
+            self.basis = (*self.basis, basis)
         payload = reply.payload
         if not isinstance(payload, expected):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
@@ -158,6 +165,11 @@ class ToolContext(msgspec.Struct, eq=False):
             from tidegate.surfaces.elicitation import ask
 
             return await ask(self.gate, self.context, call, error, self.form)
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether it failed in a way that leaves open what it did."""
+        return self.failed_with in OUTCOME_UNKNOWN
 
     @property
     def can_ask(self) -> bool:
@@ -242,6 +254,7 @@ class ToolContext(msgspec.Struct, eq=False):
             session=context.state_id,
             address=context.address,
             reason=terms.reason or _reason_of(context),
+            waiter=context,
         )
 
     def _report(self, share: float, stage: str) -> None:

@@ -21,6 +21,8 @@ class ActiveRequest(Cancellation, eq=False, kw_only=True):
     actor: Actor
     active: set[ActiveRequest]
     detached: bool = False
+    answered_early: bool = False
+    """Whether the reply was given though the call goes on."""
     endless: bool = False
     on_left: Callable[[], None] | None = None
     """What happens when the client disconnects, in place of the cancellation."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint
@@ -33,7 +34,7 @@ from tidegate.protocol.model import PARSE_ERROR
 from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
-from tidegate.protocol.transport import TransportContext
+from tidegate.protocol.transport import Answer, TransportContext
 
 Authenticate = Callable[[str | None, str], Actor | Awaitable[Actor]]
 """Turns (bearer token or None, client address) into an actor. Raises: TidegateError AUTH_*."""
@@ -180,8 +181,11 @@ class McpHandler:
             closer=closer_of(events, session, call) if events.stream is not None else None,
             body=body,
             repeated=parsed.repeated,
+            early=partial(self._answer_early, events, session, call, parsed),
         )
         answer = await kernel.serve(frame, transport)
+        if call.answered_early:
+            return
         if body is not None and body.started:
             body.finish(b"" if answer is None else answer.frame)
             return
@@ -195,6 +199,28 @@ class McpHandler:
         if session is None and transport.session is not None:
             block += block_of([(b"mcp-session-id", transport.session.id.encode())])
         reply(request, answer, block)
+
+    def _answer_early(
+        self,
+        events: EventStream,
+        session: Session | None,
+        call: ActiveRequest,
+        parsed: ParsedHead,
+        answer: Answer,
+    ) -> None:
+        """Give the reply to a call that goes on: its connection serves others, and its client may
+        go. The call is still one that is being answered, for those who end calls."""
+        request = call.request
+        call.answered_early = call.detached = True
+        call.on_left = call.on_silence = None
+        request.when_gone(None)
+        if events.started:
+            finish(events, answer, session, self._resume_s)
+        else:
+            events.on_start = None
+            if parsed.finishes:
+                answer = parsed.endpoint.conventions.finish(answer, call.actor)
+            reply(request, answer, parsed.block)
 
     def _watch_silence(self) -> None:
         """Look after the calls that are not answered at once, as long as there are any."""

@@ -293,6 +293,22 @@ CREATE TABLE tab_events (
     "by" TEXT NOT NULL
 ) STRICT;
 
+-- Calls that go on after their request was answered, without their results.
+CREATE TABLE tasks (
+    id TEXT PRIMARY KEY,
+    actor TEXT NOT NULL,
+    surface TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    server TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    alive_until REAL NOT NULL,
+    status TEXT NOT NULL,
+    waiting INTEGER NOT NULL,
+    changes INTEGER NOT NULL
+) STRICT;
+CREATE INDEX tasks_by_time ON tasks (created_at);
+
 -- Questions in plain language: confirmed statements, and answers that a later question continues.
 CREATE TABLE confirmed_pairs (
     id TEXT PRIMARY KEY,

@@ -15,6 +15,7 @@ from tidegate.store.sqlite.questions import SqliteQuestionStore
 from tidegate.store.sqlite.rights import RightsConnection
 from tidegate.store.sqlite.shared import SqliteSharedStore
 from tidegate.store.sqlite.sources import SqliteSourceStore
+from tidegate.store.sqlite.tasks import SqliteTaskStore
 from tidegate.store.sqlite.tokens import SqliteTokenStore
 from tidegate.store.sqlite.webhook import SqliteWebhookStore
 from tidegate.store.sqlite.windows import SqliteWindowStore
@@ -44,6 +45,7 @@ class SqliteState:
         self.operators = SqliteOperatorStore(self._requests)
         self.changes = SqliteChangeStore(self._requests)
         self.webhook = SqliteWebhookStore(self._requests)
+        self.tasks = SqliteTaskStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
         self.questions = SqliteQuestionStore(self._requests, self._usage)

@@ -17,6 +17,7 @@ from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, SEARCH, plain
+from tidegate.surfaces.long_calls import still_running
 from tidegate.surfaces.schema import schema_of
 from tidegate.surfaces.source_pages import page_of_sources
 from tidegate.surfaces.surface import CallConventions, Primitives, Refusals, ServerProfile, Surface
@@ -90,6 +91,6 @@ def surface(
         ),
         Primitives((SOURCES, SEARCH, DESCRIBE, *statements)),
         Refusals(render_error),
-        CallConventions(shape=_terse),
+        CallConventions(shape=_terse, still_running=still_running),
         on_rejected_call=on_rejected_call,
     )

@@ -30,6 +30,7 @@ from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
 from tidegate.surfaces.core.tables import READS
+from tidegate.surfaces.long_calls import PREFIX, resume
 from tidegate.surfaces.tool_context import NO_TERMS, ApprovalTerms, ToolContext
 
 DEFAULT_ROWS = 100
@@ -122,6 +123,8 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
         return ToolResult(body=_answer(page, args.source), structured=False)
 
     async def more(context: ToolContext, args: MoreArgs) -> ToolResult:
+        if args.handle.startswith(PREFIX):
+            return await resume(context, args.handle)
         source, _, handle = args.handle.rpartition("/")
         request = FetchMore(handle, limits(args.max_rows or DEFAULT_ROWS).max_rows)
         page = await context.handle(request, source or None, Page)

@@ -1,0 +1,57 @@
+"""A call that goes on after its request was answered, as it is kept in the state. Frozen."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
+ENDED = frozenset({"completed", "failed", "cancelled"})
+
+
+class TaskRecord(msgspec.Struct, frozen=True):
+    """A task without its result, which its process alone has. Times are Unix seconds.
+
+    `id` has 128 random bits, and is no right: only the `actor` may use it. `server` names the
+    process that works on it, which is there until `alive_until` at least, and says so again in
+    time. `waiting`: a person is asked, and nothing was sent yet. `changes`: what was sent may have
+    changed data.
+    """
+
+    id: str
+    actor: str
+    surface: str
+    tool: str
+    server: str
+    created_at: float
+    updated_at: float
+    alive_until: float
+    status: TaskStatus = "working"
+    waiting: bool = False
+    changes: bool = False
+
+
+def lost_words(record: TaskRecord) -> str:
+    """What became of a task whose process has ended, and what to do now."""
+    if record.status in ENDED:
+        if record.changes:
+            return (
+                "The call had ended, and its result was not kept when the server started again. If"
+                " it changed data, that change stands: look at the data before you send it again."
+            )
+        return (
+            "The call had ended, and its result was not kept when the server started again. Send"
+            " the call again."
+        )
+    if record.waiting:
+        return (
+            "The server ended while the call waited for a person: nothing ran. Send the same call"
+            " again; a person's answer counts for it."
+        )
+    if record.changes:
+        return (
+            "The server ended while the call ran. It is not known whether it changed data: look at"
+            " the data before you send it again."
+        )
+    return "The server ended while the call ran, which only read. Send the call again."

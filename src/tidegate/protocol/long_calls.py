@@ -1,0 +1,252 @@
+"""Calls of tools that last: their clients get a reply in time, and the work goes on.
+
+A client that declares the tasks extension gets a task. Any other gets what its server says to a
+call that still runs, and the same call sent again waits for the one that runs: it is never started
+twice. Calls that end in time cost an entry in a dictionary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from tidegate.model.tasks import TaskRecord, lost_words
+from tidegate.protocol import render
+from tidegate.protocol.jsonrpc import encode, result_frame
+from tidegate.protocol.model import INTERNAL_ERROR, RpcError, Server, ToolResult
+from tidegate.protocol.request_state import bind
+from tidegate.protocol.tasks import Task, Tasks, is_open
+from tidegate.protocol.transport import Answer
+
+if TYPE_CHECKING:  # which names these calls
+    from tidegate.protocol.request import McpRequest
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+_TICKS = 8
+"""Looks at the calls under way in the shorter of the two times."""
+
+Refuse = Callable[[bytes, RpcError, "McpRequest | None"], Answer]
+
+
+def declares_tasks(request: McpRequest) -> bool:
+    """Whether the client takes a task in place of a result."""
+    if not request.wire.modern:
+        return False
+    extensions = request.client_capabilities.get("extensions")
+    return isinstance(extensions, dict) and EXTENSION in extensions
+
+
+class Resumed(NamedTuple):
+    """What became of a call that was answered before it had ended: its `result`, or `lost` says
+    why there is none; without both it still runs."""
+
+    result: ToolResult | None = None
+    lost: str = ""
+
+
+class LongCalls:
+    """The calls of tools that a kernel has under way, and the tasks that some of them became."""
+
+    def __init__(self, server: Server, server_meta: bytes, tasks: Tasks, refuse: Refuse) -> None:
+        self.open: dict[McpRequest, int] = {}
+        """Each call under way, and the count of looks when it began."""
+        self.looks = 0
+        self.looking = False
+        self.tasks = tasks
+        self.same: dict[bytes, Task] = {}
+        """The calls that go on for clients without tasks, by what they are."""
+        self._server = server
+        self._server_meta = server_meta
+        self._refuse = refuse
+        times = tasks.times
+        self._pause_s = min(times.after_s, times.answer_s) / _TICKS
+        self._after = math.ceil(times.after_s / self._pause_s)
+        self._answer = math.ceil(times.answer_s / self._pause_s)
+        self._leaving: dict[McpRequest, asyncio.Task[None]] = {}
+
+    def look_later(self) -> None:
+        """Begin to look at the calls under way, as long as there are some."""
+        self.looking = True
+        asyncio.get_running_loop().call_later(self._pause_s, self._look)
+
+    def _look(self) -> None:
+        self.looks += 1
+        for request, began in list(self.open.items()):
+            age = self.looks - began
+            if age < self._after or request.task is not None or request in self._leaving:
+                continue
+            if age >= self._answer or declares_tasks(request):
+                self._begin_leaving(request)
+        if self.open:
+            self.look_later()
+        else:
+            self.looking = False
+
+    # From a call to a task
+
+    def _begin_leaving(self, request: McpRequest) -> asyncio.Task[None] | None:
+        if request.early is None or (request.stream is not None and request.stream.started):
+            return None  # it is part of a batch, or its client reads the result already
+        leaving = asyncio.get_running_loop().create_task(self._leave(request))
+        self._leaving[request] = leaving
+        leaving.add_done_callback(lambda _: self._leaving.pop(request, None))
+        return leaving
+
+    async def leave(self, request: McpRequest) -> None:
+        """Answer a call now, if its client takes tasks."""
+        if request in self.open and request.task is None and declares_tasks(request):
+            leaving = self._leaving.get(request) or self._begin_leaving(request)
+            if leaving is not None:
+                await leaving
+
+    async def _leave(self, request: McpRequest) -> None:
+        call = request.called
+        if call is None:
+            return
+        task = await self.tasks.start(
+            request,
+            self._server.info.name,
+            call.name,
+            waiting=request.waits_for,
+            changes=request.may_change,
+        )
+        if task is None:
+            return
+        started = request.stream is not None and request.stream.started
+        if request not in self.open or request.cancellation.cancelled or started:
+            self.tasks.drop(task)  # it was answered meanwhile, or no one waits any more
+            return
+        request.task = task
+        if declares_tasks(request):
+            answer = self._created(request, task)
+        else:
+            self.same[self._key(request)] = task
+            answer = self._still_running(request, task)
+        if request.running is not None:
+            request.running.pop(request.id, None)
+        request.answer_early(answer)
+
+    def _created(self, request: McpRequest, task: Task) -> Answer:
+        fields = {"resultType": "task", **task_fields(task, self.tasks.times.keep_s)}
+        result = encode(fields)[:-1] + b',"_meta":' + self._server_meta + b"}"
+        return Answer(result_frame(request.id, result))
+
+    def _still_running(self, request: McpRequest, task: Task) -> Answer:
+        call = request.called
+        try:
+            tool = "" if call is None else call.name
+            result = self._server.still_running(request, tool, task.id)
+        except RpcError as error:
+            return self._refuse(request.id, error, request)
+        meta = self._server_meta
+        return Answer(result_frame(request.id, render.tool_result(result, request.wire, meta)))
+
+    def settle(self, request: McpRequest, outcome: ToolResult | BaseException) -> None:
+        """Take the outcome of a call that became a task."""
+        task = cast(Task, request.task)
+        if isinstance(outcome, (ToolResult, RpcError)):
+            self.tasks.settle(task, outcome)
+        else:
+            words = "The call was ended by the server" if _is_end(outcome) else "Internal error"
+            self.tasks.settle(task, RpcError(INTERNAL_ERROR, words))
+
+    # Back to what goes on
+
+    def find_same(self, request: McpRequest) -> Task | None:
+        """The call under way or just ended that is the same as this one, of the same actor."""
+        if not self.same:
+            return None
+        for key, task in list(self.same.items()):
+            if self.tasks.is_stale(task):
+                del self.same[key]
+        return self.same.get(self._key(request))
+
+    async def join(self, request: McpRequest, task: Task) -> ToolResult:
+        """The result of the call that this one is the same as, once. Raises: RpcError."""
+        call = request.called
+        if not await self.tasks.wait(task, request.cancellation):
+            return self._server.still_running(request, "" if call is None else call.name, task.id)
+        self.same.pop(self._key(request), None)
+        return await self._released(request, task)
+
+    async def resume(self, request: McpRequest, id: str) -> Resumed:
+        """Wait on for the call that was answered before it had ended. Raises: RpcError, and as
+        the state."""
+        task = self.tasks.find(id, request.actor)
+        if task is None:
+            record = await self.tasks.find_record(id, request.actor)
+            if record is None:
+                return Resumed(lost=NO_SUCH_CALL)
+            return Resumed(lost=elsewhere_words(record))
+        if not await self.tasks.wait(task, request.cancellation):
+            return Resumed()
+        for key, same in list(self.same.items()):
+            if same is task:
+                del self.same[key]
+        if task.outcome is None:
+            return Resumed(lost=lost_words(task.record))
+        return Resumed(await self._released(request, task))
+
+    async def _released(self, request: McpRequest, task: Task) -> ToolResult:
+        """The outcome of a task, if its caller may still have it. Raises: RpcError."""
+        outcome = task.outcome
+        if outcome is None:
+            outcome = RpcError(INTERNAL_ERROR, lost_words(task.record))
+        if isinstance(outcome, RpcError):
+            raise outcome
+        return await self._server.release(request, task, outcome)
+
+    def _key(self, request: McpRequest) -> bytes:
+        """What makes two calls the same: the caller, the tool, its arguments, and what its session
+        has opened."""
+        call, state = request.called, request.state
+        if call is None:
+            return b""
+        of_session = request.state_id if state is not None and state.watched else ""
+        return bind(request.actor.id, of_session, call.name, call.arguments)
+
+
+NO_SUCH_CALL = "There is no such call of this caller, or it ended too long ago."
+
+
+def elsewhere_words(record: TaskRecord) -> str:
+    """What to say of a task that this process does not have."""
+    if is_open(record.status, record.alive_until):
+        return "The call goes on in another process of this server, which alone has its result."
+    return lost_words(record)
+
+
+def task_fields(task: Task, keep_s: float) -> dict[str, object]:
+    """A task as its client sees it, without what it asks and without its outcome."""
+    record = task.record
+    return record_fields(record, keep_s, task.message)
+
+
+def record_fields(record: TaskRecord, keep_s: float, message: str = "") -> dict[str, object]:
+    """A task as far as the state knows it."""
+    fields: dict[str, object] = {
+        "taskId": record.id,
+        "status": record.status,
+        "createdAt": _iso(record.created_at),
+        "lastUpdatedAt": _iso(record.updated_at),
+        "ttlMs": int(keep_s * 1000),
+        "pollIntervalMs": POLL_MS,
+    }
+    if message:
+        fields["statusMessage"] = message
+    return fields
+
+
+POLL_MS = 2_000
+
+
+def _iso(at: float) -> str:
+    from datetime import UTC, datetime  # a call that ends in time needs none
+
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _is_end(outcome: BaseException) -> bool:
+    return isinstance(outcome, asyncio.CancelledError)

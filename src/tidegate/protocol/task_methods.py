@@ -1,0 +1,179 @@
+"""`tasks/get`, `tasks/update`, `tasks/cancel`, and the notices of tasks.
+
+Source: extension `io.modelcontextprotocol/tasks` (SEP-2663), for clients that declare it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from tidegate.model.tasks import ENDED, TaskRecord
+from tidegate.protocol import params as p
+from tidegate.protocol import render
+from tidegate.protocol.jsonrpc import notification_frame
+from tidegate.protocol.long_calls import (
+    EXTENSION,
+    LongCalls,
+    declares_tasks,
+    elsewhere_words,
+    record_fields,
+    task_fields,
+)
+from tidegate.protocol.model import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
+    RpcError,
+    ToolResult,
+)
+from tidegate.protocol.request import McpRequest
+from tidegate.protocol.served_server import ServedServer
+from tidegate.protocol.tasks import Task, is_open
+
+
+async def get_task(served: ServedServer, request: McpRequest, params: p.TaskId) -> bytes:
+    """The state of a task, with its questions, or with its outcome once it has ended."""
+    calls = _calls(served, request)
+    task = calls.tasks.find(params.task_id, request.actor)
+    if task is None:
+        record = await calls.tasks.find_record(params.task_id, request.actor)
+        if record is None:
+            raise _unknown()
+        return render.modern_result(_lost(record, calls), served.server_meta)
+    return render.modern_result(await _detailed(served, calls, request, task), served.server_meta)
+
+
+async def update_task(served: ServedServer, request: McpRequest, params: p.UpdateTask) -> bytes:
+    """Take answers to what a task asks."""
+    calls = _calls(served, request)
+    task = calls.tasks.find(params.task_id, request.actor)
+    if task is not None:
+        task.take_answers(params.input_responses or {})
+    elif await calls.tasks.find_record(params.task_id, request.actor) is None:
+        raise _unknown()
+    return render.modern_result({}, served.server_meta)
+
+
+async def cancel_task(served: ServedServer, request: McpRequest, params: p.TaskId) -> bytes:
+    """End a task; one that has ended stays as it is."""
+    calls = _calls(served, request)
+    task = calls.tasks.find(params.task_id, request.actor)
+    if task is not None:
+        task.cancel()
+        return render.modern_result({}, served.server_meta)
+    record = await calls.tasks.find_record(params.task_id, request.actor)
+    if record is None:
+        raise _unknown()
+    if is_open(record.status, record.alive_until):
+        raise RpcError(INTERNAL_ERROR, elsewhere_words(record))
+    return render.modern_result({}, served.server_meta)
+
+
+def follow_tasks(
+    served: ServedServer,
+    request: McpRequest,
+    ids: list[str],
+    send: Callable[[bytes], None],
+    meta: dict[str, Any],
+) -> tuple[list[str], Callable[[], None]]:
+    """Notify a listener of the changes of its own tasks. Returns which are followed, and how to
+    stop. A notice says how a task stands; its outcome is fetched by `tasks/get`, where the caller's
+    rights of that moment count."""
+    calls = served.long_calls
+    stops: list[Callable[[], None]] = []
+    followed: list[str] = []
+    if calls is None or not declares_tasks(request):
+        return followed, lambda: None
+    for id in dict.fromkeys(ids):
+        task = calls.tasks.find(id, request.actor)
+        if task is None:
+            continue
+
+        def changed(task: Task = task) -> None:
+            fields = task_fields(task, calls.tasks.times.keep_s) | _asked(task)
+            send(notification_frame("notifications/tasks", {**fields, "_meta": meta}))
+
+        stops.append(task.listen(changed))
+        followed.append(id)
+
+    def stop() -> None:
+        for each in stops:
+            each()
+
+    return followed, stop
+
+
+async def _detailed(
+    served: ServedServer, calls: LongCalls, request: McpRequest, task: Task
+) -> dict[str, Any]:
+    outcome = task.outcome
+    if task.status == "cancelled" or task.status not in ENDED:
+        return task_fields(task, calls.tasks.times.keep_s) | _asked(task)
+    if outcome is None:
+        return _lost(task.record, calls)
+    try:
+        if isinstance(outcome, RpcError):
+            raise outcome
+        result = await served.server.release(request, task, outcome)
+    except RpcError as error:
+        fields = task_fields(task, calls.tasks.times.keep_s)
+        return {**fields, "status": "failed", "error": _error(error)}
+    fields = task_fields(task, calls.tasks.times.keep_s)
+    return {**fields, "result": msgspec.Raw(_shown(result, request))}
+
+
+def _shown(result: ToolResult, request: McpRequest) -> bytes:
+    return render.tool_result(result, structs.replace(request.wire, modern=False), b"")
+
+
+def _asked(task: Task) -> dict[str, Any]:
+    if not task.questions:
+        return {}
+    return {
+        "inputRequests": {
+            key: {"method": question.ask.method, "params": question.ask.params}
+            for key, question in task.questions.items()
+        }
+    }
+
+
+def _lost(record: TaskRecord, calls: LongCalls) -> dict[str, Any]:
+    """A task whose outcome this process does not have."""
+    words, keep_s = elsewhere_words(record), calls.tasks.times.keep_s
+    if is_open(record.status, record.alive_until):
+        return record_fields(record, keep_s, words)
+    if record.status == "cancelled":
+        return record_fields(record, keep_s)
+    fields = record_fields(structs.replace(record, status="failed"), keep_s, words)
+    return {**fields, "error": {"code": INTERNAL_ERROR, "message": words}}
+
+
+def _error(error: RpcError) -> dict[str, Any]:
+    fields: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        fields["data"] = error.data
+    return fields
+
+
+def _calls(served: ServedServer, request: McpRequest) -> LongCalls:
+    """Raises: RpcError METHOD_NOT_FOUND, or MISSING_CAPABILITY of a client without tasks."""
+    calls = served.long_calls
+    if calls is None:
+        raise RpcError(METHOD_NOT_FOUND, "Method not found: this server has no tasks", status=404)
+    if not declares_tasks(request):
+        raise RpcError(
+            MISSING_CAPABILITY,
+            f"The client did not declare the extension {EXTENSION}",
+            {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+            status=400,
+        )
+    return calls
+
+
+def _unknown() -> RpcError:
+    return RpcError(INVALID_PARAMS, "Invalid params: there is no such task of this caller")

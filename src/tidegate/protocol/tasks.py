@@ -1,0 +1,379 @@
+"""Calls that go on after their request was answered, and where their results wait.
+
+Source: extension `io.modelcontextprotocol/tasks` (SEP-2663). What a task is holds for every client;
+only those that declare the extension see it as such (`task_methods`), others wait in other ways
+(`long_calls`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import structs
+
+from tidegate.model.actors import Actor
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.tasks import ENDED, TaskRecord, TaskStatus
+from tidegate.protocol import elicitation_results
+from tidegate.protocol.model import INVALID_PARAMS, Ask, RpcError, ToolResult
+
+logger = logging.getLogger("tidegate.tasks")
+
+ALIVE_S = 30.0
+"""For how long a process says that it is there; it says so again in a third of that."""
+MOST_OPEN = 256
+MOST_OPEN_OF_ACTOR = 32
+"""Tasks that have not ended: one call more is answered when it has ended, as any call is."""
+STALE_S = 600.0
+"""For how long rows that were read wait for the same call to come again."""
+MOST_KNOWN = 4_096
+MOST_KEPT = 64
+MOST_KEPT_BYTES = 67_108_864
+"""Results that wait, as many and as large as results of which rows wait."""
+
+
+class TaskTimes(msgspec.Struct, frozen=True):
+    """Seconds: after which a call becomes a task, after which a client that knows no tasks gets a
+    reply, and for how long a result waits."""
+
+    after_s: float
+    answer_s: float
+    keep_s: float
+
+
+class TaskRecords(Protocol):
+    """Where tasks are kept so that they outlast the process. Methods wait for a disk."""
+
+    def add(self, record: TaskRecord) -> None: ...
+    def update(self, record: TaskRecord) -> None: ...
+    def find(self, id: str) -> TaskRecord | None: ...
+    def renew(self, server: str, until: float) -> None: ...
+    def forget(self, before: float) -> None: ...
+
+
+class Work(Protocol):
+    """What a server knows of a call of its own."""
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether it failed in a way that leaves open what it did."""
+        ...
+
+
+class _Question(NamedTuple):
+    ask: Ask
+    answer: asyncio.Future[Mapping[str, Any]]
+
+
+class Task:
+    """One call that goes on. `outcome` is there once it has ended, unless there was no room to keep
+    it. `record` is what is kept of it in the state."""
+
+    def __init__(
+        self, record: TaskRecord, actor: Actor, cancellation: Cancellation, work: Work | None
+    ) -> None:
+        self.record = record
+        self.actor = actor
+        self.work = work
+        self.message = ""
+        self.outcome: ToolResult | RpcError | None = None
+        self.questions: dict[str, _Question] = {}
+        self._cancellation = cancellation
+        self._cancelled_by_client = False
+        self._used_keys: set[str] = set()
+        self._listeners: list[Callable[[], None]] = []
+        self.ended = asyncio.Event()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def status(self) -> TaskStatus:
+        return self.record.status
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` at every change. Returns how to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def set_status(self, status: TaskStatus, message: str = "") -> None:
+        self.message = message
+        self.record = structs.replace(self.record, status=status, updated_at=time.time())
+        for listener in list(self._listeners):
+            listener()
+
+    def cancel(self) -> None:
+        """End the call; what it has done by then shows when it ends."""
+        if self.status not in ENDED:
+            self._cancelled_by_client = True
+            self._cancellation.cancel("the client cancelled the task")
+
+    def settle(self, outcome: ToolResult | RpcError) -> None:
+        """Take the outcome of the call, which has ended now."""
+        failed = isinstance(outcome, RpcError) or outcome.is_error
+        told = self.work is not None and self.work.outcome_unknown
+        self.outcome = outcome
+        self.ended.set()
+        if self._cancelled_by_client and failed and not told:
+            self.set_status("cancelled")
+        else:
+            self.set_status("failed" if isinstance(outcome, RpcError) else "completed")
+
+    async def ask(self, asks: Mapping[str, Ask]) -> dict[str, Mapping[str, Any]]:
+        """Ask the client by way of the task, and wait. Raises: RpcError if the call ends first."""
+        loop = asyncio.get_running_loop()
+        mine = {key: _Question(ask, loop.create_future()) for key, ask in asks.items()}
+        shown = {self._new_key(key): question for key, question in mine.items()}
+
+        def give_up() -> None:
+            for question in mine.values():
+                if not question.answer.done():
+                    gone = "The client did not answer: the call was cancelled"
+                    question.answer.set_exception(RpcError(INVALID_PARAMS, gone))
+
+        self.questions.update(shown)
+        self.set_status("input_required")
+        self._cancellation.listen(give_up)
+        try:
+            return {key: await question.answer for key, question in mine.items()}
+        finally:
+            self._cancellation.forget(give_up)
+            give_up()
+            for question in mine.values():
+                if not question.answer.cancelled():
+                    question.answer.exception()  # it was seen: nothing is logged of it
+            for key in shown:
+                self.questions.pop(key, None)
+            if not self.questions and self.status == "input_required":
+                self.set_status("working")
+
+    def take_answers(self, given: Mapping[str, Any]) -> None:
+        """Take a client's answers; those to no open question are ignored.
+
+        Raises: RpcError INVALID_PARAMS if one does not fit its question: then none is taken.
+        """
+        fitting = {key: answer for key, answer in given.items() if key in self.questions}
+        for key, answer in fitting.items():
+            elicitation_results.check(key, self.questions[key].ask, answer)
+        for key, answer in fitting.items():
+            question = self.questions.pop(key)
+            if not question.answer.done():
+                question.answer.set_result(answer)
+        if fitting:
+            self.set_status("input_required" if self.questions else "working")
+
+    def _new_key(self, key: str) -> str:
+        """The key under which a question is asked: none is used twice."""
+        new, number = key, 1
+        while new in self._used_keys:
+            number += 1
+            new = f"{key}-{number}"
+        self._used_keys.add(new)
+        return new
+
+
+class Tasks:
+    """The tasks of one process, whatever server they belong to."""
+
+    def __init__(self, records: TaskRecords, times: TaskTimes) -> None:
+        self.times = times
+        self._records = records
+        self._server = os.urandom(8).hex()
+        self._tasks: dict[str, Task] = {}
+        self._renewal: asyncio.TimerHandle | None = None
+        self._writes: set[asyncio.Task[None]] = set()
+
+    async def start(
+        self,
+        request: TaskOwner,
+        surface: str,
+        tool: str,
+        *,
+        waiting: str,
+        changes: bool,
+    ) -> Task | None:
+        """A task, kept in the state, for a call under way; None if there is no room for one more,
+        or if it cannot be kept. `waiting` says for which person's answer it waits."""
+        if not self._has_room(request.actor.id):
+            return None
+        now = time.time()
+        record = TaskRecord(
+            id=os.urandom(16).hex(),
+            actor=request.actor.id,
+            surface=surface,
+            tool=tool,
+            server=self._server,
+            created_at=now,
+            updated_at=now,
+            alive_until=now + ALIVE_S,
+            waiting=bool(waiting),
+            changes=changes,
+        )
+        task = Task(record, request.actor, request.cancellation, request.work)
+        task.message = waiting
+        self._tasks[task.id] = task
+        try:
+            await asyncio.to_thread(self._add, record)
+        except Exception as error:  # noqa: BLE001  whatever the state says, the call goes on as it is
+            logger.warning("a call does not become a task: %s", error)
+            del self._tasks[task.id]
+            return None
+        self._renew_in_time()
+        return task
+
+    def _add(self, record: TaskRecord) -> None:
+        self._records.forget(record.created_at - 3 * self.times.keep_s)
+        self._records.add(record)
+
+    async def update(self, task: Task, *, waiting: str = "", changes: bool = False) -> None:
+        """Keep what a task does from now on, before it does. Raises: as the state."""
+        task.record = structs.replace(
+            task.record,
+            waiting=bool(waiting),
+            changes=changes or task.record.changes,
+            alive_until=time.time() + ALIVE_S,
+        )
+        if task.status == "working":
+            task.set_status("working", waiting)
+        await asyncio.to_thread(self._records.update, task.record)
+
+    def drop(self, task: Task) -> None:
+        """Forget a task whose call was answered as any call is."""
+        self._tasks.pop(task.id, None)
+        record = structs.replace(task.record, status="cancelled")
+        self._write(record)
+
+    def settle(self, task: Task, outcome: ToolResult | RpcError) -> None:
+        """End a task, and keep its outcome for those who ask."""
+        task.settle(outcome)
+        self._write(task.record)
+        self._make_room()
+
+    def find(self, id: str, actor: Actor) -> Task | None:
+        """The task of this process with that id, for its own actor."""
+        self._forget_old()
+        task = self._tasks.get(id)
+        return task if task is not None and task.record.actor == actor.id else None
+
+    def is_stale(self, task: Task) -> bool:
+        """Whether the same call sent now means another one: the rows that were read are old. A
+        change is not made again for as long as its outcome is kept."""
+        kept_s = self.times.keep_s if task.record.changes else min(self.times.keep_s, STALE_S)
+        return task.status in ENDED and task.record.updated_at < time.time() - kept_s
+
+    async def find_record(self, id: str, actor: Actor) -> TaskRecord | None:
+        """What the state knows of a task that another process has or had. Raises: as the state."""
+        record = await asyncio.to_thread(self._records.find, id)
+        return record if record is not None and record.actor == actor.id else None
+
+    async def wait(self, task: Task, cancellation: Cancellation) -> bool:
+        """Wait until a task has ended, or as long as a reply may take; whether it has."""
+        gone = asyncio.Event()
+        cancellation.listen(gone.set)
+        waits = [asyncio.ensure_future(each.wait()) for each in (task.ended, gone)]
+        try:
+            await asyncio.wait(
+                waits, timeout=self.times.answer_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            cancellation.forget(gone.set)
+            for each in waits:
+                each.cancel()
+        return task.ended.is_set()
+
+    async def settled(self) -> None:
+        """Wait until what is known of every task is kept."""
+        while self._writes:
+            await asyncio.wait(set(self._writes))
+
+    def _has_room(self, actor: str) -> bool:
+        open = [task for task in self._tasks.values() if task.status not in ENDED]
+        own = sum(task.record.actor == actor for task in open)
+        return len(open) < MOST_OPEN and own < MOST_OPEN_OF_ACTOR
+
+    def _make_room(self) -> None:
+        """Drop the oldest results beyond what may be kept."""
+        self._forget_old()
+        kept = [task for task in self._tasks.values() if task.outcome is not None]
+        size = sum(_size(task) for task in kept)
+        count = len(kept)
+        for task in kept:
+            if count <= MOST_KEPT and size <= MOST_KEPT_BYTES:
+                break
+            size, count = size - _size(task), count - 1
+            task.outcome = None
+
+    def _forget_old(self) -> None:
+        before = time.time() - self.times.keep_s
+        for id, task in list(self._tasks.items()):
+            old = task.record.updated_at < before or len(self._tasks) > MOST_KNOWN
+            if task.status in ENDED and old:
+                del self._tasks[id]
+
+    def _write(self, record: TaskRecord) -> None:
+        """Keep what became of a task; if that fails, the state says less than is true, never
+        more."""
+
+        async def write() -> None:
+            try:
+                await asyncio.to_thread(self._records.update, record)
+            except Exception as error:  # noqa: BLE001  there is no caller to tell
+                logger.warning("what became of a task is not kept: %s", error)
+
+        writing = asyncio.get_running_loop().create_task(write())
+        self._writes.add(writing)
+        writing.add_done_callback(self._writes.discard)
+
+    def _renew_in_time(self) -> None:
+        if self._renewal is None:
+            loop = asyncio.get_running_loop()
+            self._renewal = loop.call_later(ALIVE_S / 3, self._renew)
+
+    def _renew(self) -> None:
+        self._renewal = None
+        if all(task.status in ENDED for task in self._tasks.values()):
+            return
+
+        async def renew() -> None:
+            try:
+                until = time.time() + ALIVE_S
+                await asyncio.to_thread(self._records.renew, self._server, until)
+            except Exception as error:  # noqa: BLE001  it is tried again
+                logger.warning("the state does not take that tasks go on: %s", error)
+
+        writing = asyncio.get_running_loop().create_task(renew())
+        self._writes.add(writing)
+        writing.add_done_callback(self._writes.discard)
+        self._renew_in_time()
+
+
+class TaskOwner(Protocol):
+    """The request whose call becomes a task."""
+
+    @property
+    def actor(self) -> Actor: ...
+    @property
+    def cancellation(self) -> Cancellation: ...
+    @property
+    def work(self) -> Work | None: ...
+
+
+def _size(task: Task) -> int:
+    outcome = task.outcome
+    if not isinstance(outcome, ToolResult):
+        return 0
+    if outcome.body is not None:
+        return len(outcome.body)
+    return sum(len(str(block.get("text", ""))) for block in outcome.content or ())
+
+
+def is_open(status: TaskStatus, alive_until: float) -> bool:
+    """Whether a task of another process may still go on."""
+    return status not in ENDED and time.time() < alive_until
