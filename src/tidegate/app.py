@@ -440,6 +440,7 @@ class App:
 
     async def close(self) -> None:
         """Close sources and models, then the records. Safe to call twice."""
+        await self.tasks.settled()
         await self.connections.close()
         await self.embedder.close()
         if "activity_index" in self.__dict__:

@@ -33,7 +33,9 @@ from tidegate.protocol import model
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context, ToolResult
 from tidegate.protocol.revisions import ALL
+from tidegate.protocol.tasks import Task, Tasks, TaskTimes
 from wire.fixture_tools import FIXTURES, PNG, WATCHED, form
+from wire.task_tools import KeptRecords
 
 TOOLS = tuple(fixture.tool for fixture in FIXTURES.values())
 
@@ -74,6 +76,12 @@ class Everything:
         if fixture is None:
             raise model.RpcError(model.INVALID_PARAMS, f"Unknown tool: {name}")
         return await fixture.handler(self, context, arguments)
+
+    def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
+        return ToolResult([model.text(f"still running: {id}")])
+
+    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
+        return result
 
     async def resources(self, context: Context) -> Sequence[model.Resource]:
         return [
@@ -195,6 +203,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--bridge", type=Path, metavar="STATE", help="be found by bridges there")
     parser.add_argument("--page-size", type=int, default=200)
     parser.add_argument("--keep-alive", type=float, default=KEEP_ALIVE_S, metavar="SECONDS")
+    parser.add_argument("--after", type=float, default=20.0, metavar="SECONDS")
+    parser.add_argument("--answer", type=float, default=50.0, metavar="SECONDS")
     parser.add_argument("--revisions", nargs="+", default=ALL, metavar="REVISION")
     return parser.parse_args()
 
@@ -257,7 +267,8 @@ def main() -> None:
     options = _options()
     revisions = model.RevisionPolicy(tuple(options.revisions))
     settings = model.Settings(revisions, page_size=options.page_size)
-    kernel = Kernel(Everything(), settings)
+    times = TaskTimes(options.after, options.answer, 3_600.0)
+    kernel = Kernel(Everything(), settings, tasks=Tasks(KeptRecords(), times))
     if options.stdio:
         asyncio.run(_serve_stdio(kernel))
     else:

@@ -166,7 +166,14 @@ class Peer:
         return {"jsonrpc": "2.0", "id": request["id"], "result": self.answer(request)}
 
 
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 
 
 class HttpPeer(Peer):
