@@ -15,8 +15,8 @@ class TaskRecord(msgspec.Struct, frozen=True):
 
     `id` has 128 random bits, and is no right: only the `actor` may use it. `server` names the
     process that works on it, which is there until `alive_until` at least, and says so again in
-    time. `waiting`: a person is asked, and nothing was sent yet. `changes`: what was sent may have
-    changed data.
+    time. `waiting`: a person is asked, and nothing was sent yet. `changes`: what is sent may change
+    data, which is kept here before it is sent.
     """
 
     id: str
@@ -54,4 +54,4 @@ def lost_words(record: TaskRecord) -> str:
             "The server ended while the call ran. It is not known whether it changed data: look at"
             " the data before you send it again."
         )
-    return "The server ended while the call ran, which only read. Send the call again."
+    return "The server ended while the call ran. It had changed nothing: send the call again."
