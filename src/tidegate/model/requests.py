@@ -399,7 +399,7 @@ class Call(msgspec.Struct, frozen=True):
     `transaction` is the id of the transaction that it belongs to, empty if it belongs to none.
     `reason` is what the caller says that the call is for, shown to a person who is to approve it.
     With `waits` it may wait for that person's answer, as the settings say, or as long as `waiter`
-    can, which is told what the call does when it lasts.
+    can, to which what the call does is reported when it lasts.
     """
 
     actor: Actor

@@ -38,7 +38,7 @@ def lost_words(record: TaskRecord) -> str:
         if record.changes:
             return (
                 "The call had ended, and its result was not kept when the server started again. If"
-                " it changed data, that change stands: look at the data before you send it again."
+                " it changed data, that change stands: check the data before you send it again."
             )
         return (
             "The call had ended, and its result was not kept when the server started again. Send"
@@ -51,7 +51,7 @@ def lost_words(record: TaskRecord) -> str:
         )
     if record.changes:
         return (
-            "The server ended while the call ran. It is not known whether it changed data: look at"
+            "The server ended while the call ran. It is not known whether it changed data: check"
             " the data before you send it again."
         )
     return "The server ended while the call ran. It had changed nothing: send the call again."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # which names these calls
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 _TICKS = 8
-"""Looks at the calls under way in the shorter of the two times."""
+"""How often the calls under way are checked in the shorter of the two times."""
 
 Refuse = Callable[[bytes, RpcError, "McpRequest | None"], Answer]
 
@@ -51,9 +51,9 @@ class LongCalls:
 
     def __init__(self, server: Server, server_meta: bytes, tasks: Tasks, refuse: Refuse) -> None:
         self.open: dict[McpRequest, int] = {}
-        """Each call under way, and the count of looks when it began."""
-        self.looks = 0
-        self.looking = False
+        """Each call under way, and the count of checks when it began."""
+        self.checks = 0
+        self.checking = False
         self.tasks = tasks
         self.same: dict[bytes, Task] = {}
         """The calls that go on for clients without tasks, by what they are."""
@@ -66,23 +66,23 @@ class LongCalls:
         self._answer = math.ceil(times.answer_s / self._pause_s)
         self._leaving: dict[McpRequest, asyncio.Task[None]] = {}
 
-    def look_later(self) -> None:
-        """Begin to look at the calls under way, as long as there are some."""
-        self.looking = True
-        asyncio.get_running_loop().call_later(self._pause_s, self._look)
+    def check_later(self) -> None:
+        """Check the calls under way from now on, as long as there are some."""
+        self.checking = True
+        asyncio.get_running_loop().call_later(self._pause_s, self._check)
 
-    def _look(self) -> None:
-        self.looks += 1
+    def _check(self) -> None:
+        self.checks += 1
         for request, began in list(self.open.items()):
-            age = self.looks - began
+            age = self.checks - began
             if age < self._after or request.task is not None or request in self._leaving:
                 continue
             if age >= self._answer or declares_tasks(request):
                 self._begin_leaving(request)
         if self.open:
-            self.look_later()
+            self.check_later()
         else:
-            self.looking = False
+            self.checking = False
 
     # From a call to a task
 

@@ -135,9 +135,9 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
     request.called, request.calls = params, calls
     if calls.same and (same := calls.find_same(request)) is not None:
         return _rendered(served, request, await calls.join(request, same))
-    calls.open[request] = calls.looks
-    if not calls.looking:
-        calls.look_later()
+    calls.open[request] = calls.checks
+    if not calls.checking:
+        calls.check_later()
     try:
         result = await served.server.call_tool(request, params.name, params.given)
     except BaseException as error:

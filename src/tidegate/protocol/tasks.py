@@ -118,10 +118,10 @@ class Task:
     def settle(self, outcome: ToolResult | RpcError) -> None:
         """Take the outcome of the call, which has ended now."""
         failed = isinstance(outcome, RpcError) or outcome.is_error
-        told = self.work is not None and self.work.outcome_unknown
+        open_ended = self.work is not None and self.work.outcome_unknown
         self.outcome = outcome
         self.ended.set()
-        if self._cancelled_by_client and failed and not told:
+        if self._cancelled_by_client and failed and not open_ended:
             self.set_status("cancelled")
         else:
             self.set_status("failed" if isinstance(outcome, RpcError) else "completed")
