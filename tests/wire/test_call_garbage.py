@@ -63,14 +63,17 @@ class Client:
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_a_call_leaves_no_cycle_of_objects(tmp_path: Path, revision: str) -> None:
+@pytest.mark.parametrize("lasting", [True, False])
+def test_a_call_leaves_no_cycle_of_objects(tmp_path: Path, revision: str, lasting: bool) -> None:
     sqlite3.connect(tmp_path / "a.db").close()
 
     async def main() -> list[str]:
         source = SourceSettings(name="a", url=f"sqlite:///{tmp_path}/a.db")
         app = App.open(Config(state=str(tmp_path / "state"), sources=(source,)))
         surface = app.surface("core")
-        endpoint = Endpoint("/mcp", Kernel(surface, surface.settings), HttpConventions())
+        tasks = app.tasks if lasting else None
+        kernel = Kernel(surface, surface.settings, tasks=tasks)
+        endpoint = Endpoint("/mcp", kernel, HttpConventions())
         application = HttpApplication([endpoint], app.authenticate)
         token, _ = app.tokens.create("test", TokenRights(Scope.READ_ONLY))
         client = Client(application, token, revision)

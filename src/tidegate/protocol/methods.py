@@ -130,7 +130,10 @@ async def list_prompts(served: ServedServer, request: McpRequest, params: p.Page
 async def call_tool(served: ServedServer, request: McpRequest, params: p.CallTool) -> bytes:
     calls = served.long_calls
     if calls is None:
-        result = await served.server.call_tool(request, params.name, params.given)
+        try:
+            result = await served.server.call_tool(request, params.name, params.given)
+        finally:
+            request.work = None  # it leads back here: a cycle for each call
         return _rendered(served, request, result)
     request.called, request.calls = params, calls
     if calls.same and (same := calls.find_same(request)) is not None:
@@ -149,7 +152,7 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
         raise
     finally:
         del calls.open[request]
-        request.work = None  # it leads back here: a cycle for each call
+        request.work = None
     if request.task is not None:
         calls.settle(request, result)
         return b""
