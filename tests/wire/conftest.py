@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import wire.task_tools  # noqa: F401  its tools are among those of the server
 from wire.served import Served, everything
 from wire.wires import HttpPeer, Peer, StdioPeer
 
