@@ -50,7 +50,7 @@ async def _last(context: Context, seconds: float) -> bool:
 
 @tool("Answers at once", arguments(name={"type": "string"}))
 async def greet(server: Counters, context: Context, given: Mapping[str, Any]):
-    return said(f"Hello, {given['name']}!")
+    return said(f"Hello, {given.get('name')}!")
 
 
 @tool(
@@ -92,7 +92,7 @@ async def confirm_delete(server: Counters, context: Context, given: Mapping[str,
     await context.begin_wait("")
     answer = await context.ask("confirm", form("Delete it?", confirm={"type": "boolean"}))
     server.done += answer["action"] == "accept"
-    return said(f"{answer['action']} {given['filename']}")
+    return said(f"{answer['action']} {given.get('filename')}")
 
 
 @tool("Asks two things at once, as a task")

@@ -219,7 +219,7 @@ class Approvals:
         if call.progress is not None:
             call.progress(_WAITING, "Waiting for approval")
         if waiter is not None:
-            await waiter.begin_wait("It waits for a person's approval, in the Inbox")
+            await waiter.begin_wait(f"It waits for a person's approval in {self.place}")
         if not await self.wait(question, call.cancellation, wait_s, lease_s=_LEASE_S):
             if call.cancellation.cancelled:
                 raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
