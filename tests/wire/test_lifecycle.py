@@ -184,7 +184,7 @@ def test_ping_is_answered_with_nothing(connect: Connect, transport: str) -> None
 
 @both
 @pytest.mark.parametrize(
-    "method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tasks/get"]
+    "method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tasks/list"]
 )
 def test_the_stateless_era_has_no_methods_of_the_handshake(
     connect: Connect, transport: str, method: str
