@@ -226,6 +226,26 @@ def test_other_surfaces_say_that_it_runs_and_the_same_call_waits(
     assert [each["phase"] for each in lines] == ["outcome"], "it ran once"
 
 
+@pytest.mark.parametrize("capabilities", [{}, TAKES_TASKS])
+def test_a_call_that_waits_for_another_is_no_call_of_its_own(
+    gate: Gate, alive_soon: Callable[[], None], capabilities: Any
+) -> None:
+    gate.write(tasks="answer_s = 0.3\nafter_s = 0.2")
+    gate.start()
+    with gate.client(capabilities={}) as peer:
+        handle = json.loads(peer.call("query", {"sql": SLOW_UPDATE}).text)["more"]
+        gate.until_changing(handle.removeprefix("call-"))
+        peer.capabilities = capabilities
+        for _ in range(4):
+            assert json.loads(peer.call("more", {"handle": handle}).text)["more"] == handle
+        with closing(sqlite3.connect(gate.state / "state.db")) as connection:
+            assert connection.execute("SELECT count(*) FROM tasks").fetchone() == (1,)
+        gate.kill()
+        alive_soon()
+        gate.start()
+        assert "not known whether it changed" in peer.call("more", {"handle": handle}).text
+
+
 # Rights count when the result is given out
 
 

@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from tidegate.errors import TidegateError
 from tidegate.model.tasks import TaskRecord, lost_words
 from tidegate.protocol import render
 from tidegate.protocol.jsonrpc import encode, result_frame
 from tidegate.protocol.model import INTERNAL_ERROR, RpcError, Server, ToolResult
 from tidegate.protocol.request_state import bind
-from tidegate.protocol.tasks import Task, Tasks, is_open
+from tidegate.protocol.tasks import ALIVE_S, Task, Tasks, is_open
 from tidegate.protocol.transport import Answer
 
 if TYPE_CHECKING:  # which names these calls
@@ -105,13 +106,7 @@ class LongCalls:
         call = request.called
         if call is None:
             return
-        task = await self.tasks.start(
-            request,
-            self._server.info.name,
-            call.name,
-            waiting=request.waits_for,
-            changes=request.may_change,
-        )
+        task = await self._start_task(request, call.name)
         if task is None:
             return
         started = request.stream is not None and request.stream.started
@@ -127,6 +122,22 @@ class LongCalls:
         if request.running is not None:
             request.running.pop(request.id, None)
         request.answer_early(answer)
+
+    async def _start_task(self, request: McpRequest, tool: str) -> Task | None:
+        """A task that is kept as its call is now: while it was written, the call went on. None if
+        it is not kept."""
+        waiting, changes = request.waits_for, request.may_change
+        task = await self.tasks.start(
+            request, self._server.info.name, tool, waiting=waiting, changes=changes
+        )
+        while task is not None and (waiting, changes) != (request.waits_for, request.may_change):
+            waiting, changes = request.waits_for, request.may_change
+            try:
+                await self.tasks.update(task, waiting=waiting, changes=changes)
+            except TidegateError:
+                self.tasks.drop(task)
+                return None
+        return task
 
     def _created(self, request: McpRequest, task: Task) -> Answer:
         fields = {"resultType": "task", **task_fields(task, self.tasks.times.keep_s)}
@@ -174,6 +185,7 @@ class LongCalls:
     async def resume(self, request: McpRequest, id: str) -> Resumed:
         """Wait on for the call that was answered before it had ended. Raises: RpcError, and as
         the state."""
+        self.open.pop(request, None)  # it is answered in time, and is no call of its own
         task = self.tasks.find(id, request.actor)
         if task is None:
             record = await self.tasks.find_record(id, request.actor)
@@ -214,7 +226,11 @@ NO_SUCH_CALL = "There is no such call of this caller, or it ended too long ago."
 def elsewhere_words(record: TaskRecord) -> str:
     """What to say of a task that this process does not have."""
     if is_open(record.status, record.alive_until):
-        return "The call goes on in another process of this server, which alone has its result."
+        return (
+            "The call goes on in another process of this server, which alone has its result, or"
+            f" that process has just ended. Ask again in {ALIVE_S:.0f} s; until then do not send"
+            " the call again."
+        )
     return lost_words(record)
 
 

@@ -151,7 +151,7 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
             return b""
         raise
     finally:
-        del calls.open[request]
+        calls.open.pop(request, None)
         request.work = None
     if request.task is not None:
         calls.settle(request, result)
