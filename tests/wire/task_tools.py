@@ -72,6 +72,25 @@ async def slow_compute(server: Counters, context: Context, given: Mapping[str, A
     return said(f"computed {given.get('label', '')}")
 
 
+_held: dict[str, asyncio.Event] = {}
+
+
+@tool("Goes on until `let_go` names its label", arguments(label={"type": "string"}))
+async def hold(server: Counters, context: Context, given: Mapping[str, Any]):
+    server.waiting += 1
+    label = str(given.get("label", ""))
+    await _held.setdefault(label, asyncio.Event()).wait()
+    _held.pop(label, None)
+    server.done += 1
+    return said(f"held {label}")
+
+
+@tool("Lets what is held go on", arguments(label={"type": "string"}))
+async def let_go(server: Counters, context: Context, given: Mapping[str, Any]):
+    _held.setdefault(str(given.get("label", "")), asyncio.Event()).set()
+    return said("let go")
+
+
 @tool("Fails, as a task alone")
 async def failing_job(server: Counters, context: Context, given: Mapping[str, Any]):
     _require_tasks(context)

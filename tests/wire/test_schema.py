@@ -28,7 +28,7 @@ PROMPTS = (
     "test_simple_prompt", "test_prompt_with_arguments", "test_prompt_with_embedded_resource",
     "test_prompt_with_image", "test_input_required_result_prompt", "unknown",
 )  # fmt: skip
-ENDLESS = {"wait", "large", "test_reconnection", "slow_compute", "approved_change"}
+ENDLESS = {"wait", "large", "test_reconnection", "slow_compute", "approved_change", "hold"}
 MODERN_FORM = "test_elicitation_sep1330_enums"
 """Its form asks for lists, which no form could before 2025-11-25."""
 

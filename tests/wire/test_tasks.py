@@ -258,94 +258,93 @@ def test_an_answered_request_cannot_be_cancelled_by_its_number(connect: Connect)
 # Clients without tasks
 
 
+def result_of(peer: Peer, label: str) -> str:
+    """What a held call gives in the end, once it is let go."""
+    peer.call("let_go", {"label": label})
+    while (text := peer.call("hold", {"label": label}).text).startswith("still running"):
+        pass
+    return text
+
+
 @pytest.mark.parametrize("revision", [*HANDSHAKE, MODERN])
 def test_a_client_without_tasks_gets_a_reply_in_time_and_then_the_result(
     hasty: Served, revision: str
 ) -> None:
     with HttpPeer(hasty.port, revision, capabilities={}).connect() as peer:
-        before = counters(peer)["done"]
-        given = {"seconds": 0.8, "label": revision}
-        texts = [peer.call("slow_compute", given).text]
-        while texts[-1].startswith("still running"):
-            texts.append(peer.call("slow_compute", given).text)
-        assert len(texts) >= 2
-        assert texts[-1] == f"computed {revision}"
-        assert counters(peer)["done"] == before + 1, "the call ran once"
+        before = counters(peer)["waiting"]
+        for _ in range(3):
+            assert peer.call("hold", {"label": revision}).text.startswith("still running")
+        assert result_of(peer, revision) == f"held {revision}"
+        assert counters(peer)["waiting"] == before + 1, "the call ran once"
 
 
 def test_the_same_call_runs_again_once_its_result_was_given(hasty: Served) -> None:
     with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
-        given = {"seconds": 0.6, "label": "again"}
-        before = counters(peer)["done"]
-        for _ in range(2):
-            while peer.call("slow_compute", given).text.startswith("still running"):
-                pass
-        assert counters(peer)["done"] == before + 2
-
-
-@pytest.mark.parametrize("other", [{"label": "b"}, {"token": "bob"}])
-def test_another_call_is_not_the_same(hasty: Served, other: dict[str, str]) -> None:
-    with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
-        given = {"seconds": 1.2, "label": "a"}
-        assert peer.call("slow_compute", given).text.startswith("still running")
         before = counters(peer)["waiting"]
-        peer.token = other.get("token")
-        changed = {**given, "label": other.get("label", "a")}
-        assert peer.call("slow_compute", changed).text.startswith("still running")
-        assert counters(peer)["waiting"] == before + 1, "it began anew"
+        for _ in range(2):
+            assert peer.call("hold", {"label": "again"}).text.startswith("still running")
+            assert result_of(peer, "again") == "held again"
+        assert counters(peer)["waiting"] == before + 2
+
+
+@pytest.mark.parametrize(("label", "token"), [("other label", None), ("first of ada", "bob")])
+def test_another_call_is_not_the_same(hasty: Served, label: str, token: str | None) -> None:
+    with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
+        peer.token = "ada"
+        assert peer.call("hold", {"label": "first of ada"}).text.startswith("still running")
+        before = counters(peer)["waiting"]
+        peer.token = token
+        assert peer.call("hold", {"label": label}).text.startswith("still running")
+        assert counters(peer)["waiting"] == before + 1, "it began as a call of its own"
+        for each in {"first of ada", label}:
+            peer.call("let_go", {"label": each})
+        peer.token = "ada"
+        assert result_of(peer, "first of ada") == "held first of ada"
 
 
 def test_many_who_send_the_same_call_wait_for_one(hasty: Served) -> None:
-    given = {"seconds": 0.9, "label": "many"}
-
     def wait(found: list[str]) -> None:
         with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
-            for _ in range(20):
-                text = peer.call("slow_compute", given).text
-                if not text.startswith("still running"):
-                    found.append(text)
-                    return
+            while (text := peer.call("hold", {"label": "many"}).text).startswith("still running"):
+                pass
+            found.append(text)
 
     with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
         before = counters(peer)["waiting"]
-        assert peer.call("slow_compute", given).text.startswith("still running")
+        assert peer.call("hold", {"label": "many"}).text.startswith("still running")
         found: list[str] = []
         threads = [threading.Thread(target=wait, args=(found,)) for _ in range(4)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-        assert set(found) == {"computed many"}
-        assert counters(peer)["waiting"] - before <= 2
+        while threads[0].is_alive():  # those that come after the result was given begin again
+            peer.call("let_go", {"label": "many"})
+            threads[0].join(0.05)
+        while any(thread.is_alive() for thread in threads):
+            peer.call("let_go", {"label": "many"})
+            for thread in threads:
+                thread.join(0.05)
+        assert found == ["held many"] * 4
+        assert counters(peer)["waiting"] - before <= 4, "those that waited together waited for one"
 
 
 def test_a_client_that_leaves_after_its_reply_does_not_end_the_call(hasty: Served) -> None:
-    given = {"seconds": 0.8, "label": "left"}
     with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
         before = counters(peer)["waiting"]
-        params = peer.add_meta({"name": "slow_compute", "arguments": given})
+        params = peer.add_meta({"name": "hold", "arguments": {"label": "left"}})
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         response = peer.post(message)
         (reply,) = response.messages()
         response.close()
         assert "still running" in json.dumps(reply)
-        while (text := peer.call("slow_compute", given).text).startswith("still running"):
-            pass
-        assert text == "computed left"
+        assert result_of(peer, "left") == "held left"
         assert counters(peer)["waiting"] == before + 1
 
 
-@pytest.mark.parametrize("transport", ["stdio"])
-def test_a_connection_serves_others_while_a_call_goes_on(
-    transport: str, make: Callable[..., StdioPeer]
-) -> None:
+def test_a_connection_serves_others_while_a_call_goes_on(make: Callable[..., StdioPeer]) -> None:
     peer = make(MODERN)
-    given = {"seconds": 0.8, "label": "on"}
-    assert peer.call("slow_compute", given).text.startswith("still running")
+    assert peer.call("hold", {"label": "on"}).text.startswith("still running")
     assert peer.call("greet", {"name": "Bob"}).text == "Hello, Bob!"
-    while (text := peer.call("slow_compute", given).text).startswith("still running"):
-        pass
-    assert text == "computed on"
+    assert result_of(peer, "on") == "held on"
 
 
 @pytest.fixture
