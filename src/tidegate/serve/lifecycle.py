@@ -88,7 +88,8 @@ async def serve(
         tasks.append(_task(app.webhook.run()))
         surfaces = tuple(app.config.surfaces) or ("core",)
         servers = RunningServers(app.directory)
-        entered.enter_context(servers.enter([edge.name for edge in edges], surfaces, time.time()))
+        names = [edge.name for edge in edges]
+        entered.enter_context(servers.enter(names, surfaces, time.time(), app.console_address))
         if ready is not None:
             ready()
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))

@@ -25,13 +25,15 @@ _MAX_BYTES = 16_384
 
 class RunningServer(msgspec.Struct, frozen=True):
     """One server: `started_at` is a Unix time, `edges` the names of where it listens: addresses,
-    or `stdio` for the client that started it. `surfaces` are those of its settings."""
+    or `stdio` for the client that started it. `surfaces` are those of its settings, `console` the
+    address at which it serves the console, empty if it does not."""
 
     pid: int
     release: str
     started_at: float
     edges: tuple[str, ...]
     surfaces: tuple[str, ...]
+    console: str = ""
 
     @property
     def listens(self) -> bool:
@@ -52,11 +54,12 @@ class RunningServers:
 
     @contextmanager
     def enter(
-        self, edges: Sequence[str], surfaces: Sequence[str], started_at: float
+        self, edges: Sequence[str], surfaces: Sequence[str], started_at: float, console: str = ""
     ) -> Generator[None]:
         """Keep an entry of this process. A directory that cannot be written keeps none, and the
         server runs all the same."""
-        entry = RunningServer(os.getpid(), __version__, started_at, tuple(edges), tuple(surfaces))
+        pid = os.getpid()
+        entry = RunningServer(pid, __version__, started_at, tuple(edges), tuple(surfaces), console)
         descriptor, path = self._write(entry)
         try:
             yield

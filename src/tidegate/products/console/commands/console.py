@@ -15,7 +15,7 @@ from pathlib import Path
 from tidegate.app import App
 from tidegate.cli.commands.operator import BY, add_first_operator
 from tidegate.cli.local_actor import with_app
-from tidegate.cli.running_server import is_free, running_server, status_of
+from tidegate.cli.running_server import is_free, running_servers, status_of
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.errors import Code, TidegateError
@@ -43,24 +43,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _address(arguments: argparse.Namespace) -> str:
-    """Where a server of this state serves the console; empty if none runs.
+    """Where a server of this state serves the console; empty if none does.
 
-    Raises: TidegateError CONFIG_INVALID for a server without the console.
+    A server that a bridge has started serves none. Another one beside it does: both work on the
+    questions of the same state, and the calls that wait in the first one go on.
+
+    Raises: TidegateError BRIDGE_UNTRUSTED.
     """
     try:
-        _, found = await running_server(arguments)
+        found, servers = await running_servers(arguments)
     except TidegateError as error:
         if error.code is Code.BRIDGE_NO_SERVER:
             return ""
         raise
-    address = str((await status_of(found)).get("console", ""))
-    if not address:
-        raise TidegateError(
-            Code.CONFIG_INVALID,
-            f"The server at {found.address.url} (process {found.pid}) runs without the console.",
-            hint="Start it with --console, or end it with `tidegate stop` and run this again.",
-        )
-    return address
+    address = "" if found is None else str((await status_of(found)).get("console", ""))
+    return address or next((each.console for each in servers if each.console), "")
 
 
 def _operator(app: App, arguments: argparse.Namespace) -> str:
