@@ -57,7 +57,7 @@ def index(released: Path) -> Iterator[str]:
 class Account:
     """A home that was empty, and an environment with the installers on its PATH."""
 
-    def __init__(self, home: Path, index: str) -> None:
+    def __init__(self, home: Path, index: str, way: str) -> None:
         self.home = home
         self._base = {
             name: text for name, text in os.environ.items()
@@ -65,7 +65,7 @@ class Account:
         }  # fmt: skip
         tools = home / "tools"
         tools.mkdir()
-        for program in ("uv", "uvx", "pipx"):
+        for program in ("uv", "uvx") if way.startswith("uv") else ("pipx",):
             (tools / program).symlink_to(python_of("channels").with_name(program))
         own = [str(home / "venv" / "bin"), str(home / ".local" / "bin"), str(tools)]
         self._base |= {
@@ -128,7 +128,7 @@ def way(request: pytest.FixtureRequest) -> str:
 def account(tmp_path: Path, index: str, way: str) -> Generator[Account]:
     home = tmp_path / "home"
     home.mkdir()
-    account = Account(home, index)
+    account = Account(home, index, way)
     for words in INSTALLATIONS[way]:
         done = account.run(*words)
         assert done.returncode == 0, done.stderr
@@ -182,6 +182,8 @@ def test_a_new_kind_of_source_has_the_entry_written_again_with_its_extra(
     assert account.run(*set_one, state=state).returncode == 0
     agreed = ("--passphrase-file", phrase)
     assert account.set_up(way, str(tmp_path / "shop.db"), state, *agreed) == []
+    told = account.run(*WAYS[way], "stop", state=tmp_path / "state-none").stderr
+    assert f"`{' '.join(WAYS[way])} serve --http`" in told  # there is no other program to type
     assert "[" not in " ".join(account.entry["args"])
 
     folder = f"files://{tmp_path / 'files'}"

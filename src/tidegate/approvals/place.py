@@ -11,14 +11,21 @@ from tidegate.config.addresses import LOOPBACK, parse_http_url
 
 ON_MACHINE = "on the server's machine"
 OPENED = f"the Inbox, which `tidegate console` {ON_MACHINE} opens"
-"""The Inbox where this process does not serve it."""
+"""The Inbox where this process does not serve it, and Tidegate is installed."""
+
+
+def name_opener() -> str:
+    """The Inbox where this process does not serve it, with the command as a person types it."""
+    from tidegate.config.installation import as_typed  # lazily: it loads every product's entry
+
+    return as_typed(OPENED)
 
 
 def name_inbox(address: str) -> str:
     """The Inbox of the console at this address, for the middle of a sentence; empty if this process
     serves none."""
     if not address:
-        return OPENED
+        return name_opener()
     place = f"the Inbox at {link_inbox(address)}"
     return f"{place} {ON_MACHINE}" if parse_http_url(address).host in LOOPBACK else place
 

@@ -39,7 +39,12 @@ def harmless(text: str) -> str:
 
 
 def print_status(text: str = "") -> None:
-    """Print one status line on stderr, so that stdout has results only."""
+    """Print one status line on stderr, so that stdout has results only. Commands in it are as they
+    are typed here."""
+    if "`tidegate " in text:
+        from tidegate.config.installation import as_typed  # lazily: it loads every product's entry
+
+        text = as_typed(text)
     print(harmless(text), file=sys.stderr, flush=True)
 
 

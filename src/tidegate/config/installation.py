@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,6 +46,7 @@ _SILENCED = {"ORT_DISABLE_TELEMETRY": "1"}
 """What keeps libraries from writing to the home directory and from reporting to their makers.
 onnxruntime does both from 1.29 on, when it is imported."""
 
+_NAMED = "`tidegate "
 _UV_CACHE = re.compile(r"(archive|environments|builds)-v\d+")
 
 
@@ -106,9 +108,22 @@ _PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
 def installation() -> Installation:
     """That of this process."""
     prefix = Path(sys.prefix)
+    kind = kind_of(prefix)
+    if kind == "uvx" and _is_run_by_pipx():
+        kind = "pipx run"
     origin, editable = _origin()
     extras = tuple(name for name, module in EXTRAS.items() if _is_there(module))
-    return Installation(kind_of(prefix), prefix, origin, editable, extras)
+    return Installation(kind, prefix, origin, editable, extras)
+
+
+def _is_run_by_pipx() -> bool:
+    """Whether it was pipx that had uv make this environment. It brings a uv of its own, so that a
+    person who has pipx alone cannot type `uvx`; one who has both can type either."""
+    if shutil.which("uvx") is not None:
+        return False
+    uv = os.environ.get("UV")  # uv names itself to what it runs
+    beside = Path(uv).with_name("pipx") if uv else None
+    return shutil.which("pipx") is not None or (beside is not None and beside.is_file())
 
 
 def kind_of(prefix: Path) -> Kind:
@@ -125,6 +140,34 @@ def kind_of(prefix: Path) -> Kind:
 def add_command(extra: str) -> str:
     """What a person types to add an extra to this installation."""
     return installation().add_command(extra)
+
+
+def as_typed(text: str) -> str:
+    """The text with each command of Tidegate as the reader has to type it: where nothing is
+    installed there is no program `tidegate`, and the runner starts it."""
+    if _NAMED not in text and not text.startswith(_NAMED[1:]):
+        return text
+    return with_runner(text, _runner())
+
+
+def with_runner(text: str, run: Iterable[str]) -> str:
+    """The text with `run` before the words of each command, in grave accents or the whole of it."""
+    typed = shlex.join(run)
+    if not typed:
+        return text
+    if text.startswith(_NAMED[1:]):
+        text = f"{typed} {text.removeprefix(_NAMED[1:])}"
+    return text.replace(_NAMED, f"`{typed} ")
+
+
+@cache
+def _runner() -> tuple[str, ...]:
+    run = installation().run_words()
+    short = {("uvx", "--from"): ("uvx",), ("pipx", "run", "--spec"): ("pipx", "run")}
+    for words, runner in short.items():
+        if run == [*words, "tidegate", "tidegate"]:
+            return (*runner, "tidegate")
+    return tuple(run)
 
 
 def client_command(extras: Iterable[str] = ()) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.approvals.place import OPENED
+from tidegate.approvals.place import name_opener
 from tidegate.webhook.messages import ASKED, DIGEST, TEST
 
 _FULL_WIDTH = str.maketrans({char: chr(ord(char) + 0xFEE0) for char in "<>&@#|[]*~`:/$"})
@@ -72,7 +72,7 @@ def _slack(lines: list[str], link: str | None) -> dict[str, Any]:
     """Block Kit, for an incoming webhook of Slack."""
     blocks = [_section("plain_text", line[:MOST_SLACK_TEXT], emoji=False) for line in lines]
     if link is None:
-        blocks.append(_section("plain_text", f"It is answered in {OPENED}.", emoji=False))
+        blocks.append(_section("plain_text", f"It is answered in {name_opener()}.", emoji=False))
     else:
         blocks.append(_section("mrkdwn", f"<{_escape(link)}|{_OPENS}>", verbatim=True))
     return {
@@ -102,7 +102,7 @@ def _escape(text: str) -> str:
 def _teams(lines: list[str], link: str | None) -> dict[str, Any]:
     """An Adaptive Card, in the envelope that a Teams workflow takes."""
     if link is None:
-        lines = [*lines, f"It is answered in {OPENED}."]
+        lines = [*lines, f"It is answered in {name_opener()}."]
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.config.installation import EXTRAS, Installation, Kind, client_command, kind_of
+from tidegate.config.installation import (
+    EXTRAS,
+    Installation,
+    Kind,
+    client_command,
+    kind_of,
+    with_runner,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +52,31 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
 ) -> None:
     here = Installation(kind, tmp_path, extras=("duckdb",))
     assert here.add_command("postgres") == said
+
+
+@pytest.mark.parametrize(
+    ("run", "text", "typed"),
+    [
+        ((), "answer it in `tidegate console`", "answer it in `tidegate console`"),
+        (("uvx", "tidegate"), "run `tidegate stop`", "run `uvx tidegate stop`"),
+        (("uvx", "tidegate"), "tidegate install CLIENT", "uvx tidegate install CLIENT"),
+        (
+            ("uvx", "--from", "tidegate[duckdb]", "tidegate"),
+            "`tidegate stop`, then `tidegate status`",
+            "`uvx --from 'tidegate[duckdb]' tidegate stop`, then "
+            "`uvx --from 'tidegate[duckdb]' tidegate status`",
+        ),
+        (
+            ("uvx", "tidegate"),
+            "the entry `tidegate` of tidegate",
+            "the entry `tidegate` of tidegate",
+        ),
+    ],
+)
+def test_a_command_is_named_as_it_is_typed_where_nothing_is_installed(
+    run: tuple[str, ...], text: str, typed: str
+) -> None:
+    assert with_runner(text, run) == typed
 
 
 @pytest.mark.needs("every product")

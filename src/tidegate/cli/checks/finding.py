@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from tidegate.config.installation import as_typed
 from tidegate.errors import TidegateError
 from tidegate.secrets import mask_shapes
 
@@ -41,5 +42,6 @@ def failed(check: str, error: TidegateError) -> Finding:
 
 
 def _line(text: str) -> str:
-    """On one line, without the point at its end, and without what has the shape of a secret."""
-    return mask_shapes(" ".join(text.split()).removesuffix("."))
+    """On one line, without the point at its end, and without what has the shape of a secret; its
+    commands are as they are typed here."""
+    return as_typed(mask_shapes(" ".join(text.split()).removesuffix(".")))

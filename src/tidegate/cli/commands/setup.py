@@ -45,7 +45,7 @@ from tidegate.cli.source_check import (
 from tidegate.cli.source_harden import apply_script
 from tidegate.cli.supported_clients import CLIENTS, Client, find_clients, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
-from tidegate.config.installation import client_command, installation
+from tidegate.config.installation import as_typed, client_command, installation
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings, check_source_name
@@ -115,7 +115,8 @@ def _entry_writer(arguments: argparse.Namespace, client: Client) -> partial[None
 
 def _show_next(client: Client | None, name: str) -> None:
     if client is None:
-        show(f"the source {name} is saved; `tidegate install CLIENT` writes a client's entry")
+        written = "`tidegate install CLIENT` writes a client's entry"
+        show(as_typed(f"the source {name} is saved; {written}"))
     else:
         show(f"{client.then}, then type: Which tables are in {name}?")
 

@@ -33,6 +33,7 @@ DEFAULTS = Config()
 
 
 MOST_SOURCES = 200
+NO_SOURCES = "No sources. Ask the operator to add one; `tidegate console` says how."
 
 
 class SourcesArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,9 +49,13 @@ async def _sources(context: ToolContext, args: SourcesArgs) -> ToolResult:
     ]
     if following is not None:
         lines.append(f"more: cursor {following}")
-    return plain(
-        "\n".join(lines) or "No sources. Ask the operator to add one; `tidegate console` says how."
-    )
+    return plain("\n".join(lines) or _no_sources())
+
+
+def _no_sources() -> str:
+    from tidegate.config.installation import as_typed  # lazily: it loads every product's entry
+
+    return as_typed(NO_SOURCES)
 
 
 SOURCES = SurfaceTool(
